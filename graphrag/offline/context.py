@@ -1,0 +1,123 @@
+"""Read the context tables that graphrag puts into a system message."""
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+_SECTION = re.compile(r"^-{4,5}([A-Z][A-Za-z ]*)-{5}[ \t]*$", re.MULTILINE)
+_MARKER = re.compile(r"^---(?:Data tables|Analyst Reports|Data Reports)---[ \t]*$", re.MULTILINE)
+_AFTER = re.compile(r"^---(?:Goal|Target response length and format)---[ \t]*$", re.MULTILINE)
+_BARE_HEADER = re.compile(r"^\s*(?:id|source_id)([|,])[\w ]", re.MULTILINE)
+_TEXT_COLUMNS = (
+    "text",
+    "content",
+    "full_content",
+    "description",
+    "summary",
+    "path",
+    "relationship",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One row of a context table.
+
+    Parameters
+    ----------
+    table : str
+        The table's name as citations write it, such as "Sources".
+    id : str
+        The row's id.
+    text : str
+        The row's prose.
+    label : str
+        Names in the row's other columns (an entity's title, an edge's two ends).
+    """
+
+    table: str
+    id: str
+    text: str
+    label: str = ""
+
+
+def context_region(system: str) -> str:
+    """Return the part of a system message that holds data rather than instructions."""
+    start = _MARKER.search(system)
+    if start is None:
+        return system
+    rest = system[start.end() :]
+    ends = list(_AFTER.finditer(rest))
+    # The template's own closing headings come last; earlier ones could be data.
+    goals = [end for end in ends if "Goal" in end.group()]
+    return rest[: goals[-1].start()] if goals else rest
+
+
+def read_context(system: str, separators: Sequence[str] = ("|",)) -> list[Record]:
+    """Read the records of every table in a system message, in order.
+
+    Parameters
+    ----------
+    system : str
+        The message. Tables stand under ``-----Name-----``; a table without a heading
+        (basic search) counts as Sources.
+    separators : Sequence[str]
+        Column separators to try, the first that the header row has wins.
+    """
+    region = context_region(system)
+    heads = list(_SECTION.finditer(region))
+    found: list[Record] = []
+    first = heads[0].start() if heads else len(region)
+    bare = _BARE_HEADER.search(region[:first])
+    if bare is not None:
+        name = (
+            "Reports" if "content" in region[bare.start() :].strip().split("\n")[0] else "Sources"
+        )
+        found += _read_table(name, region[bare.start() : first], separators)
+    ends = [*(head.start() for head in heads), len(region)][1:]
+    for head, end in zip(heads, ends, strict=True):
+        body = region[head.end() : end]
+        found += _read_table(head.group(1), body, separators)
+    return found
+
+
+def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]:
+    header, _, rest = body.lstrip().partition("\n")
+    separator = next((s for s in separators if s in header), None)
+    if separator is None:
+        return []
+    columns = [column.strip() for column in header.split(separator)]
+    text_at = next((columns.index(c) for c in _TEXT_COLUMNS if c in columns[1:]), None)
+    if text_at is None:
+        text_at = len(columns) - 1
+    row_start = re.compile(rf"^(\d+){re.escape(separator)}", re.MULTILINE)
+    starts = [match.start() for match in row_start.finditer(rest)]
+    found: list[Record] = []
+    for start, end in pairwise([*starts, len(rest)]):
+        fields = _fields(rest[start:end].rstrip("\n"), separator, len(columns), text_at)
+        label = " ".join(
+            field
+            for column, field in zip(columns, fields, strict=False)
+            if column in {"entity", "source", "target", "title"}
+        )
+        found.append(Record(name, fields[0], fields[text_at], label))
+    return found
+
+
+def _fields(row: str, separator: str, width: int, text_at: int) -> list[str]:
+    """Columns of a row, quoted or not; surplus separators belong to the text."""
+    if separator == "," or f'{separator}"' in row:
+        escape = "\\" if separator == "|" else None
+        lines = csv.reader(io.StringIO(row), delimiter=separator, escapechar=escape)
+        parsed = next(lines, None)
+        if parsed is not None and len(parsed) == width:
+            return parsed
+    parts = row.split(separator)
+    surplus = len(parts) - width
+    if surplus > 0:
+        text = separator.join(parts[text_at : text_at + surplus + 1])
+        parts = [*parts[:text_at], text, *parts[text_at + surplus + 1 :]]
+    return [*parts, *[""] * (width - len(parts))]

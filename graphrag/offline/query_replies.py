@@ -1,0 +1,127 @@
+"""Answers to graphrag's own search prompts: local, basic, global, drift."""
+
+import json
+import re
+
+from graphrag.offline.answering import MIN_COVERAGE, answer_question, weigh_question
+from graphrag.offline.context import Record, context_region, read_context
+from graphrag.offline.errors import NOT_FOUND
+from graphrag.offline.requests import Request
+from graphrag.offline.words import sentences, share_covered, terms
+
+_ANALYST = re.compile(r"^----Analyst \d+----\nImportance Score: \d+\n", re.MULTILINE)
+_CITATION = re.compile(r"\[Data:[^\]]*\]")
+_PRIMER = re.compile(
+    r"For the query:\s*\n(?P<query>.*?)\n\s*The top-ranked community summaries:\s*\n"
+    r"(?P<reports>.*)\n\s*Provide the intermediate answer",
+    re.DOTALL,
+)
+_RATING = re.compile(
+    r"^---Information---\n(?P<text>.*)\n---Question---\n(?P<question>.*?)\n---Target response",
+    re.DOTALL | re.MULTILINE,
+)
+_HYPOTHESIS = re.compile(r"Create a hypothetical answer to the following query: (?P<query>[^\n]*)")
+_FOLLOW_UPS = 3
+
+
+def answer_from_tables(request: Request) -> str:
+    """Local and basic search: cited sentences, or the abstention."""
+    return answer_question(request.user, read_context(request.system)).cited
+
+
+def answer_map(request: Request) -> str:
+    """Global search's map step: the JSON points; one of score 0 when nothing fits."""
+    records = read_context(request.system, separators=("|", ","))
+    answer = answer_question(request.user, records)
+    points = [
+        {
+            "description": f"{found.sentence} [Data: Reports ({found.record.id})]",
+            "score": max(1, round(100 * found.coverage)),
+        }
+        for found in answer.found
+    ]
+    return json.dumps({"points": points or [{"description": NOT_FOUND, "score": 0}]})
+
+
+def answer_reduce(request: Request) -> str:
+    """Global and drift search's last step: the best points, with the citations they have."""
+    region = context_region(request.system)
+    pieces = _ANALYST.split(region) if _ANALYST.search(region) else region.split("\n")
+    points: list[str] = []
+    for piece in pieces:
+        text = " ".join(piece.split()).strip("[]'\" ")
+        if text and NOT_FOUND not in text:
+            points.append(text if not text.endswith(")") else text + "]")
+    records = [Record("Reports", str(at), _CITATION.sub("", p)) for at, p in enumerate(points)]
+    answer = answer_question(request.user, records)
+    cited = [_with_citation(found.sentence, points[int(found.record.id)]) for found in answer.found]
+    return " ".join(dict.fromkeys(cited)) or NOT_FOUND
+
+
+def _with_citation(sentence: str, point: str) -> str:
+    citations = _CITATION.findall(point)
+    return f"{sentence} {citations[0]}" if citations else sentence
+
+
+def answer_drift_local(request: Request) -> str:
+    """Drift search's follow-up step: JSON with response, score and follow-up queries."""
+    answer = answer_question(request.user, read_context(request.system))
+    return json.dumps(
+        {
+            "response": answer.cited,
+            "score": round(100 * answer.coverage),
+            "follow_up_queries": [],
+        }
+    )
+
+
+def answer_primer(request: Request) -> dict[str, object]:
+    """Drift search's first step: an answer from the reports, and what to look for next.
+
+    The follow-up queries put the question again beside each sentence that fits it.
+    """
+    match = _PRIMER.search(request.user)
+    question, reports = (match["query"].strip(), match["reports"]) if match else ("", "")
+    answer = answer_question(question, [Record("Reports", "0", reports)])
+    return {
+        "intermediate_answer": f"# {question}\n\n{answer.text}",
+        "score": round(100 * answer.coverage),
+        "follow_up_queries": [
+            f"{question} {found.sentence}" for found in answer.found[:_FOLLOW_UPS]
+        ]
+        or [question],
+    }
+
+
+def is_primer(request: Request) -> bool:
+    """Whether the prompt is drift search's primer."""
+    return _PRIMER.search(request.user) is not None
+
+
+def is_hypothesis(request: Request) -> bool:
+    """Whether the prompt asks to make an answer up for the sake of its embedding."""
+    return _HYPOTHESIS.match(request.user) is not None
+
+
+def answer_hypothesis(request: Request) -> str:
+    """Give the question itself: rules can't make up an answer, and need none to find a match."""
+    match = _HYPOTHESIS.match(request.user)
+    return match["query"].strip() if match else ""
+
+
+def is_rating(request: Request) -> bool:
+    """Whether the prompt asks how much a report helps with a question."""
+    return _RATING.search(request.system) is not None
+
+
+def answer_rating(request: Request) -> str:
+    """Dynamic community selection: JSON with reason and a rating from 0 to 5."""
+    match = _RATING.search(request.system)
+    text, question = (match["text"], match["question"]) if match else ("", "")
+    bags = [frozenset(terms(sentence)) for sentence in sentences(text)]
+    asked = weigh_question(question, bags)
+    covered = share_covered(asked.wanted, frozenset[str]().union(*bags), asked.weight)
+    rating = round(5 * covered) if covered >= MIN_COVERAGE else 0
+    return json.dumps(
+        {"reason": f"The text covers {covered:.2f} of the question's weight.", "rating": rating}
+    )

@@ -1,0 +1,85 @@
+"""Texts as vectors: hashed words, word pairs and character n-grams."""
+
+from itertools import pairwise
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphrag.offline.words import normalize, terms, unspaced_characters
+
+_WORD_WEIGHT, _PAIR_WEIGHT, _CHARACTER_WEIGHT, _GRAM_WEIGHT = 1.0, 0.5, 0.7, 0.2
+_GRAM_SIZES = (3, 4, 5)
+_PRIME = np.uint64(1_099_511_628_211)
+
+
+def embed_text(text: str, dimensions: int) -> NDArray[np.float64]:
+    """Hash a text's features into a vector of length 1.
+
+    Features are stemmed content words (single characters and pairs in scripts without
+    spaces), pairs of neighbouring words, and character 3- to 5-grams of the case-folded NFKC
+    text. A feature seen tf times counts ``1 + ln(tf)``; hashing picks its place and its sign
+    (Weinberger et al., 2009), the same in every process and on every platform.
+
+    Parameters
+    ----------
+    text : str
+        Any Unicode text.
+    dimensions : int
+        Length of the vector (>= 1).
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape (dimensions,), Euclidean norm 1. Texts without any feature, the empty one
+        among them, share a vector of their own.
+    """
+    words = terms(text)
+    pairs = [f"{a} {b}" for a, b in pairwise(words)]
+    flat = " ".join(normalize(text).split())
+    groups = [
+        (_hash_strings(words), _WORD_WEIGHT),
+        (_hash_strings(pairs), _PAIR_WEIGHT),
+        (_hash_strings(unspaced_characters(flat)), _CHARACTER_WEIGHT),
+    ]
+    if flat:
+        codes = np.frombuffer(f" {flat} ".encode("utf-32-le", "surrogatepass"), dtype="<u4")
+        groups += [(_hash_grams(codes.astype(np.uint64), n), _GRAM_WEIGHT) for n in _GRAM_SIZES]
+    vector = np.zeros(dimensions)
+    for hashes, weight in groups:
+        if hashes.size:
+            vector += _fold(hashes, weight, dimensions)
+    norm = float(np.linalg.norm(vector))
+    if norm < 1e-9:
+        vector[0], norm = 1.0, 1.0
+    return vector / norm
+
+
+def _hash_strings(features: list[str]) -> NDArray[np.uint64]:
+    raw = [crc32(feature.encode("utf-8", "surrogatepass")) for feature in features]
+    return _mix(np.array(raw, dtype=np.uint64))
+
+
+def _hash_grams(codes: NDArray[np.uint64], size: int) -> NDArray[np.uint64]:
+    count = len(codes) - size + 1
+    if count < 1:
+        return np.zeros(0, dtype=np.uint64)
+    hashes = np.full(count, size, dtype=np.uint64)
+    for offset in range(size):
+        hashes = hashes * _PRIME + codes[offset : offset + count]
+    return _mix(hashes)
+
+
+def _mix(hashes: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread the bits (the finalizer of SplitMix64; Steele et al., 2014)."""
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return hashes ^ (hashes >> np.uint64(31))
+
+
+def _fold(hashes: NDArray[np.uint64], weight: float, dimensions: int) -> NDArray[np.float64]:
+    distinct, counts = np.unique(hashes, return_counts=True)
+    sign = np.where(distinct >> np.uint64(63), 1.0, -1.0)
+    place = ((distinct >> np.uint64(8)) % np.uint64(dimensions)).astype(np.int64)
+    values = sign * weight * (1.0 + np.log(counts))
+    return np.bincount(place, weights=values, minlength=dimensions).astype(np.float64)

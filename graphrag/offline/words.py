@@ -1,0 +1,146 @@
+"""Text to sentences, words and comparable terms; and how much of one text another covers."""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Mapping
+
+from graphrag.offline.lexicon import ABBREVIATIONS, IRREGULAR, NUMBER_WORDS, STOP_WORDS
+
+WORD = re.compile(r"[^\W_]+(?:['\u2019.,](?=[^\W_])[^\W_]+)*")
+_SENTENCE_END = re.compile(r"[.!?…]+[\"'”\u2019»)\]]*(?=\s)|[。\uff01\uff1f]+[”\u2019」』\uff09]*")
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\U00020000-\U0002ffff]+"
+)
+_LAST_WORD = re.compile(r"(?:\b(an?|the) )?\b([^\W\d_]+)\.$", re.IGNORECASE)
+_DIGITS_COMMA = re.compile(r"(?<=\d),(?=\d{3}\b)")
+
+
+def normalize(text: str) -> str:
+    """Fold case and width (NFKC), straighten apostrophes."""
+    return unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold()
+
+
+def stem(word: str) -> str:
+    """Cut common English endings, lightly; other words stay as they are.
+
+    Parameters
+    ----------
+    word : str
+        One normalized word.
+
+    Returns
+    -------
+    str
+        Never empty when `word` is not.
+    """
+    word = IRREGULAR.get(word, word)
+    if len(word) <= 3 or not word.isascii():
+        return word
+    for ending, put in (
+        ("ies", "y"),
+        ("ied", "y"),
+        ("sses", "ss"),
+        ("ing", ""),
+        ("ed", ""),
+        ("ly", ""),
+        ("ers", "er"),
+        ("s", ""),
+    ):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            word = word[: len(word) - len(ending)] + put
+            break
+    word = IRREGULAR.get(word, word)
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
+        word = word[:-1]
+    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
+
+
+def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
+    """List the comparable terms of a text, in order, with repetitions.
+
+    Words are case-folded, freed of possessives, stemmed, and numbers written as digits;
+    stop words are left out. Scripts without spaces give character pairs.
+
+    Parameters
+    ----------
+    text : str
+        Any Unicode text.
+    keep_stop_words : bool
+        Whether function words stay in.
+    """
+    found: list[str] = []
+    for match in WORD.finditer(_DIGITS_COMMA.sub("", normalize(text))):
+        word = match.group()
+        if not word.isascii() and _UNSPACED.search(word):
+            for run in _UNSPACED.findall(word):
+                found += [run[i : i + 2] for i in range(max(1, len(run) - 1))]
+            word = _UNSPACED.sub("", word)
+        word = word.removesuffix("'s")
+        if not word or (not keep_stop_words and word in STOP_WORDS and word != "one"):
+            continue
+        found.append(NUMBER_WORDS.get(word) or stem(word))
+    return found
+
+
+def unspaced_characters(text: str) -> list[str]:
+    """List the characters of scripts written without spaces, in order, with repetitions."""
+    return [character for run in _UNSPACED.findall(text) for character in run]
+
+
+def sentences(text: str) -> list[str]:
+    """Split into sentences; an empty line ends one, an abbreviation or an initial does not."""
+    found: list[str] = []
+    for block in re.split(r"\n\s*\n", text):
+        block = " ".join(block.split())
+        start = 0
+        for match in _SENTENCE_END.finditer(block):
+            piece = block[start : match.end()]
+            if match.group() == "." and _is_abbreviation(piece):
+                continue
+            found.append(piece.strip())
+            start = match.end()
+        if block[start:].strip():
+            found.append(block[start:].strip())
+    return found
+
+
+def _is_abbreviation(piece: str) -> bool:
+    word = _LAST_WORD.search(piece)
+    if word is None:
+        return False
+    article, last = word.groups()
+    if len(last) == 1:
+        return last.isupper() and last not in {"I", "V", "X"} and article is None
+    return last.casefold() in ABBREVIATIONS
+
+
+def shorten(text: str, max_words: int) -> str:
+    """At most `max_words` words of a text; a cut is marked with an ellipsis."""
+    parts = text.split()
+    return " ".join(parts) if len(parts) <= max_words else " ".join(parts[:max_words]) + " …"
+
+
+def share_covered(
+    wanted: Iterable[str], present: Collection[str], weight: Mapping[str, float] | None = None
+) -> float:
+    """Share of distinct wanted terms that are present.
+
+    Parameters
+    ----------
+    wanted : Iterable[str]
+        Terms looked for; repetitions count once.
+    present : Collection[str]
+        Terms to look in.
+    weight : Mapping[str, float] or None
+        Weight of each wanted term (> 0); all equal when None.
+
+    Returns
+    -------
+    float
+        In [0, 1]; 0.0 when nothing is wanted.
+    """
+    distinct = sorted(set(wanted))
+    total = sum(1.0 if weight is None else weight[term] for term in distinct)
+    hit = sum(1.0 if weight is None else weight[term] for term in distinct if term in present)
+    return hit / total if total else 0.0

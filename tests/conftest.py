@@ -1,0 +1,21 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+# graphrag_llm patches the current event loop when imported, and would leave one open behind it.
+_loop = asyncio.new_event_loop()
+asyncio.set_event_loop(_loop)
+
+import graphrag_llm  # noqa: E402, F401
+
+asyncio.set_event_loop(None)
+_loop.close()
+
+
+@pytest.fixture(scope="session")
+def project_root():
+    return Path(__file__).parent.parent

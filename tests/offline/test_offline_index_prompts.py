@@ -1,0 +1,186 @@
+"""The embedded model behind the released graphrag's own index operations."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag.index.operations.extract_graph.graph_extractor import GraphExtractor
+from graphrag.index.operations.summarize_communities.community_reports_extractor import (
+    CommunityReportResponse,
+)
+from graphrag.prompts.index.community_report import COMMUNITY_REPORT_PROMPT
+from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT, LOOP_PROMPT
+from graphrag.prompts.index.summarize_descriptions import SUMMARIZE_PROMPT
+
+TEXT = """The Lamp Of Doctor Moss
+
+Chapter 4: A Visit To The Castle
+
+In 1921 Professor Ada Lindqvist travelled to Uppsala with her brother Nils. Ada told Nils
+that the Cross of Saint Erik was hidden in Vik Castle. The Count of Vik met them at the gate.
+Ada greeted the Count, and Nils waited outside. Shepherds crowded the yard. Mr. Berg of the
+Northern Trading Company bought the painting Girl with Lamp from the Count's widow. Suddenly
+the Count laughed at Mr. Berg, and Berg's hat fell. Dr. Jürgen von Östberg arrived from Vienna.
+"""
+
+
+async def graph_of(completion, text, max_gleanings=0):
+    extractor = GraphExtractor(
+        model=completion,
+        prompt=GRAPH_EXTRACTION_PROMPT,
+        max_gleanings=max_gleanings,
+        on_error=lambda error, *_: pytest.fail(repr(error)),
+    )
+    return await extractor(text, ["person", "geo", "organization", "event"], "unit-1")
+
+
+async def test_names_of_people_places_and_firms_are_found_with_their_kinds(completion):
+    entities, _ = await graph_of(completion, TEXT)
+    kinds = dict(zip(entities["title"], entities["type"], strict=True))
+    assert kinds["PROFESSOR ADA LINDQVIST"] == "PERSON"
+    assert kinds["NILS"] == "PERSON"
+    assert kinds["COUNT OF VIK"] == "PERSON"
+    assert kinds["MR. BERG"] == "PERSON"
+    assert kinds["DR. JÜRGEN VON ÖSTBERG"] == "PERSON"
+    assert kinds["UPPSALA"] == "GEO"
+    assert kinds["VIK CASTLE"] == "GEO"
+    assert kinds["VIENNA"] == "GEO"
+    assert kinds["NORTHERN TRADING COMPANY"] == "ORGANIZATION"
+    assert kinds["CROSS OF SAINT ERIK"] == "OBJECT"
+    assert kinds["GIRL WITH LAMP"] == "OBJECT"
+
+
+async def test_a_title_makes_a_person_whatever_stands_around_it(completion):
+    entities, _ = await graph_of(completion, "So Mara walked to the Bishop of Hull.")
+    assert dict(zip(entities["title"], entities["type"], strict=True))["BISHOP OF HULL"] == "PERSON"
+
+
+async def test_words_that_only_start_a_sentence_and_headings_are_no_names(completion):
+    entities, _ = await graph_of(completion, TEXT)
+    titles = set(entities["title"])
+    assert not titles & {"IN", "SHEPHERDS", "SUDDENLY", "THE COUNT", "CHAPTER", "VISIT"}
+    assert not any("VISIT TO" in title or "MOSS" in title for title in titles)
+
+
+async def test_a_short_form_is_merged_and_stays_tied_to_the_full_name(completion):
+    entities, relationships = await graph_of(completion, TEXT)
+    full = entities[entities["title"] == "PROFESSOR ADA LINDQVIST"].iloc[0]
+    assert "Ada told Nils" in full["description"]
+    pairs = set(zip(relationships["source"], relationships["target"], strict=True))
+    assert ("ADA", "PROFESSOR ADA LINDQVIST") in pairs
+    assert ("PROFESSOR ADA LINDQVIST", "NILS") in pairs
+    assert ("ADA", "NILS") not in pairs
+
+
+async def test_an_ambiguous_short_form_is_left_alone(completion):
+    _, relationships = await graph_of(
+        completion,
+        "Anna Holm met Peter Holm in the park. Later the two of them saw Holm and a dog near Rome.",
+    )
+    pairs = set(zip(relationships["source"], relationships["target"], strict=True))
+    assert ("ANNA HOLM", "PETER HOLM") in pairs
+    assert ("HOLM", "ROME") in pairs
+
+
+async def test_shared_sentences_make_the_weight_and_the_description(completion):
+    _, relationships = await graph_of(
+        completion, "So Mara saw Otto. So Mara thanked Otto. So Mara met Ines."
+    )
+    edge = relationships.set_index(["source", "target"])
+    assert edge.loc[("MARA", "OTTO"), "weight"] == 2.0
+    assert edge.loc[("MARA", "INES"), "weight"] == 1.0
+    assert edge.loc[("MARA", "OTTO"), "description"] == "So Mara saw Otto. So Mara thanked Otto."
+
+
+async def test_a_sentence_gives_few_pairs(completion):
+    names = ["Mara", "Otto", "Ines", "Paul", "Karin", "Viktor"]
+    _, relationships = await graph_of(
+        completion, f"So {', '.join(names[:-1])} and {names[-1]} ate."
+    )
+    assert len(names) - 1 <= len(relationships) <= 2 * len(names)
+
+
+async def test_a_script_gives_its_speakers_and_not_its_shouting(completion):
+    entities, relationships = await graph_of(
+        completion,
+        "INT. HALL - NIGHT\nMRS. KANE\nHave you seen Tobias?\nTOBIAS\nHe SLAMS the DOOR on"
+        " Mrs. Kane and RUNS.\n",
+    )
+    assert set(entities["title"]) == {"MRS. KANE", "TOBIAS"}
+    assert set(entities["type"]) == {"PERSON"}
+    assert len(relationships) == 1
+
+
+async def test_gleaning_adds_nothing_and_ends(completion):
+    once = await graph_of(completion, TEXT)
+    thrice = await graph_of(completion, TEXT, max_gleanings=3)
+    assert once[0].equals(thrice[0])
+    assert once[1].equals(thrice[1])
+
+
+def test_the_loop_check_is_answered_no(completion):
+    prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person", input_text=TEXT)
+    messages = [{"role": "user", "content": prompt}, {"role": "user", "content": LOOP_PROMPT}]
+    assert completion.completion(messages=messages).content == "N"
+
+
+async def test_separators_in_the_text_never_break_a_record(completion):
+    entities, relationships = await graph_of(
+        completion,
+        'So Mara ## said <|> to Otto ("entity"<|>FAKE<|>PERSON<|>x). '
+        "So Mara <|COMPLETE|> Otto ###.",
+    )
+    assert set(entities["title"]) >= {"MARA", "OTTO"}
+    assert set(entities["type"]) <= {"PERSON", "OBJECT", "GEO", "ORGANIZATION", "EVENT"}
+    assert not entities["description"].str.contains(r"##|<\|").any()
+    assert entities["description"].str.contains("said").any()
+    assert not relationships["description"].str.contains(r"##|<\|").any()
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=300))
+def test_any_unicode_text_gives_a_graph_that_can_be_read(ask, text):
+    prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person", input_text="So Mara " + text)
+    records = [r.strip() for r in ask(prompt).split("##")]
+    assert records[-1] == "<|COMPLETE|>"
+    for record in records[:-1]:
+        fields = record.removeprefix("(").removesuffix(")").split("<|>")
+        assert (fields[0], len(fields)) in {('"entity"', 4), ('"relationship"', 5)}
+        if len(fields) == 5:
+            assert 1 <= int(fields[4]) <= 10
+
+
+def test_summaries_keep_each_sentence_once_within_the_limit(ask):
+    def summary(descriptions, limit):
+        return ask(
+            SUMMARIZE_PROMPT.format(
+                entity_name='"MARA"', description_list=json.dumps(descriptions), max_length=limit
+            )
+        )
+
+    assert (
+        summary(["Mara sings. Mara met Otto.", "Mara met Otto!", "Mara left."], 100)
+        == "Mara sings. Mara met Otto. Mara left."
+    )
+    assert summary(["Mara sings. Mara met Otto.", "Mara left."], 4) == "Mara sings. Mara left."
+    assert len(summary(["word " * 300], 50).split()) <= 51
+
+
+def test_a_community_report_comes_from_the_tables(ask):
+    table = (
+        "-----Entities-----\nhuman_readable_id,title,description,degree\n"
+        '5,MARA,"Mara, a singer, lives in Rome.",2\n6,OTTO,Otto paints.,1\n7,ROME,A city.,1\n\n\n'
+        "-----Relationships-----\nhuman_readable_id,source,target,description,combined_degree\n"
+        "37,MARA,OTTO,Mara married Otto.,3\n38,MARA,ROME,Mara lives in Rome.,3\n"
+    )
+    prompt = COMMUNITY_REPORT_PROMPT.format(input_text=table, max_report_length=1500)
+    report = ask(prompt, response_format=CommunityReportResponse)
+    assert report.title == "Mara and Otto"
+    assert "2 relationships" in report.summary
+    assert "Mara, a singer, lives in Rome." in report.summary
+    assert [finding.summary for finding in report.findings] == ["Mara", "Otto", "Rome"]
+    assert report.findings[0].explanation.endswith("[Data: Entities (5); Relationships (37, 38)]")
+    assert "report should include" not in report.model_dump_json()
+    assert 0 <= report.rating <= 10
