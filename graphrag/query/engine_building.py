@@ -1,0 +1,183 @@
+"""Making the engine of a search method from an index's tables and settings."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphrag.config.embeddings import (
+    community_full_content_embedding,
+    entity_description_embedding,
+    text_unit_text_embedding,
+)
+from graphrag.query.engines import (
+    ContextSearch,
+    DriftSearch,
+    GlobalMapReduce,
+    SearchEngine,
+    ThinkOnGraph,
+)
+from graphrag.query.factory import (
+    get_basic_search_engine,
+    get_drift_search_engine,
+    get_global_search_engine,
+    get_local_search_engine,
+)
+from graphrag.query.index_header import IndexHeader, SearchOptions, read_tog_config
+from graphrag.query.index_tables import IndexTables
+from graphrag.query.indexer_adapters import (
+    read_indexer_communities,
+    read_indexer_covariates,
+    read_indexer_entities,
+    read_indexer_relationships,
+    read_indexer_report_embeddings,
+    read_indexer_reports,
+    read_indexer_text_units,
+)
+from graphrag.query.models import CountedCompletion, CountedEmbedding
+from graphrag.query.structured_search.tog_search.graph_store import GraphStore
+from graphrag.query.structured_search.tog_search.search import ToGSearch
+from graphrag.utils.api import get_embedding_store, load_search_prompt
+
+if TYPE_CHECKING:
+    from graphrag_vectors import VectorStore
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+
+@dataclass(frozen=True, slots=True)
+class EngineBuilder:
+    """Makes engines over one index; the released readers write into tables, so each gets a copy."""
+
+    header: IndexHeader
+    tables: IndexTables
+
+    @property
+    def config(self) -> "GraphRagConfig":
+        """The project's settings."""
+        return self.header.config
+
+    @property
+    def options(self) -> SearchOptions:
+        """What the settings leave open."""
+        return self.header.options
+
+    def build(
+        self, method: str, completion: CountedCompletion, embedding: CountedEmbedding | None
+    ) -> SearchEngine:
+        """Make the engine of a method; every method but global needs the embedding."""
+        if method == "global":
+            return GlobalMapReduce(_with_model(self._global(), completion))
+        assert embedding is not None
+        if method == "tog":
+            return self._tog(completion, embedding)
+        if method == "drift":
+            engine = _with_model(self._drift(), completion)
+            engine.context_builder.model = completion
+            engine.primer.chat_model = completion
+            engine.local_search.model = completion
+            return DriftSearch(engine, embedding)
+        engine = self._local() if method == "local" else self._basic()
+        return ContextSearch(_with_model(engine, completion), embedding)
+
+    def _tog(self, completion: CountedCompletion, embedding: CountedEmbedding) -> SearchEngine:
+        graph = GraphStore.from_tables(
+            self.tables.table("entities"), self.tables.table("relationships")
+        )
+        config = read_tog_config(self.config)
+        return ThinkOnGraph(
+            ToGSearch(
+                model=completion,
+                text_embedder=embedding,
+                graph=graph,
+                text_units=self.tables.table("text_units"),
+                entity_vectors=self._store(entity_description_embedding),
+                text_unit_vectors=self._store(text_unit_text_embedding)
+                if config.prune_strategy == "semantic"
+                else None,
+                config=config,
+                response_type=self.options.response_type,
+            )
+        )
+
+    def _local(self) -> Any:
+        claims = self.tables.covariates
+        return get_local_search_engine(
+            config=self.config,
+            reports=self._reports(),
+            text_units=self._text_units(),
+            entities=self._entities(),
+            relationships=self._relationships(),
+            covariates={"claims": [] if claims is None else read_indexer_covariates(claims.copy())},
+            description_embedding_store=self._store(entity_description_embedding),
+            response_type=self.options.response_type,
+            system_prompt=load_search_prompt(self.config.local_search.prompt),
+        )
+
+    def _basic(self) -> Any:
+        return get_basic_search_engine(
+            config=self.config,
+            text_units=self._text_units(),
+            text_unit_embeddings=self._store(text_unit_text_embedding),
+            response_type=self.options.response_type,
+            system_prompt=load_search_prompt(self.config.basic_search.prompt),
+        )
+
+    def _global(self) -> Any:
+        dynamic = self.options.dynamic_community_selection
+        section = self.config.global_search
+        return get_global_search_engine(
+            config=self.config,
+            reports=self._reports(dynamic),
+            communities=read_indexer_communities(
+                self.tables.table("communities"), self.tables.table("community_reports")
+            ),
+            entities=self._entities(),
+            response_type=self.options.response_type,
+            dynamic_community_selection=dynamic,
+            map_system_prompt=load_search_prompt(section.map_prompt),
+            reduce_system_prompt=load_search_prompt(section.reduce_prompt),
+            general_knowledge_inclusion_prompt=load_search_prompt(section.knowledge_prompt),
+        )
+
+    def _drift(self) -> Any:
+        reports = self._reports()
+        read_indexer_report_embeddings(reports, self._store(community_full_content_embedding))
+        section = self.config.drift_search
+        return get_drift_search_engine(
+            config=self.config,
+            reports=reports,
+            text_units=self._text_units(),
+            entities=self._entities(),
+            relationships=self._relationships(),
+            description_embedding_store=self._store(entity_description_embedding),
+            response_type=self.options.response_type,
+            local_system_prompt=load_search_prompt(section.prompt),
+            reduce_system_prompt=load_search_prompt(section.reduce_prompt),
+        )
+
+    def _store(self, name: str) -> "VectorStore":
+        return get_embedding_store(self.config.vector_store, name)
+
+    def _reports(self, dynamic: bool = False) -> Any:
+        return read_indexer_reports(
+            self.tables.table("community_reports"),
+            self.tables.table("communities"),
+            self.options.community_level,
+            dynamic_community_selection=dynamic,
+        )
+
+    def _entities(self) -> Any:
+        level = self.options.community_level
+        return read_indexer_entities(
+            self.tables.table("entities"), self.tables.table("communities"), level
+        )
+
+    def _relationships(self) -> Any:
+        return read_indexer_relationships(self.tables.table("relationships"))
+
+    def _text_units(self) -> Any:
+        return read_indexer_text_units(self.tables.table("text_units"))
+
+
+def _with_model(engine: Any, completion: CountedCompletion) -> Any:
+    engine.model = completion
+    return engine

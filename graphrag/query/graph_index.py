@@ -1,0 +1,157 @@
+"""One built GraphRAG project, opened once and then asked many questions at the same time."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphrag.config.models.tog_search_config import nearest
+from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.engine_building import EngineBuilder
+from graphrag.query.engines import OnText, SearchEngine
+from graphrag.query.index_header import METHODS, IndexHeader, SearchOptions, read_header
+from graphrag.query.index_tables import IndexTables, read_tables
+from graphrag.query.models import open_completion, open_embedding
+from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.usage import CallLog, Usage, measure_calls
+
+
+class SearchError(RuntimeError):
+    """A search gave no usable response.
+
+    Attributes
+    ----------
+    refused : bool
+        True when the model's service would refuse every further request too.
+    """
+
+    def __init__(self, message: str, refused: bool = False) -> None:
+        super().__init__(message)
+        self.refused = refused
+
+
+@dataclass
+class CountedSearchResult(SearchResult):
+    """A search result with the exact counters of what it cost.
+
+    ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` (and their categories) are of
+    completions, failed and retried requests included; embeddings stand in ``usage``.
+    ``completion_time`` (seconds) leaves out waiting for a free place under a run's limit. It
+    unpacks as ``response, context_data``, as the released functions returned.
+    """
+
+    usage: Usage = field(default_factory=Usage)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the response and the context data."""
+        return iter((self.response, self.context_data))
+
+
+class GraphIndex:
+    """A built index and the engines that search it.
+
+    Make one with :meth:`open`; ask it with :meth:`search`, from any number of tasks of one
+    event loop. Engines are built at the first question of their method and then kept.
+
+    Parameters
+    ----------
+    header : IndexHeader
+        The project's settings with absolute paths.
+    tables : IndexTables
+    """
+
+    def __init__(self, header: IndexHeader, tables: IndexTables) -> None:
+        self.header = header
+        self.tables = tables
+        self._engines: dict[str, SearchEngine] = {}
+
+    @classmethod
+    async def open(
+        cls,
+        root: Path | str,
+        data_dir: Path | str | None = None,
+        options: SearchOptions | None = None,
+    ) -> "GraphIndex":
+        """Open a project folder, leaving the working directory and the environment alone.
+
+        Raises
+        ------
+        SettingsError
+            If the settings can't be read.
+        IndexNotBuiltError
+            If a table or vector store is missing or has another embedding size.
+        """
+        header = await read_header(root, data_dir, options)
+        return cls(header, await read_tables(header.config))
+
+    async def search(
+        self,
+        method: str,
+        question: str,
+        on_text: OnText | None = None,
+        log: CallLog | None = None,
+    ) -> CountedSearchResult:
+        """Answer a question.
+
+        Parameters
+        ----------
+        method : {"tog", "local", "basic", "global", "drift"}
+        question : str
+        on_text : callable or None
+            Receives the response piece by piece.
+        log : CallLog or None
+            Where the calls are recorded, also when the search fails; brings the limit and the
+            journal of a run.
+
+        Raises
+        ------
+        SearchError
+            If a call failed for good, the response is empty, or the search could not answer;
+            an error is never returned as a response.
+        """
+        log = log or CallLog(live=on_text is not None)
+        engine = self._engine(method)
+        started = time.perf_counter()
+        with measure_calls(log):
+            try:
+                outcome = await engine.answer(question, on_text)
+            except Exception as error:
+                cause = log.failures[0] if log.failures else describe_error(error)
+                raise SearchError(cause, refused=is_refusal(error)) from error
+        if log.failures:
+            raise SearchError(log.failures[0])
+        if not outcome.response.strip():
+            msg = "the model answered with an empty response"
+            raise SearchError(msg)
+        usage = log.usage()
+        return CountedSearchResult(
+            response=outcome.response,
+            context_data=outcome.context_data,
+            context_text=outcome.context_text,
+            completion_time=time.perf_counter() - started - log.waited_s,
+            llm_calls=usage.llm_calls,
+            prompt_tokens=usage.prompt_tokens,
+            output_tokens=usage.output_tokens,
+            llm_calls_categories=usage.llm_calls_by_phase,
+            prompt_tokens_categories=usage.prompt_tokens_by_phase,
+            output_tokens_categories=usage.output_tokens_by_phase,
+            usage=usage,
+        )
+
+    def _engine(self, method: str) -> SearchEngine:
+        if method not in METHODS:
+            msg = f"unknown method {method!r}{nearest(method, METHODS)}"
+            raise ValueError(msg)
+        if method not in self._engines:
+            self._engines[method] = self._build(method)
+        return self._engines[method]
+
+    def _build(self, method: str) -> SearchEngine:
+        models = self.header.model_configs(method)
+        embedding = models.get("embedding")
+        return EngineBuilder(self.header, self.tables).build(
+            method,
+            open_completion(models["completion"]),
+            None if embedding is None else open_embedding(embedding),
+        )

@@ -1,0 +1,122 @@
+"""What is known of a built index without reading its tables: settings, models, fingerprint."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag.config.models.tog_search_config import ProjectConfig, ToGSearchConfig, read_settings
+from graphrag.query.index_tables import check_vectors, fingerprint_tables
+from graphrag.query.usage import is_offline
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+METHODS = ("tog", "local", "basic", "global", "drift")
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """What the released search functions take beside the settings, alike for all methods.
+
+    Attributes
+    ----------
+    community_level : int or None
+        Deepest level of the community hierarchy that local, global and DRIFT read; None: all.
+    response_type : str
+        Free-form description of the answer's form.
+    dynamic_community_selection : bool
+        Whether global search lets the model choose the communities.
+    """
+
+    community_level: int | None = 2
+    response_type: str = "Multiple Paragraphs"
+    dynamic_community_selection: bool = False
+
+
+def read_tog_config(config: "GraphRagConfig") -> ToGSearchConfig:
+    """Return the ``tog_search:`` section, its defaults where the configuration has none."""
+    return config.tog_search if isinstance(config, ProjectConfig) else ToGSearchConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHeader:
+    """An index's settings and the hash of its tables (None for tables that were handed over)."""
+
+    config: "GraphRagConfig"
+    options: SearchOptions = SearchOptions()
+    fingerprint: str | None = None
+
+    def section(self, method: str) -> Any:
+        """Return a method's section of the settings."""
+        if method == "tog":
+            return read_tog_config(self.config)
+        return getattr(self.config, f"{method}_search")
+
+    def model_configs(self, method: str) -> dict[str, "ModelConfig"]:
+        """Return the models of a method: ``completion`` and, except for global, ``embedding``."""
+        section = self.section(method)
+        models = {
+            "completion": self.config.get_completion_model_config(section.completion_model_id)
+        }
+        if method != "global":
+            models["embedding"] = self.config.get_embedding_model_config(section.embedding_model_id)
+        return models
+
+    def models(self, method: str) -> list[str]:
+        """Return the models of a method as ``provider/model``."""
+        return [model_name(config) for config in self.model_configs(method).values()]
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether one of the embedded models is among the project's models."""
+        configs = [*self.config.completion_models.values(), *self.config.embedding_models.values()]
+        return any(is_offline(model_name(config)) for config in configs)
+
+    def describe(self, method: str) -> dict[str, Any]:
+        """Return everything that changes what a method answers, JSON-ready, without secrets.
+
+        Prompt files are given by the hash of their content.
+        """
+        section: dict[str, Any] = self.section(method).model_dump(mode="json")
+        prompts = {k: _file_hash(v) for k, v in section.items() if k.endswith("prompt") and v}
+        return {
+            "settings": {**section, **prompts},
+            "options": asdict(self.options),
+            "models": {
+                role: {"model": model_name(config), "call_args": config.call_args}
+                for role, config in self.model_configs(method).items()
+            },
+            "index": self.fingerprint,
+        }
+
+
+async def read_header(
+    root: Path | str,
+    data_dir: Path | str | None = None,
+    options: SearchOptions | None = None,
+) -> IndexHeader:
+    """Read a project's settings and check that its index is complete.
+
+    Raises
+    ------
+    SettingsError
+        If the settings can't be read.
+    IndexNotBuiltError
+        If a table or vector store is missing or has another embedding size.
+    """
+    config = read_settings(root, data_dir)
+    fingerprint = await fingerprint_tables(config, Path(root))
+    check_vectors(config, Path(root))
+    return IndexHeader(config, options or SearchOptions(), fingerprint)
+
+
+def model_name(config: "ModelConfig") -> str:
+    """Return ``provider/model``."""
+    return f"{config.model_provider}/{config.model}"
+
+
+def _file_hash(path: str) -> str:
+    return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()

@@ -1,0 +1,360 @@
+"""The models that searches and judges ask, each call of them counted.
+
+:func:`open_completion` and :func:`open_embedding` make them from a model's configuration; they
+are graphrag_llm models, so the released search engines work with them unchanged.
+"""
+
+import json
+import re
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from graphrag_llm.cache import create_cache_key
+from graphrag_llm.completion import LLMCompletion, create_completion
+from graphrag_llm.completion.lite_llm_completion import LiteLLMCompletion
+from graphrag_llm.config import LLMProviderType, TokenizerConfig
+from graphrag_llm.embedding import LLMEmbedding, create_embedding
+from graphrag_llm.metrics.noop_metrics_store import NoopMetricsStore
+from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
+from graphrag_llm.types import (
+    LLMChoice,
+    LLMCompletionChunk,
+    LLMCompletionMessage,
+    LLMCompletionResponse,
+    LLMCompletionUsage,
+    LLMEmbeddingResponse,
+    LLMEmbeddingUsage,
+)
+from graphrag_llm.types import LLMEmbedding as EmbeddingRow
+from pydantic import BaseModel, ValidationError
+
+from graphrag.query.calls import (
+    Answer,
+    ModelCaller,
+    RetryPolicy,
+    describe_error,
+    is_transient,
+    read_retry_policy,
+    read_usage,
+)
+from graphrag.query.usage import CallLog, RecordedCall, current_scope
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+    from graphrag_llm.metrics import MetricsStore
+    from graphrag_llm.tokenizer import Tokenizer
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+_FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
+
+
+class UnreadableReplyError(ValueError):
+    """A reply, already paid for and counted, is not the JSON that was asked for.
+
+    Attributes
+    ----------
+    content : str
+        The reply as it came.
+    """
+
+    def __init__(self, content: str, reason: str) -> None:
+        super().__init__(f"the model's reply can't be read: {reason}")
+        self.content = content
+
+
+class _NoRetries(int):
+    """Zero that is true: litellm reads a false ``max_retries`` of an embedding as its default."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class _OneAttemptLiteLLM(LiteLLMCompletion):
+    """The released litellm completion, asked once and without parsing what comes back."""
+
+    async def ask(self, **request: Any) -> Any:
+        """Send one request; a reply that can't be parsed is still a reply, with its usage."""
+        return await self._completion_async(**request, enable_json_schema_validation=False)
+
+
+def open_completion(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedCompletion":
+    """Make the counted completion of a model's configuration."""
+    return CountedCompletion(config, retry or read_retry_policy(config))
+
+
+def open_embedding(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedEmbedding":
+    """Make the counted embedding of a model's configuration."""
+    return CountedEmbedding(config, retry or read_retry_policy(config))
+
+
+def read_reply(content: str, form: type[Reply]) -> Reply:
+    """Validate a JSON reply, which may stand in the one Markdown code block of a text.
+
+    Raises
+    ------
+    UnreadableReplyError
+        If it is not JSON of that form.
+    """
+    fenced: list[str] = _FENCE.findall(content)
+    try:
+        return form.model_validate(json.loads(fenced[0] if len(fenced) == 1 else content))
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UnreadableReplyError(content, f"{where}: {first['msg']}") from error
+    except ValueError as error:
+        raise UnreadableReplyError(content, "it is not JSON") from error
+
+
+def _bare(config: "ModelConfig", no_retries: int) -> "ModelConfig":
+    """Return the configuration without the layers that :class:`ModelCaller` takes over."""
+    given: dict[str, Any] = config.call_args
+    call_args = {**given, "max_retries": no_retries} if _is_litellm(config) else given
+    changes = {"retry": None, "rate_limit": None, "metrics": None, "call_args": call_args}
+    return config.model_copy(update=changes)
+
+
+def _is_litellm(config: "ModelConfig") -> bool:
+    return config.type == LLMProviderType.LiteLLM
+
+
+class CountedCompletion(LLMCompletion):
+    """A completion model whose every request is counted in the open scope.
+
+    A streamed request is sent as an ordinary one, whose usage figures and retries are exact,
+    unless the scope is live.
+    """
+
+    def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
+        self.config = config
+        self._caller = ModelCaller("completion", config, retry)
+        bare = _bare(config, 0)
+        model_id = f"{config.model_provider}/{config.model}"
+        self._metrics: MetricsStore = NoopMetricsStore()
+        self._tokenizer = create_tokenizer(TokenizerConfig(model_id=model_id))
+        self._ask: Callable[..., Any]
+        if _is_litellm(config):
+            self._inner: LLMCompletion = _OneAttemptLiteLLM(
+                **(config.model_extra or {}),
+                model_id=model_id,
+                model_config=bare,
+                tokenizer=self._tokenizer,
+                metrics_store=self._metrics,
+                cache_key_creator=create_cache_key,
+            )
+            self._ask = self._inner.ask
+        else:
+            self._inner = create_completion(bare, tokenizer=self._tokenizer)
+            self._ask = self._inner.completion_async
+
+    @property
+    def metrics_store(self) -> "MetricsStore":
+        """A store that keeps nothing: usage goes to the open scope."""
+        return self._metrics
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The model's tokenizer."""
+        return self._tokenizer
+
+    def completion(
+        self, /, **kwargs: Any
+    ) -> LLMCompletionResponse[BaseModel] | Iterator[LLMCompletionChunk]:
+        """Refuse: searches ask asynchronously, and an uncounted call must not slip through."""
+        msg = "counted models are asked with completion_async"
+        raise NotImplementedError(msg)
+
+    async def completion_async(self, /, **kwargs: Any) -> Any:
+        """Ask the model.
+
+        Returns
+        -------
+        LLMCompletionResponse or async iterator of LLMCompletionChunk
+            The iterator when ``stream=True``.
+
+        Raises
+        ------
+        UnreadableReplyError
+            If ``response_format`` was given and the reply is not JSON of that form.
+        """
+        scope = current_scope() or CallLog()
+        if isinstance(kwargs["messages"], str):
+            kwargs["messages"] = [{"role": "user", "content": kwargs["messages"]}]
+        for taken_over in ("metrics", "stream_options", "max_retries"):
+            kwargs.pop(taken_over, None)
+        if kwargs.pop("stream", False):
+            if scope.live:
+                return self._stream_live(kwargs, scope)
+            return _in_one_chunk(await self._complete(kwargs))
+        return await self._complete(kwargs)
+
+    async def _complete(self, request: dict[str, Any]) -> LLMCompletionResponse[BaseModel]:
+        form = cast("type[BaseModel] | None", request.get("response_format"))
+        described = {**request, "response_format": form.model_json_schema() if form else None}
+
+        async def send() -> Answer:
+            response = await self._ask(**request)
+            return self._count(request, response.content, response.usage)
+
+        call = await self._caller.call(described, send, lambda: self._count_prompt(request))
+        response = _response(call)
+        if form is not None:
+            response.formatted_response = read_reply(response.content, form)
+        return response
+
+    async def _stream_live(
+        self, request: dict[str, Any], scope: CallLog
+    ) -> AsyncIterator[LLMCompletionChunk]:
+        """Stream under the limit; a stream that fails before its first chunk is tried again."""
+        begun = False
+
+        def may_retry(error: BaseException) -> bool:
+            return not begun and is_transient(error)
+
+        try:
+            async for attempt in self._caller.retrying(may_retry):
+                with attempt:
+                    await self._caller.keep_rate(lambda: self._count_prompt(request))
+                    async with self._caller.place(scope):
+                        async for chunk in self._stream_once(request, scope):
+                            begun = True
+                            yield chunk
+        except Exception as error:
+            scope.failures.append(describe_error(error))
+            raise
+
+    async def _stream_once(
+        self, request: dict[str, Any], scope: CallLog
+    ) -> AsyncIterator[LLMCompletionChunk]:
+        started = time.perf_counter()
+        pieces: list[str] = []
+        usage: Any = None
+        failed: str | None = None
+        try:
+            stream = await self._ask(**request, stream=True, stream_options={"include_usage": True})
+            async for chunk in stream:
+                usage = chunk.usage or usage
+                if chunk.choices:
+                    pieces.append(chunk.choices[0].delta.content or "")
+                    yield chunk
+        except BaseException as error:
+            failed = describe_error(error)
+            raise
+        finally:
+            answered = self._count(request, "".join(pieces), usage) if pieces or usage else None
+            scope.attempts.append(self._caller.attempt(started, answered, failed))
+
+    def _count(self, request: dict[str, Any], content: str, usage: Any) -> Answer:
+        prompt, output, cached = read_usage(usage, output=True)
+        if prompt:
+            return Answer(content, prompt, output, "provider", cached)
+        output = self._tokenizer.num_tokens(content)
+        return Answer(content, self._count_prompt(request), output, "tokenizer")
+
+    def _count_prompt(self, request: dict[str, Any]) -> int:
+        return self._tokenizer.num_prompt_tokens(request["messages"])
+
+
+class CountedEmbedding(LLMEmbedding):
+    """An embedding model whose every request is counted in the open scope."""
+
+    def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
+        self.config = config
+        self._caller = ModelCaller("embedding", config, retry)
+        self._inner = create_embedding(_bare(config, _NoRetries(0)))
+
+    @property
+    def metrics_store(self) -> "MetricsStore":
+        """The wrapped model's own store."""
+        return self._inner.metrics_store
+
+    @property
+    def tokenizer(self) -> "Tokenizer":
+        """The model's tokenizer."""
+        return self._inner.tokenizer
+
+    async def embedding_async(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
+        """Embed ``input``, a list of texts, to one vector each."""
+        kwargs.pop("metrics", None)
+
+        async def send() -> Answer:
+            return self._count(kwargs, await self._inner.embedding_async(**kwargs))
+
+        return _embedding_response(
+            await self._caller.call(kwargs, send, lambda: self._count_prompt(kwargs))
+        )
+
+    def embedding(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
+        """Embed without waiting on the loop, once and counted; the searches ask otherwise."""
+        kwargs.pop("metrics", None)
+        scope = current_scope() or CallLog()
+        started = time.perf_counter()
+        try:
+            answer = self._count(kwargs, self._inner.embedding(**kwargs))
+        except Exception as error:
+            failed = describe_error(error)
+            scope.attempts.append(self._caller.attempt(started, error=failed))
+            scope.failures.append(failed)
+            raise
+        attempt = self._caller.attempt(started, answer)
+        scope.attempts.append(attempt)
+        return _embedding_response(RecordedCall(answer.reply, (attempt,)))
+
+    def _count(self, request: dict[str, Any], response: LLMEmbeddingResponse) -> Answer:
+        prompt, _, _ = read_usage(response.usage, output=False)
+        if prompt:
+            return Answer(response.embeddings, prompt, 0, "provider")
+        return Answer(response.embeddings, self._count_prompt(request), 0, "tokenizer")
+
+    def _count_prompt(self, request: dict[str, Any]) -> int:
+        return sum(self.tokenizer.num_tokens(text) for text in request["input"])
+
+
+def _response(call: RecordedCall) -> LLMCompletionResponse[BaseModel]:
+    answered = call.attempts[-1]
+    message = LLMCompletionMessage(role="assistant", content=call.reply)
+    return LLMCompletionResponse[BaseModel](
+        id="counted",
+        object="chat.completion",
+        created=0,
+        model=answered.model,
+        choices=[LLMChoice(index=0, message=message, finish_reason="stop")],
+        usage=LLMCompletionUsage(
+            prompt_tokens=answered.prompt_tokens,
+            completion_tokens=answered.output_tokens,
+            total_tokens=answered.prompt_tokens + answered.output_tokens,
+        ),
+    )
+
+
+async def _in_one_chunk(
+    response: LLMCompletionResponse[BaseModel],
+) -> AsyncIterator[LLMCompletionChunk]:
+    delta = {"content": response.content}
+    yield LLMCompletionChunk.model_validate(
+        {
+            "id": response.id,
+            "object": "chat.completion.chunk",
+            "created": response.created,
+            "model": response.model,
+            "choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}],
+        }
+    )
+
+
+def _embedding_response(call: RecordedCall) -> LLMEmbeddingResponse:
+    answered = call.attempts[-1]
+    vectors: list[list[float]] = call.reply
+    return LLMEmbeddingResponse(
+        object="list",
+        data=[
+            EmbeddingRow(object="embedding", embedding=vector, index=index)
+            for index, vector in enumerate(vectors)
+        ],
+        model=answered.model,
+        usage=LLMEmbeddingUsage(
+            prompt_tokens=answered.prompt_tokens, total_tokens=answered.prompt_tokens
+        ),
+    )

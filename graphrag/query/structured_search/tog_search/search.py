@@ -1,0 +1,268 @@
+"""Think-on-Graph search: walk the graph from the question's entities, answer from what is found.
+
+After ToG (Sun et al., ICLR 2024, arXiv 2307.07697) and ToG-2 (Ma et al., ICLR 2025,
+arXiv 2407.10805).
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.structured_search.tog_search.exploration import (
+    find_starts,
+    keep_best,
+    list_candidates,
+    select_evidence,
+)
+from graphrag.query.structured_search.tog_search.graph_store import GraphStore
+from graphrag.query.structured_search.tog_search.grounding import Grounder
+from graphrag.query.structured_search.tog_search.prompts import read_prompts
+from graphrag.query.structured_search.tog_search.pruning import Pruner
+from graphrag.query.structured_search.tog_search.reasoning import LiveText, Reasoner
+from graphrag.query.structured_search.tog_search.replies import (
+    CompletionModel,
+    TextEmbedder,
+    ToGSearchError,
+)
+from graphrag.query.structured_search.tog_search.state import Exploration, Question, Round
+from graphrag.query.structured_search.tog_search.tables import Context, context_frames
+from graphrag.query.structured_search.tog_search.text_units import TextUnits
+from graphrag.query.usage import (
+    CallAttempt,
+    CallLog,
+    current_scope,
+    measure_calls,
+    phase,
+    summarize_attempts,
+)
+
+if TYPE_CHECKING:
+    from graphrag_vectors import VectorStore
+
+_PHASES = ("exploration", "reasoning")
+
+
+class ToGSearch:
+    """Think-on-Graph search over one index; made once, safe for concurrent searches.
+
+    Parameters
+    ----------
+    model : CompletionModel
+        Scores edges and answers: a graphrag_llm completion.
+    text_embedder : TextEmbedder
+        Embeds the question: the graphrag_llm embedding that embedded the index.
+    graph : GraphStore
+    text_units : pandas.DataFrame
+        ``id``, ``human_readable_id``, ``text``.
+    entity_vectors : VectorStore
+        Entity descriptions.
+    text_unit_vectors : VectorStore or None
+        Ranks text units under ``prune_strategy: semantic``; without it bm25 does.
+    config : ToGSearchConfig or None
+        None for the defaults. Paths of prompt files must be absolute.
+    response_type : str
+        Form of the answer, free text.
+
+    Raises
+    ------
+    ToGSearchError
+        If a prompt file can't be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: CompletionModel,
+        text_embedder: TextEmbedder,
+        graph: GraphStore,
+        text_units: pd.DataFrame,
+        entity_vectors: "VectorStore",
+        text_unit_vectors: "VectorStore | None" = None,
+        config: ToGSearchConfig | None = None,
+        response_type: str = "Multiple Paragraphs",
+    ) -> None:
+        config = config or ToGSearchConfig()
+        prompts = read_prompts(config)
+        self._config = config
+        self._graph = graph
+        self._text_embedder = text_embedder
+        self._entity_vectors = entity_vectors
+        self._pruner = Pruner(
+            store=graph,
+            model=model,
+            entity_vectors=entity_vectors,
+            prompts=prompts,
+            strategy=config.prune_strategy,
+            temperature=config.temperature_exploration,
+            max_tokens=config.max_context_tokens,
+        )
+        self._grounder = Grounder(
+            graph, TextUnits(text_units), text_unit_vectors, model.tokenizer, config
+        )
+        self._reasoner = Reasoner(
+            model, prompts.reasoning, config.temperature_reasoning, response_type
+        )
+
+    async def search(self, query: str, **_: object) -> SearchResult:
+        """Answer a question; see :meth:`run`. Further arguments of other searches are ignored."""
+        return await self.run(query)
+
+    async def stream_search(self, query: str, **_: object) -> AsyncGenerator[str]:
+        """Answer a question piece by piece, as the answer is written.
+
+        The pieces joined are the response, its citations last. Only if an answer that was
+        already shown turns out to cite nothing retrieved, a note that withdraws it and the
+        text that takes its place follow.
+
+        Raises
+        ------
+        ToGSearchError
+            As :meth:`run`.
+        """
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        task = asyncio.create_task(self.run(query, pieces.put_nowait))
+        task.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def run(self, query: str, on_text: Callable[[str], None] | None = None) -> SearchResult:
+        """Answer a question.
+
+        Parameters
+        ----------
+        query : str
+            The question.
+        on_text : callable or None
+            Takes the response piece by piece while it is written; see :meth:`stream_search`.
+
+        Returns
+        -------
+        SearchResult
+            ``context_data`` holds the data frames ``paths``, ``entities``,
+            ``relationships``, ``sources`` and ``exploration``, ``context_text`` what the
+            last call was shown. The counters are those of this search's calls, failed ones
+            and retries included, by the phases exploration and reasoning; in a scope that
+            concurrent searches share they can't be told apart.
+
+        Raises
+        ------
+        ToGSearchError
+            If the question is empty, the index has no entities or none of them can be
+            started from, or the model's answer stays unreadable. Failures of the models
+            themselves pass through as they are.
+        """
+        scope = current_scope()
+        if scope is not None:
+            return await self._run(query, on_text, scope)
+        with measure_calls() as own:
+            return await self._run(query, on_text, own)
+
+    async def _run(
+        self, query: str, on_text: Callable[[str], None] | None, scope: CallLog
+    ) -> SearchResult:
+        began = time.perf_counter()
+        n_before = len(scope.attempts)
+        question, walked = await self._start(query)
+        live = LiveText(on_text) if on_text else None
+        response, context, walked = await self._think(question, walked, live)
+        if live:
+            live.finish(response)
+        return _make_result(
+            response=response,
+            context=context,
+            frames=context_frames(context, walked.rounds, self._graph),
+            seconds=time.perf_counter() - began,
+            attempts=scope.attempts[n_before:],
+        )
+
+    async def _start(self, query: str) -> tuple[Question, Exploration]:
+        if not query.strip():
+            msg = "The question is empty."
+            raise ToGSearchError(msg)
+        if self._graph.n_entities == 0:
+            msg = "The index has no entities, so there is no graph to search; build it again."
+            raise ToGSearchError(msg)
+        with phase("embedding"):
+            embedded = await self._text_embedder.embedding_async(input=[query])
+        question = Question(query, list(embedded.first_embedding))
+        walked = await find_starts(
+            query, question.vector, self._graph, self._entity_vectors, self._config.width
+        )
+        if not walked.starts:
+            msg = (
+                "No entity to start from: none is named in the question and the vector store "
+                "knows no entity of this index; build the index again."
+            )
+            raise ToGSearchError(msg)
+        return question, walked
+
+    async def _think(
+        self, question: Question, walked: Exploration, live: LiveText | None
+    ) -> tuple[str, Context, Exploration]:
+        """Explore and check by turns until a check gives a response."""
+        config = self._config
+        candidates = list_candidates(walked, self._graph, question.text, config)
+        while True:
+            if candidates:
+                scores = await self._pruner.score(question, candidates)
+                walked = keep_best(walked, candidates, scores, self._graph, config)
+            # Looking ahead costs no call, and tells whether this check is the last.
+            deeper = len(walked.rounds) <= config.depth
+            candidates = (
+                list_candidates(walked, self._graph, question.text, config)
+                if candidates and deeper
+                else []
+            )
+            evidence = select_evidence(walked, config.max_exploration_paths)
+            context = await self._grounder.build(question, walked.starts, evidence)
+            final = not candidates
+            verdict = await self._reasoner.check(question.text, context, final, live)
+            if verdict.response is not None:
+                return verdict.response, context, _note_dropped(walked, verdict.n_dropped_ids)
+
+
+def _note_dropped(walked: Exploration, n_dropped: int) -> Exploration:
+    if not n_dropped:
+        return walked
+    last: Round = walked.rounds[-1]
+    said = f"{n_dropped} cited ids were not in the context"
+    note = f"{last.note}; {said}" if last.note else said
+    return replace(walked, rounds=(*walked.rounds[:-1], replace(last, note=note)))
+
+
+def _make_result(
+    *,
+    response: str,
+    context: Context,
+    frames: dict[str, pd.DataFrame],
+    seconds: float,
+    attempts: Sequence[CallAttempt],
+) -> SearchResult:
+    usage = summarize_attempts(attempts)
+    none = dict.fromkeys(_PHASES, 0)
+    return SearchResult(
+        response=response,
+        context_data=frames,
+        context_text=context.text,
+        completion_time=seconds,
+        llm_calls=usage.llm_calls,
+        prompt_tokens=usage.prompt_tokens,
+        output_tokens=usage.output_tokens,
+        llm_calls_categories={**none, **usage.llm_calls_by_phase},
+        prompt_tokens_categories={**none, **usage.prompt_tokens_by_phase},
+        output_tokens_categories={**none, **usage.output_tokens_by_phase},
+    )

@@ -1,0 +1,340 @@
+"""What every model call cost: attempts, tokens, retries, cache hits and money, per scope.
+
+A scope is opened with :func:`measure_calls`; each attempt that the models of
+:mod:`graphrag.query.models` send while it is open, in this task or in one started from it, is
+appended to its log. Scopes live in a context variable, so concurrent searches never mix.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+
+if TYPE_CHECKING:
+    import asyncio
+
+CountedBy = Literal["provider", "tokenizer", "nobody"]
+
+
+@dataclass(frozen=True, slots=True)
+class CallAttempt:
+    """One request sent to a model, whether it was answered or not.
+
+    Attributes
+    ----------
+    kind : {"completion", "embedding"}
+    model : str
+        ``provider/model`` as in settings.yaml.
+    phase : str
+        The phase of the search that asked, e.g. ``reasoning``; ``response`` unless named.
+    prompt_tokens, output_tokens, cached_prompt_tokens : int
+        Counts, >= 0; output_tokens is 0 for an embedding. cached_prompt_tokens is the part of
+        prompt_tokens that the provider says it served from its own cache.
+    counted_by : {"provider", "tokenizer", "nobody"}
+        Who counted the tokens: the provider's usage figures, the model's tokenizer here
+        because the provider gave none, or nobody (a request that was never answered).
+    latency_s : float
+        Seconds from sending to the last byte or the failure.
+    error : str or None
+        Why the attempt failed; None when it was answered.
+    """
+
+    kind: Literal["completion", "embedding"]
+    model: str
+    phase: str
+    prompt_tokens: int
+    output_tokens: int
+    counted_by: CountedBy
+    latency_s: float
+    cached_prompt_tokens: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The sum of a scope's attempts.
+
+    Completions and embeddings are kept apart, as their tokens differ in price by two orders
+    of magnitude: ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` are of completions.
+
+    Attributes
+    ----------
+    llm_calls, prompt_tokens, output_tokens : int
+        Requests sent (failed ones and retries included) and their tokens.
+    embedding_calls, embedding_tokens : int
+        The same of embeddings.
+    failed_calls : int
+        Requests of either kind that were not answered.
+    cached_prompt_tokens : int
+        The part of prompt_tokens served from the provider's cache.
+    tokens_counted_here : int
+        How many of the calls had no usage figures from the provider and were counted with the
+        model's tokenizer instead.
+    cost_usd : float or None
+        US dollars; None when the price of a model that answered is not known.
+    llm_calls_by_phase, prompt_tokens_by_phase, output_tokens_by_phase : dict
+        phase -> count; the sums equal the totals.
+    models : tuple of str
+        The models asked, sorted.
+    """
+
+    llm_calls: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    embedding_calls: int = 0
+    embedding_tokens: int = 0
+    failed_calls: int = 0
+    cached_prompt_tokens: int = 0
+    tokens_counted_here: int = 0
+    cost_usd: float | None = 0.0
+    llm_calls_by_phase: dict[str, int] = field(default_factory=dict[str, int])
+    prompt_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
+    output_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
+    models: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON-ready values."""
+        return {**asdict(self), "models": list(self.models)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Usage":
+        """Read what :meth:`to_dict` gave."""
+        given: dict[str, Any] = {**values, "models": tuple(values["models"])}
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """A finished call as a journal keeps it: the reply and every attempt it took.
+
+    ``reply`` is JSON-ready: the text of a completion or the vectors of an embedding.
+    """
+
+    reply: Any
+    attempts: tuple[CallAttempt, ...]
+
+
+class CallJournal(Protocol):
+    """Keeps finished calls, so that an interrupted search need not pay for them again."""
+
+    def replay(self, key: str) -> RecordedCall | None:
+        """Return the finished call of this key, or None."""
+        ...
+
+    def start(self, key: str) -> None:
+        """Note that the call is about to be sent."""
+        ...
+
+    def finish(self, key: str, call: RecordedCall) -> None:
+        """Keep a call that was answered."""
+        ...
+
+    def abandon(self, key: str) -> None:
+        """Note that the call has failed for good and is no longer in flight."""
+        ...
+
+
+class CallLog:
+    """The attempts of one scope, in the order in which they ended.
+
+    Attributes
+    ----------
+    limit : asyncio.Semaphore or None
+        Held while a request is in flight; shared between the scopes of a run.
+    journal : CallJournal or None
+        Where finished calls are kept and looked up.
+    live : bool
+        Whether streamed replies must reach the caller piece by piece. When False a streamed
+        request is sent as an ordinary one, whose usage figures and retries are exact.
+    replayed : int
+        Calls that were answered from the journal; their attempts count as they did first.
+    waited_s : float
+        Seconds that calls of this scope waited for a free place under the limit.
+    attempts : list of CallAttempt
+    failures : list of str
+        Causes of the calls that failed for good.
+    """
+
+    def __init__(
+        self,
+        limit: "asyncio.Semaphore | None" = None,
+        journal: CallJournal | None = None,
+        live: bool = False,
+    ) -> None:
+        self.limit = limit
+        self.journal = journal
+        self.live = live
+        self.replayed = 0
+        self.waited_s = 0.0
+        self.attempts: list[CallAttempt] = []
+        self.failures: list[str] = []
+        self._asked: Counter[str] = Counter()
+
+    def ordinal(self, fingerprint: str) -> int:
+        """Return how often an equal request was made before in this scope."""
+        self._asked[fingerprint] += 1
+        return self._asked[fingerprint] - 1
+
+    def usage(self) -> Usage:
+        """Sum up what has been recorded so far."""
+        return summarize_attempts(self.attempts)
+
+
+_scope: ContextVar[CallLog | None] = ContextVar("gtog_call_scope", default=None)
+_phase: ContextVar[str] = ContextVar("gtog_call_phase", default="response")
+
+
+@contextmanager
+def measure_calls(log: CallLog | None = None) -> Generator[CallLog]:
+    """Record the model calls made inside the ``with`` block; an inner scope hides the outer."""
+    log = log or CallLog()
+    token = _scope.set(log)
+    try:
+        yield log
+    finally:
+        _scope.reset(token)
+
+
+@contextmanager
+def phase(name: str) -> Generator[None]:
+    """Name the phase under which the calls made inside the ``with`` block are counted."""
+    token = _phase.set(name)
+    try:
+        yield
+    finally:
+        _phase.reset(token)
+
+
+def current_scope() -> CallLog | None:
+    """Return the log of the innermost open scope, None outside any."""
+    return _scope.get()
+
+
+def current_phase() -> str:
+    """Return the phase that calls are counted under."""
+    return _phase.get()
+
+
+def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
+    """Sum attempts up, completions and embeddings apart."""
+    calls: Counter[str] = Counter()
+    prompt: Counter[str] = Counter()
+    output: Counter[str] = Counter()
+    embedding_calls = embedding_tokens = failed = cached = counted_here = 0
+    cost: float | None = 0.0
+    models: set[str] = set()
+    for attempt in attempts:
+        models.add(attempt.model)
+        failed += attempt.error is not None
+        counted_here += attempt.counted_by == "tokenizer"
+        spent = attempt_cost_usd(attempt)
+        cost = None if cost is None or spent is None else cost + spent
+        if attempt.kind == "embedding":
+            embedding_calls += 1
+            embedding_tokens += attempt.prompt_tokens
+        else:
+            calls[attempt.phase] += 1
+            prompt[attempt.phase] += attempt.prompt_tokens
+            output[attempt.phase] += attempt.output_tokens
+            cached += attempt.cached_prompt_tokens
+    return Usage(
+        llm_calls=calls.total(),
+        prompt_tokens=prompt.total(),
+        output_tokens=output.total(),
+        embedding_calls=embedding_calls,
+        embedding_tokens=embedding_tokens,
+        failed_calls=failed,
+        cached_prompt_tokens=cached,
+        tokens_counted_here=counted_here,
+        cost_usd=cost,
+        llm_calls_by_phase=dict(calls),
+        prompt_tokens_by_phase=dict(prompt),
+        output_tokens_by_phase=dict(output),
+        models=tuple(sorted(models)),
+    )
+
+
+def sum_usages(usages: Iterable[Usage]) -> Usage:
+    """Add usages up; the cost is None as soon as one of them is."""
+    given = list(usages)
+    costs = [usage.cost_usd for usage in given]
+    return Usage(
+        llm_calls=sum(usage.llm_calls for usage in given),
+        prompt_tokens=sum(usage.prompt_tokens for usage in given),
+        output_tokens=sum(usage.output_tokens for usage in given),
+        embedding_calls=sum(usage.embedding_calls for usage in given),
+        embedding_tokens=sum(usage.embedding_tokens for usage in given),
+        failed_calls=sum(usage.failed_calls for usage in given),
+        cached_prompt_tokens=sum(usage.cached_prompt_tokens for usage in given),
+        tokens_counted_here=sum(usage.tokens_counted_here for usage in given),
+        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        llm_calls_by_phase=_sum_phases(usage.llm_calls_by_phase for usage in given),
+        prompt_tokens_by_phase=_sum_phases(usage.prompt_tokens_by_phase for usage in given),
+        output_tokens_by_phase=_sum_phases(usage.output_tokens_by_phase for usage in given),
+        models=tuple(sorted({model for usage in given for model in usage.models})),
+    )
+
+
+def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for count in counts:
+        total.update(count)
+    return dict(total)
+
+
+def attempt_cost_usd(attempt: CallAttempt) -> float | None:
+    """Return what one attempt cost in US dollars, None when the model's price is not known.
+
+    Requests without tokens (never answered) and the embedded models cost nothing.
+    """
+    if attempt.prompt_tokens + attempt.output_tokens == 0 or is_offline(attempt.model):
+        return 0.0
+    price = model_price(attempt.model)
+    if price is None:
+        return None
+    fresh = attempt.prompt_tokens - attempt.cached_prompt_tokens
+    return (
+        fresh * price.prompt_usd
+        + attempt.cached_prompt_tokens * price.cached_prompt_usd
+        + attempt.output_tokens * price.output_usd
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars a token; cached_prompt_usd equals prompt_usd where no discount is known."""
+
+    prompt_usd: float
+    cached_prompt_usd: float
+    output_usd: float
+
+
+def is_offline(model: str) -> bool:
+    """Say whether ``provider/model`` names one of the embedded models."""
+    return model.startswith("offline/")
+
+
+def model_price(model: str) -> Price | None:
+    """Look a model's price up in litellm's map, None when it is not there.
+
+    The map keys some models as ``provider/name`` and others (OpenAI's) by their bare name,
+    which counts only when the entry is of the same provider.
+    """
+    import litellm
+
+    provider, _, name = model.partition("/")
+    prices = cast("dict[str, dict[str, Any]]", litellm.model_cost)
+    entry = prices.get(model)
+    if entry is None and prices.get(name, {}).get("litellm_provider") == provider:
+        entry = prices[name]
+    if entry is None or "input_cost_per_token" not in entry:
+        return None
+    prompt = float(entry["input_cost_per_token"])
+    cached = entry.get("cache_read_input_token_cost")
+    return Price(
+        prompt_usd=prompt,
+        cached_prompt_usd=prompt if cached is None else float(cached),
+        output_usd=float(entry.get("output_cost_per_token") or 0.0),
+    )

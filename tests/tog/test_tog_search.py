@@ -1,0 +1,559 @@
+"""Think-on-Graph search from the question to the cited answer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tog_world import (
+    TOKENIZER,
+    Embedder,
+    ScriptedModel,
+    World,
+    cite_all,
+    entities,
+    explore_on,
+    hub,
+    ids_in,
+    relationships,
+    section,
+    store_vectors,
+    text_units,
+)
+
+from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch, ToGSearchError
+from graphrag.query.structured_search.tog_search.reasoning import NOT_FOUND, WITHDRAWN
+from graphrag.query.usage import measure_calls
+
+QUESTION = "Who melted the Wicked Witch?"
+
+
+def frames(result: Any) -> dict[str, Any]:
+    """The result's data frames."""
+    return result.context_data
+
+
+async def test_answers_with_checked_citations_and_what_it_was_shown(world: World) -> None:
+    """The response cites ids of the context; the context is what the last call saw."""
+    model = ScriptedModel()
+    result = await world.search(model).search(QUESTION)
+
+    relationship = ids_in(str(result.context_text), "Relationships")[0]
+    source = ids_in(str(result.context_text), "Sources")[0]
+    assert result.response == (
+        f"Dorothy melted her. [Data: Relationships ({relationship}); Sources ({source})]"
+    )
+    assert str(result.context_text) in model.reasoning[-1]
+    data = frames(result)
+    assert set(data) == {"paths", "entities", "relationships", "sources", "exploration"}
+    assert list(data["sources"]["id"]) == ids_in(str(result.context_text), "Sources")
+    assert set(data["paths"]["relationship_id"]) == set(data["relationships"]["id"])
+    assert list(data["paths"].columns) == [
+        "path_id",
+        "hop",
+        "source",
+        "target",
+        "relationship_id",
+        "traversed_forward",
+        "score",
+        "text_unit_ids",
+    ]
+
+
+async def test_neighbours_are_named_and_described_to_the_scorer(world: World) -> None:
+    """Without the neighbour's name and description an edge can't be judged."""
+    model = ScriptedModel()
+    await world.search(model).search(QUESTION)
+    asked = model.scoring[0]
+    edge = next(e for e in asked["edges"] if e["neighbour"] == "WINKIES")
+    assert asked["question"] == QUESTION
+    assert edge == {
+        "edge": edge["edge"],
+        "source": "WICKED WITCH",
+        "target": "WINKIES",
+        "relationship": "The witch enslaves the Winkies",
+        "neighbour": "WINKIES",
+        "neighbour_description": "A people once enslaved by the witch",
+    }
+
+
+async def test_at_most_two_calls_a_depth_and_the_last_one_must_answer(world: World) -> None:
+    """Three depths cost at most six calls; only the last check is final."""
+    model = ScriptedModel(answer=explore_on)
+    result = await world.search(model).search("What became of Toto?")
+    assert len(model.requests) <= 6
+    finals = ["Final attempt: yes" in text for text in model.reasoning]
+    assert finals == [False] * (len(finals) - 1) + [True]
+    assert len(finals) == 3
+    assert "[Data: " in str(result.response)
+
+
+async def test_an_end_of_the_graph_ends_the_search(world: World) -> None:
+    """With nothing left to explore the check is final before the depth is reached."""
+
+    def score(edge: dict[str, Any]) -> float:
+        return 1.0 if edge["neighbour"] == "富士山" else 0.0
+
+    model = ScriptedModel(score=score, answer=explore_on)
+    await world.search(model, width=1, depth=3).search("東京")
+    assert ["Final attempt: yes" in text for text in model.reasoning] == [True]
+
+
+async def test_arrows_keep_the_stored_direction(world: World) -> None:
+    """Walked against its direction, a relationship is still shown as it is stored."""
+    result = await world.search(ScriptedModel(), width=1, depth=1).search("TOTO?")
+    line = section(str(result.context_text), "Paths")[0]
+    assert line == "TOTO <-[Dorothy owns and loves Toto]- DOROTHY"
+    row = frames(result)["paths"].iloc[0]
+    assert (row["source"], row["target"], row["traversed_forward"]) == ("DOROTHY", "TOTO", False)
+
+
+async def test_parallel_relationships_are_one_edge_with_all_their_ids(world: World) -> None:
+    """Dorothy and the Scarecrow share two relationships, one each way."""
+    model = ScriptedModel(score=lambda edge: 1.0 if edge["neighbour"] == "DOROTHY" else 0.0)
+    result = await world.search(model, depth=1, width=1).search("SCARECROW")
+    asked = [e for e in model.scoring[0]["edges"] if "SCARECROW" in (e["source"], e["target"])]
+    assert len(asked) == 1
+    assert asked[0]["relationship"] == (
+        "Dorothy frees the Scarecrow from his pole; "
+        "(SCARECROW to DOROTHY) The Scarecrow guards Dorothy at night"
+    )
+    shown = frames(result)["paths"]
+    shown = shown[shown["relationship_id"].isin([501, 502])]
+    assert list(shown["traversed_forward"]) == [False, True]
+
+
+@pytest.mark.parametrize("strategy", ["llm", "semantic", "bm25"])
+async def test_every_strategy_finds_the_witch(world: World, strategy: str) -> None:
+    """Semantic and bm25 ask no model for scores."""
+
+    def score(edge: dict[str, Any]) -> float:
+        return 0.9 if "water" in edge["relationship"] else 0.1
+
+    model = ScriptedModel(score=score)
+    search = world.search(model, prune_strategy=strategy, width=1, depth=1)
+    result = await search.search("Whom does Dorothy touch with water, so that she melts?")
+    assert bool(model.scoring) == (strategy == "llm")
+    assert "WICKED WITCH" in section(str(result.context_text), "Paths")[0]
+    rounds = frames(result)["exploration"]
+    assert list(rounds["strategy_used"]) == ["start", strategy]
+
+
+async def test_an_edge_left_out_scores_zero_and_never_beats_a_low_score(world: World) -> None:
+    """Unmentioned is 0, not a middling default."""
+
+    def score(edge: dict[str, Any]) -> float | None:
+        return 0.1 if edge["neighbour"] == "TOTO" else None
+
+    result = await world.search(ScriptedModel(score=score), depth=1).search("Dorothy")
+    assert set(frames(result)["paths"]["target"]) == {"TOTO"}
+
+
+async def test_scores_outside_their_range_count_as_zero_and_are_noted(world: World) -> None:
+    """Neither 7, nor -1, nor NaN is a score."""
+    wrong = {"TOTO": 7.0, "SILVER SHOES": float("nan"), "TIN WOODMAN": -1.0}
+
+    def score(edge: dict[str, Any]) -> float:
+        return wrong.get(edge["neighbour"], 0.2)
+
+    result = await world.search(ScriptedModel(score=score), depth=1, width=1).search("Dorothy")
+    kept = frames(result)["paths"]
+    assert not set(kept["target"]) & {"TOTO", "SILVER SHOES"}
+    assert "TIN WOODMAN" not in set(kept["source"])
+    note = frames(result)["exploration"]["note"].iloc[1]
+    assert note == "3 scores outside 0 to 1 counted as 0"
+
+
+async def test_an_unreadable_scoring_reply_is_asked_for_once_more(world: World) -> None:
+    """The repair names the problem and carries the same edges."""
+    model = ScriptedModel(raw=["1. 9\n2. 3"])
+    result = await world.search(model, depth=1).search(QUESTION)
+    assert len(model.scoring) == 2
+    assert model.scoring[0] == model.scoring[1]
+    assert frames(result)["exploration"]["strategy_used"].iloc[1] == "llm"
+
+
+@pytest.mark.parametrize("reply", ["1. 9\n2. 3", '{"scores": [{"edge": 99999, "score": 1}]}'])
+async def test_scores_that_stay_unreadable_fall_back_to_bm25_and_say_so(
+    world: World, reply: str
+) -> None:
+    """Numbers in prose and unknown edges are never taken for scores."""
+    model = ScriptedModel(raw=[reply, reply])
+    result = await world.search(model, depth=1).search(QUESTION)
+    row = frames(result)["exploration"].iloc[1]
+    assert row["strategy_used"] == "bm25"
+    assert "could not be read" in row["note"]
+    assert row["n_edges"] > 0
+
+
+async def test_a_hub_is_capped_and_its_matching_edge_is_seen(tmp_path: Path) -> None:
+    """A thousand spokes give a bounded request; the one that matches is in it."""
+    people, joins = hub(150)
+    model = ScriptedModel()
+    search = ToGSearch(
+        model=model,
+        text_embedder=Embedder(),
+        graph=GraphStore.from_tables(people, joins),
+        text_units=text_units(),
+        entity_vectors=store_vectors(tmp_path, "hub", {"HUB": "HUB"}),
+        config=ToGSearchConfig(max_relations_per_entity=40, max_context_tokens=1000, depth=1),
+    )
+    result = await search.search("Where does the HUB hide the zircon treasure?")
+    shown = [edge for asked in model.scoring for edge in asked["edges"]]
+    assert len(shown) == 40
+    assert "SPOKE 7" in {edge["neighbour"] for edge in shown}
+    assert sorted(edge["edge"] for edge in shown) == list(range(1, 41))
+    assert len(model.scoring) > 1
+    for asked in model.scoring:
+        edges = "".join(json.dumps(edge, ensure_ascii=False) for edge in asked["edges"])
+        assert TOKENIZER.num_tokens(edges) <= 1000
+    assert TOKENIZER.num_tokens(str(result.context_text)) <= 1000
+
+
+async def test_a_budget_is_met_with_whole_rows(world: World) -> None:
+    """Every line of a small context is a line of the large one."""
+    search = world.search(ScriptedModel(), max_context_tokens=200)
+    small = await search.search(QUESTION)
+    large = await world.search(ScriptedModel()).search(QUESTION)
+    assert TOKENIZER.num_tokens(str(small.context_text)) <= 200
+    assert len(str(small.context_text)) < len(str(large.context_text))
+    assert set(str(small.context_text).splitlines()) <= set(str(large.context_text).splitlines())
+
+
+async def test_grounding_can_be_switched_off(world: World) -> None:
+    """Then no text unit is shown, nor can one be cited."""
+    result = await world.search(ScriptedModel(), ground_text_units=False).search(QUESTION)
+    assert frames(result)["sources"].empty
+    assert list(frames(result)["sources"].columns) == ["id", "text"]
+    assert "Sources (" not in str(result.response)
+
+
+@pytest.mark.parametrize("strategy", ["semantic", "bm25"])
+async def test_the_text_that_matches_the_question_comes_first(world: World, strategy: str) -> None:
+    """Text units are ranked by the question, not by their order in the table."""
+    search = world.search(ScriptedModel(), prune_strategy=strategy)
+    result = await search.search("Who threw a bucket of water?")
+    assert "bucket of water" in frames(result)["sources"]["text"].iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "title"),
+    [
+        ("富士山はどこから見えますか", "富士山"),
+        ("أين تقع القاهرة؟", "القاهرة"),
+        ("Who is in 🎬 {film}?", "🎬 {FILM}"),
+        ("is the \uff37izard of oz a humbug", "WIZARD OF OZ"),
+    ],
+)
+async def test_entities_named_in_the_question_are_starts(
+    world: World, question: str, title: str
+) -> None:
+    """In any script, width and case; "OZ" inside "WIZARD OF OZ" is not another start."""
+    model = ScriptedModel()
+    result = await world.search(model, depth=1, prune_strategy="bm25").search(question)
+    assert title in set(frames(result)["entities"]["entity"])
+    note = frames(result)["exploration"]["note"].iloc[0]
+    assert note.startswith("1 named in the question")
+
+
+async def test_data_can_hold_braces_bars_and_line_breaks(world: World) -> None:
+    """A text's {fields} stay as they are, and its bars and line breaks are quoted."""
+    model = ScriptedModel()
+    result = await world.search(model, depth=1).search("the 🎬 {FILM} {response_type}")
+    context = str(result.context_text)
+    assert "The film {final} is about Dorothy | a girl" in "\n".join(section(context, "Paths"))
+    assert '"A film | with ""quotes""\nand {context_data} braces"' in context
+    assert "write {response_type}." in context
+    assert context in model.reasoning[-1]
+
+
+async def test_own_prompts_are_used_with_their_braces(world: World, tmp_path: Path) -> None:
+    """Only the known fields are filled in; the file's JSON example survives."""
+    reasoning = tmp_path / "reasoning.txt"
+    reasoning.write_text('{"a": {x}} {final}|{response_type}|{context_data}', encoding="utf-8")
+    scoring = tmp_path / "scoring.txt"
+    scoring.write_text("Mine: {scores} {}", encoding="utf-8")
+    model = ScriptedModel()
+    search = world.search(
+        model, reasoning_prompt=str(reasoning), relation_scoring_prompt=str(scoring), depth=1
+    )
+    result = await search.search(QUESTION)
+    assert model.reasoning[-1] == f'{{"a": {{x}}}} yes|Multiple Paragraphs|{result.context_text}'
+    assert model.requests[0]["messages"][0]["content"] == "Mine: {scores} {}"
+
+
+def test_an_own_prompt_without_a_field_is_refused(world: World, tmp_path: Path) -> None:
+    """The message names the setting and the field."""
+    path = tmp_path / "reasoning.txt"
+    path.write_text("Answer from {context_data}, {final}.", encoding="utf-8")
+    with pytest.raises(ToGSearchError, match=r"reasoning_prompt.*lacks \{response_type\}"):
+        world.search(ScriptedModel(), reasoning_prompt=str(path))
+
+
+async def test_the_entity_prompt_asks_once_for_each_entity(world: World, tmp_path: Path) -> None:
+    """Each call shows the edges of one entity only, and every number once."""
+    path = tmp_path / "entity.txt"
+    path.write_text("Score them.", encoding="utf-8")
+    combined, single = ScriptedModel(), ScriptedModel()
+    await world.search(combined, depth=1).search(QUESTION)
+    await world.search(single, depth=1, entity_scoring_prompt=str(path)).search(QUESTION)
+    assert len(combined.scoring) == 1
+    assert len(single.scoring) > 1
+    edges = [edge for asked in single.scoring for edge in asked["edges"]]
+    assert sorted(edges, key=lambda e: e["edge"]) == combined.scoring[0]["edges"]
+    for asked in single.scoring:
+        ends: list[set[str]] = [{edge["source"], edge["target"]} for edge in asked["edges"]]
+        assert ends[0].intersection(*ends[1:])
+
+
+async def test_each_call_has_its_own_temperature(world: World) -> None:
+    """Exploration and reasoning are set apart."""
+    model = ScriptedModel()
+    search = world.search(model, temperature_exploration=0.7, temperature_reasoning=0.2, depth=1)
+    await search.search(QUESTION)
+    assert [request["temperature"] for request in model.requests] == [0.7, 0.2]
+
+
+async def test_ids_that_were_not_shown_are_dropped_and_counted(world: World) -> None:
+    """A made-up id never reaches the response."""
+
+    def answer(context: str) -> dict[str, Any]:
+        reply = cite_all(context)
+        return reply | {"relationships": [424242, *reply["relationships"]], "sources": [-3]}
+
+    result = await world.search(ScriptedModel(answer=answer)).search(QUESTION)
+    assert "424242" not in str(result.response)
+    assert "Sources" not in str(result.response)
+    assert "2 cited ids were not in the context" in frames(result)["exploration"]["note"].iloc[-1]
+
+
+async def test_citations_written_into_the_answer_are_taken_out(world: World) -> None:
+    """They are unchecked."""
+
+    def answer(context: str) -> dict[str, Any]:
+        return cite_all(context) | {"answer": "She did [Data: Sources (77, 78)]. Yes."}
+
+    result = await world.search(ScriptedModel(answer=answer)).search(QUESTION)
+    assert str(result.response).startswith("She did. Yes. [Data: Relationships (")
+
+
+async def test_an_answer_that_cites_nothing_is_asked_for_again(world: World) -> None:
+    """The repair names the problem; a cited answer is then taken."""
+    replies = [{"relationships": [], "sources": [999]}, {}]
+
+    def answer(context: str) -> dict[str, Any]:
+        return cite_all(context) | replies.pop(0)
+
+    model = ScriptedModel(answer=answer)
+    result = await world.search(model).search(QUESTION)
+    assert len(model.reasoning) == 2
+    assert "cites no id" in model.reasoning[1]
+    assert "[Data: " in str(result.response)
+
+
+async def test_an_answer_that_never_cites_is_not_given(world: World) -> None:
+    """What the model knows by itself is no answer."""
+
+    def answer(context: str) -> dict[str, Any]:
+        return cite_all(context) | {
+            "answer": "Paris.",
+            "relationships": [],
+            "sources": [],
+            "missing": "any mention\nof Paris",
+        }
+
+    model = ScriptedModel(answer=answer)
+    result = await world.search(model).search(QUESTION)
+    assert result.response == f"{NOT_FOUND} Missing: any mention of Paris"
+    assert len(model.reasoning) == 2
+
+
+async def test_nothing_found_is_said_plainly_without_another_call(world: World) -> None:
+    """An empty final answer is no fault to repair."""
+    empty: dict[str, Any] = {
+        "sufficient": False,
+        "answer": "",
+        "relationships": [],
+        "sources": [],
+        "missing": "",
+    }
+    model = ScriptedModel(answer=lambda _: empty)
+    result = await world.search(model, depth=1).search(QUESTION)
+    assert result.response == NOT_FOUND
+    assert len(model.reasoning) == 1
+
+
+async def test_an_answer_that_stays_unreadable_is_an_error(world: World) -> None:
+    """It is never passed on as if it were the answer."""
+    model = ScriptedModel(raw=["Sorry, I broke.", "Sorry, I broke."])
+    search = world.search(model, prune_strategy="bm25", depth=1)
+    with pytest.raises(ToGSearchError, match="could not be read, twice in a row"):
+        await search.search(QUESTION)
+
+
+class _Unreachable(ScriptedModel):
+    """Fails for every scoring call but the first few."""
+
+    async def completion_async(self, /, **kwargs: Any) -> Any:
+        """Refuse."""
+        self.requests.append(kwargs)
+        msg = "no route"
+        raise ConnectionError(msg)
+
+
+async def test_a_failing_model_raises_its_own_error(world: World) -> None:
+    """Not a group of errors, not an answer, and no fallback to another strategy."""
+    search = world.search(_Unreachable(), max_context_tokens=200)
+    with pytest.raises(ConnectionError, match="no route"):
+        await search.search(QUESTION)
+
+
+@pytest.mark.parametrize("question", ["", "  \n"])
+async def test_an_empty_question_is_refused(world: World, question: str) -> None:
+    """Before anything is paid for."""
+    model = ScriptedModel()
+    n_before = len(world.embedder.asked)
+    with pytest.raises(ToGSearchError, match="question is empty"):
+        await world.search(model).search(question)
+    assert len(world.embedder.asked) == n_before
+    assert not model.requests
+
+
+async def test_an_empty_graph_is_an_error(world: World) -> None:
+    """There is nothing to answer from."""
+    graph = GraphStore.from_tables(entities().iloc[:0], relationships().iloc[:0])
+    search = ToGSearch(
+        model=ScriptedModel(),
+        text_embedder=Embedder(),
+        graph=graph,
+        text_units=text_units(),
+        entity_vectors=world.entity_vectors,
+    )
+    with pytest.raises(ToGSearchError, match="no entities"):
+        await search.search(QUESTION)
+
+
+async def test_a_vector_store_of_another_index_is_an_error(tmp_path: Path) -> None:
+    """Nothing named and no vector that belongs to an entity."""
+    search = ToGSearch(
+        model=ScriptedModel(),
+        text_embedder=Embedder(),
+        graph=GraphStore.from_tables(entities(), relationships()),
+        text_units=text_units(),
+        entity_vectors=store_vectors(tmp_path, "old", {"gone": "Who did what?"}),
+    )
+    with pytest.raises(ToGSearchError, match="No entity to start from"):
+        await search.search("Who did what?")
+
+
+@pytest.mark.parametrize("relationship_rows", [[], [13, 14, 15]])
+async def test_entities_without_usable_edges_still_answer(
+    world: World, relationship_rows: list[int]
+) -> None:
+    """No relationships, or only a self-loop and dangling ones: descriptions and texts remain."""
+    graph = GraphStore.from_tables(entities(), relationships().iloc[relationship_rows])
+    model = ScriptedModel()
+    search = ToGSearch(
+        model=model,
+        text_embedder=Embedder(),
+        graph=graph,
+        text_units=text_units(),
+        entity_vectors=world.entity_vectors,
+    )
+    result = await search.search("Who is Dorothy?")
+    assert not model.scoring
+    assert "DOROTHY" in set(frames(result)["entities"]["entity"])
+    assert frames(result)["paths"].empty
+    assert "[Data: Sources (" in str(result.response)
+
+
+async def test_counters_add_up_by_phase(world: World) -> None:
+    """Calls of an open scope made before are not this search's."""
+    with measure_calls() as log:
+        await world.search(ScriptedModel(answer=explore_on)).search(QUESTION)
+        n_before = len(log.attempts)
+        result = await world.search(ScriptedModel(answer=explore_on)).search(QUESTION)
+        n_calls = sum(a.kind == "completion" for a in log.attempts[n_before:])
+    assert result.llm_calls == n_calls > 2
+    for total, parts in (
+        (result.llm_calls, result.llm_calls_categories),
+        (result.prompt_tokens, result.prompt_tokens_categories),
+        (result.output_tokens, result.output_tokens_categories),
+    ):
+        assert parts is not None
+        assert set(parts) == {"exploration", "reasoning"}
+        assert sum(parts.values()) == total > 0
+
+
+async def test_the_question_is_embedded_once(world: World) -> None:
+    """Whatever the depth and the strategy."""
+    n_before = len(world.embedder.asked)
+    search = world.search(ScriptedModel(answer=explore_on), prune_strategy="semantic")
+    await search.search(QUESTION)
+    assert world.embedder.asked[n_before:] == [QUESTION]
+
+
+async def pieces_of(search: ToGSearch, question: str) -> list[str]:
+    """All pieces of a streamed answer."""
+    return [piece async for piece in search.stream_search(question)]
+
+
+async def test_a_stream_is_the_response_in_pieces(world: World) -> None:
+    """The citations come last, in one piece; the answer before that, as it arrives."""
+    result = await world.search(ScriptedModel(answer=explore_on)).search(QUESTION)
+    pieces = await pieces_of(world.search(ScriptedModel(answer=explore_on)), QUESTION)
+    assert "".join(pieces) == result.response
+    assert len(pieces) > 3
+    assert pieces[-1].startswith(" [Data: ")
+
+
+async def test_a_stream_holds_back_unchecked_citations(world: World) -> None:
+    """Not even the beginning of one is shown."""
+
+    def answer(context: str) -> dict[str, Any]:
+        return cite_all(context) | {"answer": "She did [Data: Sources (77)]. [Draft] Yes."}
+
+    pieces = await pieces_of(world.search(ScriptedModel(answer=answer)), QUESTION)
+    text = "".join(pieces)
+    assert text.startswith("She did. [Draft] Yes. [Data: Relationships (")
+    assert "77" not in text
+
+
+async def test_a_streamed_answer_that_cites_nothing_is_withdrawn(world: World) -> None:
+    """What was shown can't be taken back, so it is said to be void."""
+
+    def answer(context: str) -> dict[str, Any]:
+        return cite_all(context) | {"answer": "Paris.", "relationships": [], "sources": []}
+
+    pieces = await pieces_of(world.search(ScriptedModel(answer=answer)), QUESTION)
+    assert "".join(pieces) == f"Paris.\n\n{WITHDRAWN}\n\n{NOT_FOUND}"
+
+
+async def test_a_draft_that_is_not_used_is_never_streamed(world: World) -> None:
+    """Insufficient checks before the final one stay unseen."""
+
+    def answer(context: str) -> dict[str, Any]:
+        reply = explore_on(context)
+        return reply if reply["answer"] else reply | {"answer": "A guess"}
+
+    pieces = await pieces_of(world.search(ScriptedModel(answer=answer)), QUESTION)
+    assert "guess" not in "".join(pieces)
+
+
+async def test_a_stream_raises_what_the_search_raises(world: World) -> None:
+    """An error is not the end of an answer."""
+    with pytest.raises(ToGSearchError, match="question is empty"):
+        await pieces_of(world.search(ScriptedModel()), " ")
+    with pytest.raises(ConnectionError):
+        await pieces_of(world.search(_Unreachable()), QUESTION)
+
+
+async def test_a_stream_that_is_left_stops_the_search(world: World) -> None:
+    """No further call is made for a reader who has gone."""
+    model = ScriptedModel()
+    stream = world.search(model).stream_search(QUESTION)
+    await anext(stream)
+    n_calls = len(model.requests)
+    await stream.aclose()
+    assert len(model.requests) == n_calls
