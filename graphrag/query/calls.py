@@ -107,7 +107,8 @@ def describe_error(error: BaseException) -> str:
 def is_refusal(error: BaseException) -> bool:
     """Say whether every further request to this model would fail for the same reason."""
     status = getattr(error, "status_code", None)
-    return status in _REFUSED_STATUS or "insufficient_quota" in str(error)
+    # litellm's message leaves the provider's error code out; the error it was made from has it.
+    return status in _REFUSED_STATUS or "insufficient_quota" in f"{error} {error.__context__}"
 
 
 def is_transient(error: BaseException) -> bool:
@@ -189,10 +190,15 @@ class ModelCaller:
                 scope.attempts.extend(recorded.attempts)
                 scope.replayed += 1
                 return recorded
-            journal.start(key)
         attempts: list[CallAttempt] = []
+
+        async def sending() -> Answer:
+            if journal is not None:
+                journal.start(key)
+            return await send()
+
         try:
-            reply = await self._with_retries(send, count_tokens, scope, attempts)
+            reply = await self._with_retries(sending, count_tokens, scope, attempts)
         except Exception as error:
             if journal is not None:
                 journal.abandon(key)

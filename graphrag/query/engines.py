@@ -4,8 +4,9 @@ The released engines swallow errors, block the loop while they embed the questio
 state between questions; each adapter here asks such an engine in a way that does not.
 """
 
+import asyncio
 import copy
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 from graphrag_llm.types import LLMEmbeddingResponse, LLMEmbeddingUsage
 
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
+from graphrag.query.llm.text_utils import (
+    try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
+)
 from graphrag.query.structured_search.drift_search.state import QueryState
 from graphrag.query.usage import phase
 
@@ -145,11 +149,47 @@ class ContextSearch:
         return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
 
 
+class _Watched:
+    """A model whose errors and whole replies are kept, for engines that swallow the errors."""
+
+    def __init__(self, inner: Any) -> None:
+        self.tokenizer = inner.tokenizer
+        self.errors: list[Exception] = []
+        self.replies: list[str] = []
+        self._inner = inner
+
+    async def completion_async(self, **kwargs: Any) -> Any:
+        try:
+            reply = await self._inner.completion_async(**kwargs)
+        except Exception as error:
+            self.errors.append(error)
+            raise
+        if kwargs.get("stream"):
+            return self._pass_on(reply)
+        self.replies.append(str(reply.content))
+        return reply
+
+    async def _pass_on(self, stream: Any) -> AsyncGenerator[Any]:
+        try:
+            async for chunk in stream:
+                yield chunk
+        except Exception as error:
+            self.errors.append(error)
+            raise
+
+    def raise_first_error(self) -> None:
+        if self.errors:
+            raise self.errors[0]
+
+
 class GlobalMapReduce:
     """The released global search: a call for each batch of reports, one over what they gave."""
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
+        selection = engine.context_builder.dynamic_community_selection
+        if selection is not None:
+            selection.model = engine.model
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from the community reports.
@@ -161,12 +201,19 @@ class GlobalMapReduce:
         """
         engine = copy.copy(self._engine)
         engine.callbacks = [_TextCallback(on_text)] if on_text else []
+        engine.model = model = _Watched(self._engine.model)
         found = await engine.search(query=question)
-        unread = sum(1 for batch in found.map_responses if not batch.response)
+        model.raise_first_error()
+        unread = sum(1 for reply in model.replies if not _has_points(reply))
         if unread:
-            msg = f"{unread} of {len(found.map_responses)} batches had an unreadable reply"
+            msg = f"{unread} of {len(model.replies)} batches had an unreadable reply"
             raise UnusableReplyError(msg)
         return Outcome(found.response, found.context_data, found.context_text)
+
+
+def _has_points(reply: str) -> bool:
+    parsed = cast("dict[str, object]", try_parse_json_object(reply, verbose=False)[1])
+    return isinstance(parsed.get("points"), list)
 
 
 class _TextCallback(NoopQueryCallbacks):
@@ -198,14 +245,25 @@ class DriftSearch:
         engine = copy.copy(self._engine)
         state: Any = QueryState()
         engine.query_state = state
-        engine.local_search = _EmbedsFirst(self._engine.local_search, self._embedding)
+        local = copy.copy(self._engine.local_search)
+        local.model = model = _Watched(local.model)
+        engine.local_search = _EmbedsFirst(local, self._embedding)
         engine.context_builder = copy.copy(self._engine.context_builder)
         vectors: dict[str, list[float]] = {}
         engine.context_builder.model = _EmbedsItsReply(
             self._engine.context_builder.model, self._embedding, question, vectors
         )
-        with _known(vectors):
-            found = cast("SearchResult", await engine.search(query=question))
+        steps = _Steps()
+        engine.primer = copy.copy(self._engine.primer)
+        engine.primer.decompose_query = steps.started(engine.primer.decompose_query)
+        engine.local_search.search = steps.started(engine.local_search.search)
+        try:
+            with _known(vectors):
+                found = cast("SearchResult", await engine.search(query=question))
+        finally:
+            await steps.end()
+        model.raise_first_error()
+        model.raise_first_error()
         asked = [step for step in state.graph if step.metadata["llm_calls"]]
         unread = sum(1 for step in asked if step.answer is None)
         if unread:
@@ -215,6 +273,27 @@ class DriftSearch:
         if on_text is not None:
             on_text(response)
         return Outcome(response, found.context_data, found.context_text)
+
+
+class _Steps:
+    """Steps that an engine runs side by side, so that none outlives a search that failed.
+
+    They are waited for, not cancelled: their requests are under way and will be charged for.
+    """
+
+    def __init__(self) -> None:
+        self._tasks: list[asyncio.Task[Any]] = []
+
+    def started(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        async def run(*args: Any, **kwargs: Any) -> Any:
+            task = asyncio.create_task(step(*args, **kwargs))
+            self._tasks.append(task)
+            return await task
+
+        return run
+
+    async def end(self) -> None:
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 class _EmbedsItsReply:

@@ -1,6 +1,7 @@
 """What is known of a built index without reading its tables: settings, models, fingerprint."""
 
 import hashlib
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
+_SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IGNORECASE)
 METHODS = ("tog", "local", "basic", "global", "drift")
 
 
@@ -86,7 +88,7 @@ class IndexHeader:
             "settings": {**section, **prompts},
             "options": asdict(self.options),
             "models": {
-                role: {"model": model_name(config), "call_args": config.call_args}
+                role: {"model": model_name(config), "call_args": public_call_args(config)}
                 for role, config in self.model_configs(method).items()
             },
             "index": self.fingerprint,
@@ -113,10 +115,23 @@ async def read_header(
     return IndexHeader(config, options or SearchOptions(), fingerprint)
 
 
+def public_call_args(config: "ModelConfig") -> dict[str, Any]:
+    """Return a model's call arguments, with what may be a secret replaced by its hash."""
+    given: dict[str, Any] = config.call_args
+    return {
+        name: _hash(repr(value).encode()) if _SECRET.search(name) else value
+        for name, value in given.items()
+    }
+
+
 def model_name(config: "ModelConfig") -> str:
     """Return ``provider/model``."""
     return f"{config.model_provider}/{config.model}"
 
 
 def _file_hash(path: str) -> str:
-    return hashlib.blake2b(Path(path).read_bytes(), digest_size=16).hexdigest()
+    return _hash(Path(path).read_bytes())
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()

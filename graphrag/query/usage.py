@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
+from math import fsum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 if TYPE_CHECKING:
@@ -223,14 +224,13 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
     prompt: Counter[str] = Counter()
     output: Counter[str] = Counter()
     embedding_calls = embedding_tokens = failed = cached = counted_here = 0
-    cost: float | None = 0.0
+    costs: list[float | None] = []
     models: set[str] = set()
     for attempt in attempts:
         models.add(attempt.model)
         failed += attempt.error is not None
         counted_here += attempt.counted_by == "tokenizer"
-        spent = attempt_cost_usd(attempt)
-        cost = None if cost is None or spent is None else cost + spent
+        costs.append(attempt_cost_usd(attempt))
         if attempt.kind == "embedding":
             embedding_calls += 1
             embedding_tokens += attempt.prompt_tokens
@@ -248,7 +248,7 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
         failed_calls=failed,
         cached_prompt_tokens=cached,
         tokens_counted_here=counted_here,
-        cost_usd=cost,
+        cost_usd=_sum_costs(costs),
         llm_calls_by_phase=dict(calls),
         prompt_tokens_by_phase=dict(prompt),
         output_tokens_by_phase=dict(output),
@@ -259,7 +259,6 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
 def sum_usages(usages: Iterable[Usage]) -> Usage:
     """Add usages up; the cost is None as soon as one of them is."""
     given = list(usages)
-    costs = [usage.cost_usd for usage in given]
     return Usage(
         llm_calls=sum(usage.llm_calls for usage in given),
         prompt_tokens=sum(usage.prompt_tokens for usage in given),
@@ -269,12 +268,19 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         failed_calls=sum(usage.failed_calls for usage in given),
         cached_prompt_tokens=sum(usage.cached_prompt_tokens for usage in given),
         tokens_counted_here=sum(usage.tokens_counted_here for usage in given),
-        cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        cost_usd=_sum_costs(usage.cost_usd for usage in given),
         llm_calls_by_phase=_sum_phases(usage.llm_calls_by_phase for usage in given),
         prompt_tokens_by_phase=_sum_phases(usage.prompt_tokens_by_phase for usage in given),
         output_tokens_by_phase=_sum_phases(usage.output_tokens_by_phase for usage in given),
         models=tuple(sorted({model for usage in given for model in usage.models})),
     )
+
+
+def _sum_costs(costs: Iterable[float | None]) -> float | None:
+    """Add costs up, None as soon as one is; the same whatever their order."""
+    given = list(costs)
+    known = [cost for cost in given if cost is not None]
+    return fsum(known) if len(known) == len(given) else None
 
 
 def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

@@ -1,0 +1,179 @@
+"""Opening a project: its own settings, nothing outside touched, one sentence when it can't be."""
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lighthouse import OFFLINE_SETTINGS
+
+from graphrag.config.models.tog_search_config import SettingsError, unknown_settings
+from graphrag.query.graph_index import GraphIndex
+from graphrag.query.index_tables import IndexNotBuiltError
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(project: Path, tmp_path: Path) -> Make:
+    """Return a function that makes a project over the built tables with settings of its own."""
+
+    def make(settings: str, name: str = "isle", env: str | None = None) -> Path:
+        root = tmp_path / name
+        shutil.copytree(project / "output", root / "output")
+        (root / "settings.yaml").write_text(settings, encoding="utf-8")
+        if env is not None:
+            (root / ".env").write_text(env, encoding="utf-8")
+        return root
+
+    return make
+
+
+async def test_opening_changes_neither_the_folder_nor_the_environment(make: Make) -> None:
+    root = make(OFFLINE_SETTINGS, env="A_VALUE_OF_THE_PROJECT=7\n")
+    folder, environment = Path.cwd(), dict(os.environ)
+    await GraphIndex.open(root)
+
+    assert Path.cwd() == folder
+    assert dict(os.environ) == environment
+
+
+async def test_each_project_reads_its_own_env_file(make: Make) -> None:
+    settings = OFFLINE_SETTINGS + "tog_search: {width: ${GTOG_TEST_WIDTH}}\n"
+    first = make(settings, "first", "GTOG_TEST_WIDTH=2\n")
+    second = make(settings, "second", "GTOG_TEST_WIDTH=5\n")
+    widths = [
+        (await GraphIndex.open(root)).header.section("tog").width for root in (first, second, first)
+    ]
+
+    assert widths == [2, 5, 2]
+
+
+async def test_the_environment_comes_before_the_env_file(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make(
+        OFFLINE_SETTINGS + "tog_search: {width: ${GTOG_TEST_WIDTH}}\n", env="GTOG_TEST_WIDTH=2\n"
+    )
+    monkeypatch.setenv("GTOG_TEST_WIDTH", "4")
+
+    assert (await GraphIndex.open(root)).header.section("tog").width == 4
+
+
+async def test_prompt_files_are_found_from_another_folder(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make(OFFLINE_SETTINGS + "basic_search: {prompt: prompts/basic.txt}\n")
+    (root / "prompts").mkdir()
+    prompt = root / "prompts" / "basic.txt"
+    prompt.write_text("Answer from {context_data} in {response_type}.", encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    header = (await GraphIndex.open(Path("../isle"))).header
+
+    assert header.section("basic").prompt == str(prompt.resolve())
+    before = header.describe("basic")
+    prompt.write_text("Answer shortly from {context_data}. {response_type}", encoding="utf-8")
+    assert (await GraphIndex.open(root)).header.describe("basic") != before
+
+
+async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(
+    make: Make, project: Path
+) -> None:
+    same, other = make(OFFLINE_SETTINGS, "same"), make(OFFLINE_SETTINGS, "other")
+    with (other / "output" / "text_units.parquet").open("ab") as table:
+        table.write(b"PAR1")
+    prints = []
+    for root in (project, same, other):
+        try:
+            prints.append((await GraphIndex.open(root)).header.fingerprint)
+        except Exception as error:  # the changed table can't be read any more
+            prints.append(type(error).__name__)
+
+    assert prints[0] == prints[1] != prints[2]
+
+
+async def test_an_embedded_model_is_known_as_one(make: Make, make_project: Make) -> None:
+    assert (await GraphIndex.open(make(OFFLINE_SETTINGS))).header.is_offline
+    assert not (await GraphIndex.open(make_project())).header.is_offline
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        ("tog_search: {widht: 3}\n", r"tog_search: unknown key 'widht'; did you mean 'width'\?"),
+        ("tog_search: {width: 0}\n", r"tog_search\.width: .*greater than or equal to 1"),
+        ("tog_search: {prune_strategy: lm}\n", r"tog_search\.prune_strategy: .*'llm'"),
+        ("tog_search: [", r"settings\.yaml is not valid YAML: .*line"),
+        ("tog_search: {width: ${GTOG_NOT_SET}}\n", r"\$\{GTOG_NOT_SET\} is not set; put .*\.env"),
+        ("# costs $5\n", r"a lone \$ must be written \$\$"),
+        ("basic_search: {prompt: no.txt}\n", r"basic_search\.prompt: the prompt file .*no\.txt"),
+    ],
+)
+async def test_settings_that_cannot_be_used_are_refused(
+    extra: str, message: str, make: Make
+) -> None:
+    with pytest.raises(SettingsError, match=message):
+        await GraphIndex.open(make(OFFLINE_SETTINGS + extra))
+
+
+async def test_a_folder_that_is_no_project_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="does not exist"):
+        await GraphIndex.open(tmp_path / "nowhere")
+    with pytest.raises(SettingsError, match=r"holds no settings\.yaml"):
+        await GraphIndex.open(tmp_path)
+    (tmp_path / "settings.yaml").write_text("- a list\n", encoding="utf-8")
+    with pytest.raises(SettingsError, match="must hold sections"):
+        await GraphIndex.open(tmp_path)
+
+
+async def test_a_project_without_a_complete_index_is_refused(make: Make) -> None:
+    root = make(OFFLINE_SETTINGS)
+    (root / "output" / "relationships.parquet").unlink()
+    build = re.escape(f"graphrag index --root {root}")
+    with pytest.raises(IndexNotBuiltError, match=f"not indexed: relationships missing.*{build}"):
+        await GraphIndex.open(root)
+
+
+async def test_missing_vectors_are_refused(make: Make) -> None:
+    root = make(OFFLINE_SETTINGS)
+    shutil.rmtree(root / "output" / "lancedb" / "text_unit_text.lance")
+    with pytest.raises(IndexNotBuiltError, match="no vectors named text_unit_text"):
+        await GraphIndex.open(root)
+    shutil.rmtree(root / "output" / "lancedb")
+    with pytest.raises(IndexNotBuiltError, match="no vector store"):
+        await GraphIndex.open(root)
+
+
+async def test_another_length_of_vectors_is_refused(make: Make) -> None:
+    root = make(OFFLINE_SETTINGS.replace("vector_size: 384", "vector_size: 1536"))
+    with pytest.raises(
+        IndexNotBuiltError, match=r"length 384, but vector_store\.vector_size .* 1536"
+    ):
+        await GraphIndex.open(root)
+
+
+async def test_the_tables_may_lie_in_another_folder(make: Make, tmp_path: Path) -> None:
+    root = make(OFFLINE_SETTINGS)
+    (root / "output" / "entities.parquet").rename(tmp_path / "entities.parquet")
+    for name in ("relationships", "text_units", "communities", "community_reports"):
+        shutil.copy(root / "output" / f"{name}.parquet", tmp_path)
+    with pytest.raises(IndexNotBuiltError):
+        await GraphIndex.open(root)
+    index = await GraphIndex.open(root, data_dir=tmp_path)
+
+    assert len(index.tables.table("entities")) > 10
+
+
+def test_keys_that_the_release_drops_in_silence_are_listed(make: Make) -> None:
+    root = make(OFFLINE_SETTINGS + "local_serch: {top_k_entities: 3}\nchunks: {}\n")
+
+    assert unknown_settings(root)[0] == "local_serch is not used; did you mean 'local_search'?"
+
+
+async def test_an_unknown_method_is_refused_with_the_nearest_one(make: Make) -> None:
+    index = await GraphIndex.open(make(OFFLINE_SETTINGS))
+    with pytest.raises(ValueError, match="unknown method 'locl'; did you mean 'local'"):
+        await index.search("locl", "Who?")

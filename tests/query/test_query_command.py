@@ -1,0 +1,107 @@
+"""``graphrag query``: the added method, and the released ones as they were."""
+
+import asyncio
+import gc
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lighthouse import OFFLINE_SETTINGS
+from typer.testing import CliRunner, Result
+
+QUESTION = "Who repaired the great lamp with Marta Quill?"
+ANSWER = "Marta Quill repaired the great lamp with Jonas Feld."
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Undo what the released commands leave behind: the working directory, log handlers."""
+    monkeypatch.chdir(Path.cwd())
+    yield
+    logger = logging.getLogger("graphrag")
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
+    with warnings.catch_warnings():
+        # asyncio.run, which graphrag_llm patches, leaves its event loop open.
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.set_event_loop(None)
+        gc.collect()
+
+
+def query(*arguments: str) -> Result:
+    from graphrag.cli.main import app
+
+    return CliRunner().invoke(app, ["query", *arguments])
+
+
+def test_tog_answers(project: Path) -> None:
+    result = query(QUESTION, "--root", str(project), "--method", "tog")
+
+    assert result.exit_code == 0, result.output
+    assert ANSWER in result.stdout
+    assert "[Data: " in result.stdout
+    assert "offline" in result.stderr.lower(), "an answer of the embedded models must say so"
+
+
+def test_tog_streams_the_same_text(project: Path) -> None:
+    whole = query(QUESTION, "-r", str(project), "-m", "tog")
+    streamed = query(QUESTION, "-r", str(project), "-m", "tog", "--streaming")
+
+    assert streamed.exit_code == 0, streamed.output
+    assert streamed.stdout == whole.stdout
+
+
+def test_verbose_says_what_it_cost(project: Path) -> None:
+    result = query(QUESTION, "-r", str(project), "-m", "tog", "--verbose")
+
+    assert result.exit_code == 0, result.output
+    for line in (
+        "completions: ",
+        "  exploration: ",
+        "  reasoning: ",
+        "embeddings: 1 calls",
+        "cost:",
+    ):
+        assert line in result.stderr
+    assert "completions: " not in result.stdout
+
+
+@pytest.mark.parametrize("settings", [None, OFFLINE_SETTINGS, "tog_search: {widht: 3}\n"])
+def test_a_folder_that_cannot_be_searched_is_wrong_usage(
+    settings: str | None, tmp_path: Path
+) -> None:
+    if settings is not None:
+        (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
+    result = query(QUESTION, "-r", str(tmp_path), "-m", "tog")
+
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output
+
+
+def test_a_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
+    assert query(QUESTION, "-r", str(tmp_path / "nowhere"), "-m", "tog").exit_code == 2
+
+
+def test_a_failed_search_is_an_error(project: Path) -> None:
+    result = query(" ", "-r", str(project), "-m", "tog")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: the search failed: ")
+
+
+@pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
+def test_the_other_methods_still_answer(method: str, project: Path) -> None:
+    result = query(QUESTION, "-r", str(project), "-m", method)
+
+    assert result.exit_code == 0, result.output
+    assert (ANSWER if method != "drift" else "could not find") in result.stdout
+
+
+def test_an_unknown_method_is_wrong_usage(project: Path) -> None:
+    assert query(QUESTION, "-r", str(project), "-m", "tok").exit_code == 2
