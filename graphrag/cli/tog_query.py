@@ -1,0 +1,174 @@
+"""Adds ``--method tog`` to the released ``graphrag query``."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag.config.enums import SearchMethod
+
+if TYPE_CHECKING:
+    from graphrag.query.graph_index import CountedSearchResult
+
+
+class QueryMethod(StrEnum):
+    """The released search methods and tog."""
+
+    LOCAL = "local"
+    GLOBAL = "global"
+    DRIFT = "drift"
+    BASIC = "basic"
+    TOG = "tog"
+
+
+def add_tog_to_query(app: typer.Typer) -> None:
+    """Put a ``query`` command that knows tog in place of the released one, which it calls."""
+    released = next(c for c in app.registered_commands if c.name == "query")
+    app.registered_commands.remove(released)
+    callback: Callable[..., None] = released.callback  # pyright: ignore[reportAssignmentType]
+    app.command("query")(_query_command(callback))
+
+
+def _query_command(released: Callable[..., None]) -> Callable[..., None]:
+    def query(
+        query: Annotated[str, typer.Argument(help="The query to execute.")],
+        root: Annotated[
+            Path,
+            typer.Option(
+                "--root",
+                "-r",
+                help="The project root directory.",
+                exists=True,
+                file_okay=False,
+                resolve_path=True,
+            ),
+        ] = Path(),
+        method: Annotated[
+            QueryMethod, typer.Option("--method", "-m", help="The query algorithm to use.")
+        ] = QueryMethod.GLOBAL,
+        verbose: Annotated[
+            bool,
+            typer.Option(
+                "--verbose", "-v", help="Verbose logging; with tog, also what the query cost."
+            ),
+        ] = False,
+        data: Annotated[
+            Path | None,
+            typer.Option(
+                "--data",
+                "-d",
+                help="Index output directory (contains the parquet files).",
+                exists=True,
+                file_okay=False,
+                resolve_path=True,
+            ),
+        ] = None,
+        community_level: Annotated[
+            int,
+            typer.Option(
+                "--community-level", help="Deepest community level to read; not used by tog."
+            ),
+        ] = 2,
+        dynamic_community_selection: Annotated[
+            bool,
+            typer.Option(
+                "--dynamic-community-selection/--no-dynamic-selection",
+                help="Use global search with dynamic community selection.",
+            ),
+        ] = False,
+        response_type: Annotated[
+            str,
+            typer.Option("--response-type", help="Free-form description of the answer."),
+        ] = "Multiple Paragraphs",
+        streaming: Annotated[
+            bool,
+            typer.Option("--streaming/--no-streaming", help="Print the response as it arrives."),
+        ] = False,
+    ) -> None:
+        """Query a knowledge graph index."""
+        if method is QueryMethod.TOG:
+            run_tog_query(query, root, data, response_type, streaming, verbose)
+            return
+        released(
+            query=query,
+            root=root,
+            method=SearchMethod(method.value),
+            verbose=verbose,
+            data=data,
+            community_level=community_level,
+            dynamic_community_selection=dynamic_community_selection,
+            response_type=response_type,
+            streaming=streaming,
+        )
+
+    return query
+
+
+def run_tog_query(
+    query: str, root: Path, data: Path | None, response_type: str, streaming: bool, verbose: bool
+) -> None:
+    """Answer one question by Think-on-Graph search and print the response.
+
+    Raises
+    ------
+    typer.Exit
+        With code 1 when the search fails, 2 when the project can't be used.
+    """
+    import asyncio
+    import os
+
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+    from graphrag.config.models.tog_search_config import SettingsError
+    from graphrag.query.graph_index import GraphIndex, SearchError
+    from graphrag.query.index_header import SearchOptions
+    from graphrag.query.index_tables import IndexNotBuiltError
+
+    def show(piece: str) -> None:
+        typer.echo(piece, nl=False)
+
+    async def answer() -> "CountedSearchResult":
+        index = await GraphIndex.open(root, data, SearchOptions(response_type=response_type))
+        return await index.search("tog", query, on_text=show if streaming else None)
+
+    try:
+        result = asyncio.run(answer())
+    except (SettingsError, IndexNotBuiltError) as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from (error if verbose else None)
+    except SearchError as error:
+        typer.echo(f"Error: the search failed: {error}", err=True)
+        raise typer.Exit(1) from (error if verbose else None)
+    typer.echo("" if streaming else str(result.response))
+    if any(model.startswith("offline/") for model in result.usage.models):
+        from graphrag.offline import OFFLINE_LABEL
+
+        typer.echo(f"({OFFLINE_LABEL})", err=True)
+    if verbose:
+        for line in describe_usage(result):
+            typer.echo(line, err=True)
+
+
+def describe_usage(result: "CountedSearchResult") -> list[str]:
+    """Return what a search cost as lines of text."""
+    usage = result.usage
+    cost = "price not known" if usage.cost_usd is None else f"${usage.cost_usd:.6f}"
+    lines = [
+        f"models: {', '.join(usage.models)}",
+        f"completions: {usage.llm_calls} calls, {usage.prompt_tokens} prompt tokens, "
+        f"{usage.output_tokens} output tokens",
+    ]
+    lines += [
+        f"  {phase}: {calls} calls, {usage.prompt_tokens_by_phase[phase]} prompt tokens, "
+        f"{usage.output_tokens_by_phase[phase]} output tokens"
+        for phase, calls in usage.llm_calls_by_phase.items()
+    ]
+    lines.append(f"embeddings: {usage.embedding_calls} calls, {usage.embedding_tokens} tokens")
+    lines.append(f"failed calls: {usage.failed_calls}")
+    if usage.tokens_counted_here:
+        lines.append(f"calls whose tokens were counted here: {usage.tokens_counted_here}")
+    lines.append(f"cost: {cost}")
+    lines.append(f"time: {result.completion_time:.2f} s")
+    return lines

@@ -1,0 +1,166 @@
+"""The settings of an evaluation, read from eval_config.yaml."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+
+import yaml
+from pydantic import ConfigDict, Field, ValidationError, model_validator
+
+from graphrag.config.models.tog_search_config import StrictSection, nearest
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.records import METRICS
+
+Metric = Literal["correctness", "faithfulness", "relevance", "completeness"]
+Method = Literal["tog", "local", "basic", "global", "drift"]
+_NAMES = (*get_args(Method), *METRICS)
+
+
+class _Section(StrictSection):
+    model_config = ConfigDict(frozen=True)
+
+
+class DatasetSettings(_Section):
+    """Where the questions are; ``path`` is relative to the root."""
+
+    path: str = "eval/qa_eval.json"
+
+
+class OutputSettings(_Section):
+    """Where results go; ``dir`` is relative to the root.
+
+    ``save_intermediate`` keeps every response and verdict in eval.db as it arrives; without it
+    an interrupted run can't be resumed.
+    """
+
+    dir: str = "eval/results"
+    save_intermediate: bool = True
+
+
+class JudgeSettings(_Section):
+    """Who judges.
+
+    Attributes
+    ----------
+    model : str or None
+        A key of ``completion_models`` in the index's settings.yaml, or ``provider/model`` with
+        the key of its default completion model; None for that default model itself.
+    temperature : float
+        0 to 2.
+    max_retries : int
+        How often an unreadable reply is asked for again, >= 0.
+    """
+
+    model: str | None = None
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    max_retries: int = Field(default=2, ge=0)
+
+
+class EvaluationConfig(_Section):
+    """An evaluation: which questions, asked of which indexes by which methods, judged how.
+
+    Attributes
+    ----------
+    indexes : dict
+        Key in the dataset -> project folder, relative to the root.
+    methods : tuple of str
+        Of tog, local, basic, global and drift, in the order in which they are reported.
+    metrics : tuple of str
+        Of correctness, faithfulness, relevance and completeness.
+    concurrency : int
+        Model calls in flight at the same time, all models and methods together, >= 1.
+    timeout_s : float
+        Seconds after which a search is given up, > 0.
+    thresholds : dict
+        Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them
+        ends with exit code 100.
+    root : Path
+        Folder that the paths are relative to; not part of the file.
+    """
+
+    dataset: DatasetSettings = DatasetSettings()
+    indexes: dict[str, str] = Field(default_factory=dict[str, str])
+    methods: tuple[Method, ...] = Field(default=("tog", "local", "basic"), min_length=1)
+    output: OutputSettings = OutputSettings()
+    judge: JudgeSettings = JudgeSettings()
+    metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1)
+    concurrency: int = Field(default=8, ge=1)
+    timeout_s: float = Field(default=300.0, gt=0)
+    thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
+    root: Path = Field(default=Path(), exclude=True)
+
+    @model_validator(mode="after")
+    def _check(self) -> "EvaluationConfig":
+        for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
+            if len(set(chosen)) != len(chosen):
+                msg = f"{name} names one twice: {', '.join(chosen)}"
+                raise ValueError(msg)
+        for metric, lowest in self.thresholds.items():
+            if not 0 <= lowest <= 1:
+                msg = f"thresholds.{metric} must lie between 0 and 1, not {lowest}"
+                raise ValueError(msg)
+            if metric not in self.metrics:
+                msg = f"thresholds.{metric} is set, but metrics leaves {metric} out"
+                raise ValueError(msg)
+        return self
+
+    @classmethod
+    def from_yaml(cls, path: Path | str, root: Path | str | None = None) -> "EvaluationConfig":
+        """Read a file; ``root`` is the file's folder unless given.
+
+        Raises
+        ------
+        ConfigError
+            If the file is missing, not YAML, or a value is not allowed; names the key.
+        """
+        file = Path(path)
+        try:
+            values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            msg = f"{file} does not exist; write one with: graphrag eval init --root {file.parent}"
+            raise ConfigError(msg) from error
+        except (OSError, UnicodeDecodeError) as error:
+            msg = f"{file} can't be read: {error}."
+            raise ConfigError(msg) from error
+        except yaml.YAMLError as error:
+            msg = f"{file} is not valid YAML: {' '.join(str(error).split())}"
+            raise ConfigError(msg) from error
+        if values is None:
+            values = {}
+        if not isinstance(values, dict):
+            msg = f"{file} must hold keys and values, not {type(values).__name__}."
+            raise ConfigError(msg)
+        given = cast("dict[str, Any]", values)
+        if "root" in given:
+            msg = f"{file}: unknown key 'root'; pass --root instead."
+            raise ConfigError(msg)
+        return parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
+
+    @property
+    def output_dir(self) -> Path:
+        """The folder of the results."""
+        return self.root / self.output.dir
+
+    @property
+    def dataset_path(self) -> Path:
+        """The dataset file."""
+        return self.root / self.dataset.path
+
+    def index_roots(self) -> dict[str, Path]:
+        """Return key -> project folder."""
+        return {key: self.root / folder for key, folder in self.indexes.items()}
+
+
+def parse_config(values: Mapping[str, Any], source: str) -> EvaluationConfig:
+    """Check values and make a configuration of them; raises ConfigError naming the key."""
+    try:
+        return EvaluationConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        problem = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "literal_error":
+            given = str(first["input"])
+            problem = f"unknown name {given!r}{nearest(given, _NAMES)}"
+        msg = f"{source}: {where + ': ' if where else ''}{problem}."
+        raise ConfigError(msg) from error

@@ -1,0 +1,48 @@
+"""The errors that stop an evaluation; what fails inside it becomes a recorded failure.
+
+EvalError
+├── UsageError             wrong flags, configuration, dataset or index: exit code 2
+│   ├── ConfigError
+│   ├── DatasetError
+│   ├── IndexUnavailableError
+│   └── ResumeError        nothing to resume, or what would be resumed differs
+├── IndexBuildError        a workflow of the indexing failed: exit code 1
+├── StoreError             the results can't be kept: exit code 1
+└── RunStoppedError        every further model call would fail: exit code 1
+"""
+
+
+class EvalError(Exception):
+    """Stops the run; the message is one sentence of what, where and what to do next."""
+
+
+class UsageError(EvalError):
+    """What was asked for can't be run as it is."""
+
+
+class ConfigError(UsageError):
+    """eval_config.yaml, a flag, or a project's settings can't be used."""
+
+
+class DatasetError(UsageError):
+    """The dataset can't be read; the message names the row and the field."""
+
+
+class IndexUnavailableError(UsageError):
+    """An index is missing, not built, or does not fit its settings."""
+
+
+class ResumeError(UsageError):
+    """There is no unfinished run, or the unfinished run was set up differently."""
+
+
+class IndexBuildError(EvalError):
+    """Building an index failed; the message names the workflow and the cause."""
+
+
+class StoreError(EvalError):
+    """The store can't be opened or written, or another process holds it."""
+
+
+class RunStoppedError(EvalError):
+    """The model's service refuses every request; what was paid for is kept."""

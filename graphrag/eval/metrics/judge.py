@@ -1,0 +1,193 @@
+"""The judge: a model that grades one response on one metric at a time."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from graphrag.eval import prompts
+from graphrag.eval.records import Failure, JudgeResult, MetricScores
+from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.models import UnreadableReplyError, read_reply
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMetric:
+    """A metric that the judge scores: its prompt and the fields the prompt needs.
+
+    ``version`` is raised when what a score means changes otherwise than by the prompt's text.
+    """
+
+    name: Literal["correctness", "faithfulness", "relevance", "completeness"]
+    prompt: str
+    fields: tuple[str, ...]
+    version: int = prompts.PROMPT_VERSION
+
+
+JUDGED_METRICS: dict[str, JudgedMetric] = {
+    metric.name: metric
+    for metric in (
+        JudgedMetric(
+            "correctness", prompts.CORRECTNESS_PROMPT, ("question", "ground_truth", "predicted")
+        ),
+        JudgedMetric("faithfulness", prompts.FAITHFULNESS_PROMPT, ("context", "answer")),
+        JudgedMetric("relevance", prompts.RELEVANCE_PROMPT, ("question", "context")),
+        JudgedMetric("completeness", prompts.COMPLETENESS_PROMPT, ("question", "answer")),
+    )
+}
+
+
+class JudgeReply(BaseModel):
+    """What the judge must reply; the reason comes first, so that the score follows from it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    reason: str
+    score: Literal[0, 1]
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _plain_number(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            return None  # true is no grade
+        if isinstance(value, str) and value.strip() in ("0", "1"):
+            return int(value)
+        return int(value) if isinstance(value, float) and value in (0.0, 1.0) else value
+
+
+class Judge(Protocol):
+    """Grades responses; :class:`LLMJudge` or any object with the same methods."""
+
+    async def judge_correctness(
+        self, question: str, ground_truth: str, predicted: str
+    ) -> JudgeResult:
+        """Grade whether ``predicted`` means the same as ``ground_truth``."""
+        ...
+
+    async def judge_faithfulness(self, context: str, answer: str) -> JudgeResult:
+        """Grade whether every claim of ``answer`` can be traced to ``context``."""
+        ...
+
+    async def judge_relevance(self, question: str, context: str) -> JudgeResult:
+        """Grade whether ``context`` helps to answer ``question``."""
+        ...
+
+    async def judge_completeness(self, question: str, answer: str) -> JudgeResult:
+        """Grade whether every part of ``question`` is addressed."""
+        ...
+
+    async def evaluate_all(
+        self, question: str, ground_truth: str, predicted: str, context: str
+    ) -> MetricScores:
+        """Grade a response on all four metrics; never raises."""
+        ...
+
+
+class LLMJudge:
+    """Grades with a language model.
+
+    Parameters
+    ----------
+    model : LLMCompletion or object
+        A graphrag_llm completion, asked without streaming for a structured reply; or any
+        object whose ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
+    temperature : float
+        Sampling temperature, 0 to 2.
+    max_retries : int
+        How often a reply that can't be read is asked for again, >= 0.
+
+    Notes
+    -----
+    A reply that stays unreadable, and a call that fails, give score None and a reason that
+    says so; they are never read as a grade.
+    """
+
+    def __init__(self, model: Any, temperature: float = 0.0, max_retries: int = 2) -> None:
+        if not hasattr(model, "completion_async") and not hasattr(model, "achat_stream"):
+            msg = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
+            raise TypeError(msg)
+        self.model = model
+        self.temperature = temperature
+        self.max_retries = max_retries
+
+    async def judge_correctness(
+        self, question: str, ground_truth: str, predicted: str
+    ) -> JudgeResult:
+        """Score 1 if ``predicted`` means the same as ``ground_truth``, wording aside, else 0."""
+        return await self._grade(
+            "correctness", question=question, ground_truth=ground_truth, predicted=predicted
+        )
+
+    async def judge_faithfulness(self, context: str, answer: str) -> JudgeResult:
+        """Score 1 if every claim of ``answer`` can be traced to ``context``, else 0."""
+        return await self._grade("faithfulness", context=context, answer=answer)
+
+    async def judge_relevance(self, question: str, context: str) -> JudgeResult:
+        """Score 1 if ``context`` helps to answer ``question``, else 0."""
+        return await self._grade("relevance", question=question, context=context)
+
+    async def judge_completeness(self, question: str, answer: str) -> JudgeResult:
+        """Score 1 if ``answer`` addresses every part of ``question``, else 0."""
+        return await self._grade("completeness", question=question, answer=answer)
+
+    async def evaluate_all(
+        self, question: str, ground_truth: str, predicted: str, context: str
+    ) -> MetricScores:
+        """Grade a response on all four metrics at the same time; never raises."""
+        results = await asyncio.gather(
+            self.judge_correctness(question, ground_truth, predicted),
+            self.judge_faithfulness(context, predicted),
+            self.judge_relevance(question, context),
+            self.judge_completeness(question, predicted),
+        )
+        return MetricScores(*results)
+
+    async def _grade(self, metric: str, **material: str) -> JudgeResult:
+        quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
+        messages = [{"role": "user", "content": JUDGED_METRICS[metric].prompt.format(**quoted)}]
+        problem = ""
+        for _ in range(self.max_retries + 1):
+            try:
+                reply = await self._ask(messages)
+            except UnreadableReplyError as error:
+                problem = str(error)
+                messages = [messages[0], *_repair(error)]
+                continue
+            except Exception as error:
+                kind = "refused" if is_refusal(error) else "error"
+                failure = Failure("judge", kind, describe_error(error))
+                return JudgeResult(None, f"Unscored: {failure.message}", failure)
+            return JudgeResult(reply.score, reply.reason)
+        failure = Failure("judge", "unreadable", problem)
+        return JudgeResult(None, f"Unscored: {problem}", failure)
+
+    async def _ask(self, messages: list[dict[str, str]]) -> JudgeReply:
+        if hasattr(self.model, "completion_async"):
+            response = await self.model.completion_async(
+                messages=messages, temperature=self.temperature, response_format=JudgeReply
+            )
+            formatted = getattr(response, "formatted_response", None)
+            if isinstance(formatted, JudgeReply):
+                return formatted
+            return read_reply(str(response.content), JudgeReply)
+        pieces: list[str] = []
+        async for piece in self.model.achat_stream(
+            prompt=messages[-1]["content"],
+            history=messages[:-1],
+            model_parameters={"temperature": self.temperature},
+        ):
+            pieces.append(piece)
+        return read_reply("".join(pieces), JudgeReply)
+
+
+def _repair(error: UnreadableReplyError) -> list[dict[str, str]]:
+    request = (
+        f"{error} Grade the same material again and reply with only the JSON object "
+        '{"reason": "...", "score": 0 or 1}.'
+    )
+    return [
+        {"role": "assistant", "content": error.content},
+        {"role": "user", "content": request},
+    ]

@@ -1,0 +1,166 @@
+"""What is refused or warned of before the first call is made."""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from graphrag_storage import create_storage
+from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+from graphrag.config.models.tog_search_config import nearest, unknown_settings
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import ConfigError, DatasetError, StoreError
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.usage import is_offline, model_price
+
+_NAME = re.compile(r"(?<=[a-z,;] )([^\W\d_a-z]\w+)")
+_BYTES_A_UNIT = 200_000
+_BYTES_A_RUN = 50_000_000
+_SWAPPED_BELOW = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An upper bound of what a run will ask, from its settings alone.
+
+    Attributes
+    ----------
+    searches, completion_calls, embedding_calls, judge_calls : int
+        ``completion_calls`` of the searches; retries are left out.
+    prompt_tokens : int or None
+        Upper bound of all prompt tokens; None when a method's settings set none.
+    """
+
+    searches: int
+    completion_calls: int
+    embedding_calls: int
+    judge_calls: int
+    prompt_tokens: int | None
+
+
+def check_keys(samples: Sequence[Sample], roots: Mapping[str, Path]) -> None:
+    """Refuse a sample whose index is not configured.
+
+    Raises
+    ------
+    DatasetError
+        Naming the sample and the nearest configured key.
+    """
+    for sample in samples:
+        if sample.imdb_key not in roots:
+            known = list(roots)
+            msg = (
+                f"Question {sample.id!r} is asked of index {sample.imdb_key!r}, which "
+                f"eval_config.yaml does not configure{nearest(sample.imdb_key, known)}; add it "
+                "to indexes."
+            )
+            raise DatasetError(msg)
+
+
+def check_output(folder: Path, n_units: int) -> None:
+    """Refuse an output folder that can't be written or has too little space left.
+
+    Raises
+    ------
+    StoreError
+        Naming the folder.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * 4096)
+    except OSError as error:
+        msg = f"{folder} can't be written ({error.strerror}); choose another with --output."
+        raise StoreError(msg) from error
+    needed = _BYTES_A_RUN + n_units * _BYTES_A_UNIT
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        msg = (
+            f"{folder} has {free // 1_000_000} MB left and the run may need "
+            f"{needed // 1_000_000} MB; free some space or choose another with --output."
+        )
+        raise StoreError(msg)
+
+
+def check_prices(models: Iterable[str]) -> None:
+    """Refuse a cost limit when the price of a model is not known.
+
+    Raises
+    ------
+    ConfigError
+        Naming the model.
+    """
+    for model in models:
+        if not is_offline(model) and model_price(model) is None:
+            msg = (
+                f"--max-cost needs the price of {model}, which litellm's price map does not "
+                "hold; leave --max-cost out, and use --limit to bound the run."
+            )
+            raise ConfigError(msg)
+
+
+def list_setting_warnings(roots: Mapping[str, Path]) -> list[str]:
+    """Name the keys in projects' settings files that have no effect."""
+    return [f"{key}: {line}" for key, root in roots.items() for line in unknown_settings(root)]
+
+
+async def list_swapped(samples: Sequence[Sample], headers: Mapping[str, IndexHeader]) -> list[str]:
+    """Warn of indexes in which the names of their questions hardly occur.
+
+    A name is a capitalised word that does not begin a sentence. An index is named when less
+    than 35 % of the different names in its questions and ground truths occur in its titles.
+    """
+    warnings: list[str] = []
+    for key, header in headers.items():
+        asked = [s for s in samples if s.imdb_key == key]
+        names = {
+            name.casefold()
+            for sample in asked
+            for name in _NAME.findall(f"{sample.question} , {sample.ground_truth}")
+        }
+        if len(names) < 3:
+            continue
+        found = names & await _title_words(header)
+        if len(found) < _SWAPPED_BELOW * len(names):
+            warnings.append(
+                f"{key}: only {len(found)} of the {len(names)} names in its {len(asked)} "
+                "questions occur in the index; are the documents swapped?"
+            )
+    return warnings
+
+
+def estimate(
+    samples: Sequence[Sample],
+    methods: Sequence[str],
+    headers: Mapping[str, IndexHeader],
+    n_metrics: int,
+) -> Estimate:
+    """Bound what a run will ask from above."""
+    searches = completions = embeddings = 0
+    tokens: int | None = 0
+    for sample in samples:
+        for method in methods:
+            section: Any = headers[sample.imdb_key].section(method)
+            calls = 2 * int(section.depth) if method == "tog" else 1
+            context: int | None = getattr(section, "max_context_tokens", None)
+            searches += 1
+            completions += calls
+            embeddings += method != "global"
+            if method in ("global", "drift") or context is None or tokens is None:
+                tokens = None
+                continue
+            judged = min(n_metrics, 2)  # faithfulness and relevance see the context
+            tokens += context * (calls + judged)
+    return Estimate(searches, completions, embeddings, searches * n_metrics, tokens)
+
+
+async def _title_words(header: IndexHeader) -> set[str]:
+    storage = create_storage(header.config.output_storage)
+    provider = create_table_provider(header.config.table_provider, storage=storage)
+    table = await provider.read_dataframe("entities")
+    titles = cast("list[str]", table["title"].astype(str).tolist())
+    return {word for title in titles for word in re.findall(r"\w+", title.casefold())}

@@ -1,0 +1,131 @@
+"""What a run needs before its first call: the headers of its indexes, and its judge."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag.config.models.tog_search_config import SettingsError, nearest
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.eval.metrics.judge import Judge, LLMJudge
+from graphrag.query.calls import RetryPolicy
+from graphrag.query.index_header import (
+    IndexHeader,
+    model_name,
+    public_call_args,
+    read_header,
+)
+from graphrag.query.index_tables import IndexNotBuiltError
+from graphrag.query.models import open_completion
+from graphrag.query.usage import is_offline
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+
+
+async def read_headers(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
+    """Read the header of every index.
+
+    Raises
+    ------
+    ConfigError
+        If a project's settings can't be used.
+    IndexUnavailableError
+        If an index is missing, incomplete or of another embedding size.
+    """
+    headers: dict[str, IndexHeader] = {}
+    for key, root in roots.items():
+        try:
+            headers[key] = await read_header(root)
+        except SettingsError as error:
+            raise ConfigError(f"Index {key}: {error}") from error
+        except IndexNotBuiltError as error:
+            raise IndexUnavailableError(f"Index {key}: {error}") from error
+    return headers
+
+
+def describe_indexes(
+    headers: Mapping[str, IndexHeader], methods: Sequence[str], keys: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """Return key -> method -> everything that changes what the method answers there."""
+    return {
+        key: {m: headers[key].describe(m) if key in headers else {} for m in methods}
+        for key in keys
+    }
+
+
+def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> "ModelConfig":
+    """Return the model that judges.
+
+    Raises
+    ------
+    ConfigError
+        If no such model is configured, or the indexes name different ones.
+    """
+    if not headers:
+        msg = "no index is configured that could name the judge's model; set indexes"
+        raise ConfigError(msg)
+    found: dict[str, ModelConfig] = {}
+    for key, header in headers.items():
+        chosen = _choose(config.judge.model, header)
+        found[f"{key}: {model_name(chosen)}"] = chosen
+    models = list(found.values())
+    if any(_identity(model) != _identity(models[0]) for model in models):
+        msg = (
+            f"the indexes name different judges ({', '.join(found)}), so their scores could not "
+            "be compared; set judge.model to provider/model"
+        )
+        raise ConfigError(msg)
+    return models[0]
+
+
+def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> LLMJudge:
+    """Make the judge of a configuration."""
+    model = judge_model(config, headers)
+    retry = RetryPolicy() if model.retry is None else None
+    return LLMJudge(
+        open_completion(model, retry), config.judge.temperature, config.judge.max_retries
+    )
+
+
+def describe_judge(
+    config: EvaluationConfig, headers: Mapping[str, IndexHeader], judge: Judge | None = None
+) -> dict[str, Any]:
+    """Return everything about the judge that changes what a score means."""
+    if judge is not None:
+        model = getattr(getattr(judge, "model", None), "config", None)
+        named = model_name(model) if model is not None else None
+        return {"kind": type(judge).__qualname__, "model": named}
+    model = judge_model(config, headers)
+    return {
+        "model": model_name(model),
+        "call_args": public_call_args(model),
+        "temperature": config.judge.temperature,
+        "max_retries": config.judge.max_retries,
+    }
+
+
+def _choose(name: str | None, header: IndexHeader) -> "ModelConfig":
+    models = header.config.completion_models
+    default_id = header.config.local_search.completion_model_id
+    if name is None:
+        return header.config.get_completion_model_config(default_id)
+    if name in models:
+        return models[name]
+    provider, slash, model = name.partition("/")
+    if not slash:
+        msg = f"judge.model: no completion model is called {name!r}{nearest(name, list(models))}"
+        raise ConfigError(msg)
+    base = header.config.get_completion_model_config(default_id)
+    kind = "offline" if is_offline(name) else "litellm"
+    if kind == "litellm" and base.type == "offline":
+        msg = (
+            f"judge.model: {name} needs a key, and the project's own model is an embedded one; "
+            "add it to completion_models in settings.yaml and name its key"
+        )
+        raise ConfigError(msg)
+    return base.model_copy(update={"type": kind, "model_provider": provider, "model": model})
+
+
+def _identity(model: "ModelConfig") -> Any:
+    return (model_name(model), model.api_base, model.call_args)

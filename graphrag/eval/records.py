@@ -1,0 +1,168 @@
+"""The records that an evaluation passes on: verdicts, scores, failures, results."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from graphrag.query.usage import Usage
+
+METRICS = ("correctness", "faithfulness", "relevance", "completeness")
+SEARCH_FAILED = "Search failed"
+NOT_JUDGED = "Not judged"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a search or a verdict is missing.
+
+    Attributes
+    ----------
+    stage : {"search", "judge"}
+    kind : {"error", "timeout", "refused", "unreadable", "empty"}
+        ``refused``: the service would refuse every further request as well; ``unreadable``:
+        a reply that stayed unreadable after the retries.
+    message : str
+    """
+
+    stage: Literal["search", "judge"]
+    kind: Literal["error", "timeout", "refused", "unreadable", "empty"]
+    message: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return {stage, kind, message}."""
+        return {"stage": self.stage, "kind": self.kind, "message": self.message}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeResult:
+    """One verdict.
+
+    Attributes
+    ----------
+    score : int or None
+        0 or 1; None when unscored.
+    reason : str
+        The judge's reason, or why there is no score.
+    failure : Failure or None
+        Set when the judge failed; None for a score and for what was never to be judged.
+    """
+
+    score: int | None
+    reason: str
+    failure: Failure | None = None
+
+    def __post_init__(self) -> None:
+        if self.score not in (0, 1, None):
+            msg = f"a score is 0, 1 or None, not {self.score!r}"
+            raise ValueError(msg)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return {score, reason}."""
+        return {"score": self.score, "reason": self.reason}
+
+
+_NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """The verdicts on one response, one a metric; what was not judged has score None."""
+
+    correctness: JudgeResult = _NOT_JUDGED
+    faithfulness: JudgeResult = _NOT_JUDGED
+    relevance: JudgeResult = _NOT_JUDGED
+    completeness: JudgeResult = _NOT_JUDGED
+
+    def get(self, metric: str) -> JudgeResult:
+        """Return the verdict of a metric by its name."""
+        result: JudgeResult = getattr(self, metric)
+        return result
+
+    def to_dict(self) -> dict[str, int | None]:
+        """Return metric -> score."""
+        return {metric: self.get(metric).score for metric in METRICS}
+
+    def to_detailed_dict(self) -> dict[str, dict[str, Any]]:
+        """Return metric -> {score, reason}."""
+        return {metric: self.get(metric).to_dict() for metric in METRICS}
+
+
+def failed_search_scores() -> MetricScores:
+    """Return the scores of a search that failed: 0 in every metric, by definition."""
+    return MetricScores(*(JudgeResult(0, SEARCH_FAILED) for _ in METRICS))
+
+
+@dataclass(frozen=True, slots=True)
+class EfficiencyMetrics:
+    """What one search cost.
+
+    Attributes
+    ----------
+    latency : float or None
+        Seconds; None when it was not measured in one piece (the search failed, or it was put
+        together from the parts before and after an interruption).
+    llm_calls, prompt_tokens, output_tokens : int
+        Completion requests sent, failed ones and retries included, and their tokens.
+    """
+
+    latency: float | None
+    llm_calls: int
+    prompt_tokens: int
+    output_tokens: int
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return the four figures."""
+        return {
+            "latency": self.latency,
+            "llm_calls": self.llm_calls,
+            "prompt_tokens": self.prompt_tokens,
+            "output_tokens": self.output_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """One question answered by one method, and the verdicts on the response.
+
+    Attributes
+    ----------
+    response : str
+        The response, or ``ERROR: ...`` when the search failed.
+    context_text : str
+        The text that the method retrieved and showed to its model.
+    sample_id : str
+        The dataset row's id.
+    failure : Failure or None
+        Why the search failed.
+    usage : Usage or None
+        Everything that the search's model calls cost.
+    judge_usage : Usage or None
+        The same of the verdicts; None when nothing was judged.
+    """
+
+    imdb_key: str
+    question: str
+    method: str
+    response: str
+    scores: MetricScores
+    efficiency: EfficiencyMetrics
+    ground_truth: str = ""
+    context_text: str = field(default="", repr=False)
+    sample_id: str = ""
+    failure: Failure | None = None
+    usage: Usage | None = None
+    judge_usage: Usage | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the record as JSON-ready values, without the context."""
+        return {
+            "sample_id": self.sample_id,
+            "imdb_key": self.imdb_key,
+            "question": self.question,
+            "ground_truth": self.ground_truth,
+            "method": self.method,
+            "response": self.response,
+            "scores": self.scores.to_dict(),
+            "reasons": {metric: self.scores.get(metric).reason for metric in METRICS},
+            "efficiency": self.efficiency.to_dict(),
+            "failure": None if self.failure is None else self.failure.to_dict(),
+        }

@@ -1,0 +1,299 @@
+"""Adding results up, and writing them down."""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from graphrag.eval.errors import StoreError
+from graphrag.eval.records import METRICS, EfficiencyMetrics, MetricScores, QueryResult
+from graphrag.offline import OFFLINE_LABEL
+from graphrag.query.usage import is_offline, sum_usages
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "EfficiencyMetrics",
+    "EvaluationResults",
+    "MethodSummary",
+    "MetricScores",
+    "QueryResult",
+    "aggregate_results",
+]
+
+SUMMARY_FILE = "eval_results_summary.json"
+DETAILED_FILE = "eval_results_detailed.json"
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSummary:
+    """The figures of one method.
+
+    Attributes
+    ----------
+    method : str
+    n : int
+        Results.
+    n_search_failed : int
+        Searches that failed; they count 0 in every mean.
+    means : dict
+        Metric -> mean score in [0, 1] over failed searches and scored responses; None when
+        there is none.
+    n_scored : dict
+        Metric -> responses with a verdict, failed searches left out.
+    n_unscored : dict
+        Metric -> responses whose verdict is missing because the judge failed.
+    n_not_judged : dict
+        Metric -> responses that were not to be judged on it.
+    """
+
+    method: str
+    n: int
+    n_search_failed: int
+    means: dict[str, float | None]
+    n_scored: dict[str, int]
+    n_unscored: dict[str, int]
+    n_not_judged: dict[str, int]
+
+
+@dataclass(frozen=True)
+class EvaluationResults:
+    """The results of an evaluation and their plain means.
+
+    Attributes
+    ----------
+    metadata : dict
+        timestamp, total_questions (distinct), methods, movies, models, embedded_models (a
+        label when offline baseline models had a part, else None), and what the run adds.
+    results : list of QueryResult
+    by_method : dict
+        method -> metric -> mean in [0, 1] or None. A failed search counts 0, an unscored
+        verdict is left out.
+    by_movie : dict
+        index key -> method -> metric -> mean or None.
+    efficiency : dict
+        method -> avg_latency (seconds, over responses whose latency was measured, None
+        without any), n_latency, avg_llm_calls, avg_prompt_tokens, avg_output_tokens,
+        avg_embedding_calls, avg_embedding_tokens, cost_usd, judge_cost_usd (None: the price
+        of a model is not known). Failed searches count with the calls that they made.
+    counts : dict
+        method -> n, n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
+    """
+
+    metadata: dict[str, Any]
+    results: list[QueryResult] = field(repr=False)
+    by_method: dict[str, dict[str, float | None]]
+    by_movie: dict[str, dict[str, dict[str, float | None]]]
+    efficiency: dict[str, dict[str, float | int | None]]
+    counts: dict[str, dict[str, Any]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the summary as JSON-ready values."""
+        return {
+            "metadata": self.metadata,
+            "by_method": self.by_method,
+            "by_movie": self.by_movie,
+            "efficiency": self.efficiency,
+            "counts": self.counts,
+        }
+
+    def to_json(self) -> str:
+        """Return the summary as JSON; there is no NaN in it."""
+        return _to_json(self.to_dict())
+
+    def to_detailed_dict(self) -> dict[str, Any]:
+        """Return every response with its verdicts, grouped by question."""
+        questions: dict[tuple[str, str], dict[str, Any]] = {}
+        for result in self.results:
+            entry = questions.setdefault(
+                (result.imdb_key, result.question),
+                {
+                    "id": result.sample_id,
+                    "imdb_key": result.imdb_key,
+                    "question": result.question,
+                    "ground_truth": result.ground_truth,
+                    "methods": {},
+                },
+            )
+            values = result.to_dict()
+            entry["methods"][result.method] = {
+                name: values[name]
+                for name in ("response", "scores", "reasons", "efficiency", "failure")
+            }
+        return {"metadata": self.metadata, "results": list(questions.values())}
+
+    def to_detailed_json(self) -> str:
+        """Return every response as JSON."""
+        return _to_json(self.to_detailed_dict())
+
+    def save(self, directory: Path | str) -> tuple[Path, Path]:
+        """Write the summary and the detailed file, each whole or not at all.
+
+        Returns
+        -------
+        tuple of Path
+            The summary and the detailed file.
+
+        Raises
+        ------
+        StoreError
+            If the folder can't be written.
+        """
+        folder = Path(directory)
+        summary, detailed = folder / SUMMARY_FILE, folder / DETAILED_FILE
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(summary, self.to_json())
+            _write(detailed, self.to_detailed_json())
+        except OSError as error:
+            msg = f"The results can't be written to {folder}: {error.strerror}; choose another."
+            raise StoreError(msg) from error
+        return summary, detailed
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return one row a result: question, method, response, scores, reasons and costs."""
+        import pandas as pd
+
+        rows: list[dict[str, Any]] = []
+        for result in self.results:
+            values = result.to_dict()
+            scores, reasons = values.pop("scores"), values.pop("reasons")
+            efficiency, failure = values.pop("efficiency"), values.pop("failure")
+            rows.append(
+                {
+                    **values,
+                    **scores,
+                    **{f"{metric}_reason": reason for metric, reason in reasons.items()},
+                    **efficiency,
+                    "failure": failure["message"] if failure else None,
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def summaries(self) -> list[MethodSummary]:
+        """Return the figures of each method, in the order of the methods."""
+        return [_summarize(method, self._of(method)) for method in self.metadata["methods"]]
+
+    def _of(self, method: str) -> list[QueryResult]:
+        return [result for result in self.results if result.method == method]
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        label = self.metadata["embedded_models"]
+        note = f"<p>{label}</p>" if label else ""
+        table: Any = pd.DataFrame.from_dict(self.by_method, orient="index")
+        return f"{table.to_html(float_format='%.3f', na_rep='unscored')}{note}"
+
+
+def aggregate_results(results: Sequence[QueryResult]) -> EvaluationResults:
+    """Add results up; an empty list gives total_questions 0 and empty sections."""
+    methods = list(dict.fromkeys(result.method for result in results))
+    movies = list(dict.fromkeys(result.imdb_key for result in results))
+    usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
+    models = sorted({model for usage in usages for model in usage.models})
+    by_method = {m: [r for r in results if r.method == m] for m in methods}
+    summaries = {m: _summarize(m, found) for m, found in by_method.items()}
+    return EvaluationResults(
+        metadata={
+            "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+            "total_questions": len({(r.imdb_key, r.sample_id, r.question) for r in results}),
+            "methods": methods,
+            "movies": movies,
+            "models": models,
+            "embedded_models": OFFLINE_LABEL if any(map(is_offline, models)) else None,
+        },
+        results=list(results),
+        by_method={m: summary.means for m, summary in summaries.items()},
+        by_movie={
+            movie: {
+                m: _summarize(m, [r for r in found if r.imdb_key == movie]).means
+                for m, found in by_method.items()
+                if any(r.imdb_key == movie for r in found)
+            }
+            for movie in movies
+        },
+        efficiency={m: _efficiency(found) for m, found in by_method.items()},
+        counts={m: _counts(summary) for m, summary in summaries.items()},
+    )
+
+
+def _summarize(method: str, results: Sequence[QueryResult]) -> MethodSummary:
+    answered = [r for r in results if r.failure is None]
+
+    def count(metric: str, wanted: Callable[[QueryResult, str], bool]) -> int:
+        return sum(wanted(result, metric) for result in answered)
+
+    return MethodSummary(
+        method=method,
+        n=len(results),
+        n_search_failed=len(results) - len(answered),
+        means={metric: _mean(r.scores.get(metric).score for r in results) for metric in METRICS},
+        n_scored={metric: count(metric, _is_scored) for metric in METRICS},
+        n_unscored={metric: count(metric, _is_unscored) for metric in METRICS},
+        n_not_judged={
+            metric: len(answered) - count(metric, _is_scored) - count(metric, _is_unscored)
+            for metric in METRICS
+        },
+    )
+
+
+def _is_scored(result: QueryResult, metric: str) -> bool:
+    return result.scores.get(metric).score is not None
+
+
+def _is_unscored(result: QueryResult, metric: str) -> bool:
+    return result.scores.get(metric).failure is not None
+
+
+def _counts(summary: MethodSummary) -> dict[str, Any]:
+    counts = asdict(summary)
+    del counts["method"], counts["means"]
+    return counts
+
+
+def _efficiency(results: Sequence[QueryResult]) -> dict[str, float | int | None]:
+    latencies = [r.efficiency.latency for r in results if r.efficiency.latency is not None]
+    usage = sum_usages(r.usage for r in results if r.usage is not None)
+    judge = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
+    n = len(results)
+    return {
+        "avg_latency": fmean(latencies) if latencies else None,
+        "n_latency": len(latencies),
+        "avg_llm_calls": fmean(r.efficiency.llm_calls for r in results),
+        "avg_prompt_tokens": fmean(r.efficiency.prompt_tokens for r in results),
+        "avg_output_tokens": fmean(r.efficiency.output_tokens for r in results),
+        "avg_embedding_calls": usage.embedding_calls / n,
+        "avg_embedding_tokens": usage.embedding_tokens / n,
+        "cost_usd": usage.cost_usd,
+        "judge_cost_usd": judge.cost_usd,
+    }
+
+
+def _mean(scores: Iterable[int | None]) -> float | None:
+    given = [score for score in scores if score is not None]
+    return fmean(given) if given else None
+
+
+def _to_json(values: dict[str, Any]) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

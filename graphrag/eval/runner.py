@@ -1,0 +1,291 @@
+"""Runs an evaluation: who is asked and who judges, and what becomes of a failure."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag.config.models.tog_search_config import is_project
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.dataset import Sample, parse_samples
+from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
+from graphrag.eval.metrics.judge import Judge
+from graphrag.eval.plan import Unit, describe_setup, plan_run
+from graphrag.eval.preparation import (
+    describe_indexes,
+    describe_judge,
+    open_judge,
+    read_headers,
+)
+from graphrag.eval.progress import CallbackProgress, NotebookProgress, Progress, Unwatched
+from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult
+from graphrag.eval.session import MemorySession, Session, StoredSession
+from graphrag.eval.store import EvaluationStore, StoredResponse
+from graphrag.eval.work import RunOutcome, RunRequest, Stop, Work
+from graphrag.query.calls import describe_error
+from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.usage import CallLog, Usage, current_scope, measure_calls
+
+if TYPE_CHECKING:
+    from graphrag.query.structured_search.base import SearchResult
+
+__all__ = ["EfficiencyMetrics", "EvaluationRunner", "QueryResult", "RunOutcome", "RunRequest"]
+
+ProgressCallback = Callable[[int, int, str, str], None]
+
+
+class EvaluationRunner:
+    """Asks every question by every method and has the responses judged.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    judge : Judge or None
+        None: made from ``config.judge`` and the indexes' settings when first needed.
+    index_roots : mapping or None
+        Index key -> project folder; None: ``config.indexes``.
+
+    Notes
+    -----
+    One limit of ``config.concurrency`` holds for all model calls of all samples, methods and
+    metrics together. A failed search or verdict is recorded with its cause and stops nothing
+    else, except that a service which refuses every request stops the run.
+    """
+
+    def __init__(
+        self,
+        config: EvaluationConfig,
+        judge: Judge | None = None,
+        index_roots: Mapping[str, Path | str] | None = None,
+    ) -> None:
+        self.config = config
+        roots = config.index_roots() if index_roots is None else index_roots
+        self.index_roots = {key: Path(root) for key, root in roots.items()}
+        self._judge = judge
+        self._indexes: dict[str, GraphIndex] = {}
+        self._opening = asyncio.Lock()
+        self._stop = Stop()
+
+    async def evaluate_single(
+        self, imdb_key: str, question: str, ground_truth: str, method: str
+    ) -> QueryResult:
+        """Ask one question by one method and have the response judged; keeps nothing.
+
+        A failed search gives the response ``ERROR: ...`` and score 0 with the reason
+        "Search failed" in every metric.
+        """
+        sample = Sample("", imdb_key, question, ground_truth)
+        outcome = await self.run(RunRequest([Unit("single", sample, method)]))
+        return outcome.results[0]
+
+    async def run_evaluation(
+        self,
+        dataset: "Iterable[Sample | Mapping[str, Any]]",
+        methods: Sequence[str] | None = None,
+        progress_callback: ProgressCallback | None = None,
+    ) -> list[QueryResult]:
+        """Ask every question of a dataset by every method.
+
+        Parameters
+        ----------
+        dataset : iterable of Sample or mapping
+            Rows as in the dataset file.
+        methods : sequence of str or None
+            None: ``config.methods``.
+        progress_callback : callable or None
+            Called with (current, total, imdb_key, method) after each; None: a progress bar in
+            a notebook, nothing elsewhere.
+
+        Returns
+        -------
+        list of QueryResult
+            In the order of the dataset, and of the methods within a question.
+
+        Raises
+        ------
+        EvalError
+            If the dataset is malformed, the store can't be used or the service refuses every
+            request; what was paid for is in the store, unless ``save_intermediate`` is off.
+        """
+        samples = _as_samples(dataset, self.index_roots)
+        chosen = tuple(methods or self.config.methods)
+        config = self.config.model_copy(update={"methods": chosen})
+        asked = {sample.imdb_key for sample in samples}
+        headers = await read_headers(
+            {k: root for k, root in self.index_roots.items() if k in asked and is_project(root)}
+        )
+        descriptions = describe_indexes(headers, chosen, asked)
+        units = plan_run(samples, chosen, descriptions)
+        with contextlib.ExitStack() as stack:
+            progress = _watching(progress_callback)
+            session: Session = MemorySession()
+            store: EvaluationStore | None = None
+            if config.output.save_intermediate:
+                store = stack.enter_context(EvaluationStore(config.output_dir / "eval.db"))
+                judge = describe_judge(config, headers, self._judge)
+                run = store.add_run(describe_setup(config, samples, descriptions, judge))
+                session = StoredSession(store, run.run_id)
+            outcome = await self.run(RunRequest(units, session, progress=progress))
+            if outcome.stopped is not None:
+                raise RunStoppedError(outcome.stopped)
+            if store is not None and isinstance(session, StoredSession):
+                store.finish_run(session.run_id)
+        return outcome.results
+
+    def stop(self, reason: str) -> None:
+        """Begin no new work; what is in flight has ten seconds to finish."""
+        self._stop.request(reason)
+
+    async def run(self, request: RunRequest) -> RunOutcome:
+        """Run the units that are not in the session yet.
+
+        Raises
+        ------
+        StoreError
+            If something that was paid for can't be kept; nothing further is asked.
+        """
+        self._stop = Stop()
+        work = Work(request, self.config, self.search_unit, self.judge_unit, self._stop)
+        await work.run()
+        return work.outcome()
+
+    async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
+        """Answer a question; the only place where an index is opened."""
+        index = await self._load_index(imdb_key)
+        return await index.search(method, query, log=current_scope())
+
+    async def _load_index(self, imdb_key: str) -> GraphIndex:
+        """Return an index, opened at its first question and then kept."""
+        async with self._opening:
+            if imdb_key not in self._indexes:
+                if imdb_key not in self.index_roots:
+                    msg = f"no index is configured for {imdb_key!r}"
+                    raise IndexUnavailableError(msg)
+                self._indexes[imdb_key] = await GraphIndex.open(self.index_roots[imdb_key])
+            return self._indexes[imdb_key]
+
+    async def _load_judge(self) -> Judge:
+        async with self._opening:
+            if self._judge is None:
+                headers = await read_headers(self.index_roots)
+                self._judge = open_judge(self.config, headers)
+            return self._judge
+
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        """Answer one question, recording a failure with its cause.
+
+        Raises
+        ------
+        RunStoppedError
+            If the service would refuse every further request as well.
+        """
+        sample = unit.sample
+        failure: Failure | None = None
+        result: SearchResult | None = None
+        with measure_calls(log):
+            try:
+                async with asyncio.timeout(self.config.timeout_s):
+                    result = await self._run_search(unit.method, sample.question, sample.imdb_key)
+            except TimeoutError:
+                message = f"no response within {self.config.timeout_s:g} s"
+                failure = Failure("search", "timeout", message)
+            except SearchError as error:
+                if error.refused:
+                    msg = f"The model's service refuses the requests of {unit.method}: {error}"
+                    raise RunStoppedError(msg) from error
+                failure = Failure("search", "error", str(error))
+            except StoreError:
+                raise
+            except Exception as error:
+                failure = Failure("search", "error", describe_error(error))
+        if result is not None and not str(result.response).strip():
+            failure, result = Failure("search", "empty", "the response is empty"), None
+        usage = _usage_of(result, log)
+        return StoredResponse(
+            unit=unit.key,
+            sample_id=sample.id,
+            method=unit.method,
+            response=f"ERROR: {failure.message}"
+            if failure
+            else str(result.response if result else ""),
+            context_text="" if result is None else _as_text(result.context_text),
+            latency_s=None if result is None or log.replayed else result.completion_time,
+            usage=usage,
+            failure=failure,
+        )
+
+    async def judge_unit(
+        self, unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        """Have a response judged on some metrics.
+
+        Raises
+        ------
+        RunStoppedError
+            If the judge's service would refuse every further request as well.
+        """
+        judge = await self._load_judge()
+        question, truth = unit.sample.question, unit.sample.ground_truth
+        response, context = found.response, found.context_text
+        ask: dict[str, Callable[[], Any]] = {
+            "correctness": lambda: judge.judge_correctness(question, truth, response),
+            "faithfulness": lambda: judge.judge_faithfulness(context, response),
+            "relevance": lambda: judge.judge_relevance(question, context),
+            "completeness": lambda: judge.judge_completeness(question, response),
+        }
+        with measure_calls(log):
+            if set(metrics) == set(ask):
+                scores = await judge.evaluate_all(
+                    question=question, ground_truth=truth, predicted=response, context=context
+                )
+                verdicts = {metric: scores.get(metric) for metric in metrics}
+            else:
+                given = await asyncio.gather(*(ask[metric]() for metric in metrics))
+                verdicts = dict(zip(metrics, given, strict=True))
+        for verdict in verdicts.values():
+            if verdict.failure is not None and verdict.failure.kind == "refused":
+                msg = f"The judge's service refuses the requests: {verdict.failure.message}"
+                raise RunStoppedError(msg)
+        return verdicts
+
+
+def _as_samples(
+    dataset: Iterable[Sample | Mapping[str, Any]], index_roots: Mapping[str, Path]
+) -> list[Sample]:
+    rows = list(dataset)
+    samples = [row for row in rows if isinstance(row, Sample)]
+    if rows and len(samples) == len(rows):
+        return samples
+    only_key = next(iter(index_roots)) if len(index_roots) == 1 else None
+    return parse_samples((row for row in rows if not isinstance(row, Sample)), only_key)
+
+
+def _watching(callback: ProgressCallback | None) -> Progress:
+    if callback is not None:
+        return CallbackProgress(callback)
+    from rich import get_console
+
+    return NotebookProgress() if get_console().is_jupyter else Unwatched()
+
+
+def _usage_of(result: "SearchResult | None", log: CallLog) -> Usage:
+    """Return what a search cost: its log, else the counters of a method that keeps its own."""
+    if log.attempts or result is None:
+        return log.usage()
+    return Usage(
+        llm_calls=result.llm_calls,
+        prompt_tokens=result.prompt_tokens,
+        output_tokens=result.output_tokens,
+        cost_usd=None if result.llm_calls else 0.0,
+    )
+
+
+def _as_text(context: Any) -> str:
+    if isinstance(context, str):
+        return context
+    if isinstance(context, Mapping):
+        named = cast("Mapping[str, Any]", context)
+        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
+    parts: list[Any] = list(context or [])
+    return "\n\n".join(_as_text(part) for part in parts)

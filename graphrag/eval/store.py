@@ -1,0 +1,413 @@
+"""Runs, responses, verdicts and finished model calls in SQLite, committed as they arrive.
+
+A process killed at any moment loses only the calls in flight: every finished call is kept
+until the response or the verdicts it belongs to are, and a resumed run reads it from here.
+"""
+
+import json
+import secrets
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from filelock import FileLock, Timeout
+
+from graphrag.eval.errors import StoreError
+from graphrag.eval.records import Failure, JudgeResult
+from graphrag.query.usage import CallAttempt, RecordedCall, Usage, summarize_attempts
+
+FORMAT = 1
+Status = Literal["unfinished", "finished"]
+
+_TABLES = """
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    started_at TEXT NOT NULL,
+    finished_at TEXT,
+    status TEXT NOT NULL,
+    setup TEXT NOT NULL
+);
+CREATE TABLE responses (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    sample_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    response TEXT NOT NULL,
+    context_text TEXT NOT NULL,
+    latency_s REAL,
+    usage TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    PRIMARY KEY (run_id, unit)
+);
+CREATE TABLE verdicts (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    score INTEGER,
+    reason TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    PRIMARY KEY (run_id, unit, metric)
+);
+CREATE TABLE judge_usage (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    usage TEXT NOT NULL
+);
+CREATE TABLE forgotten (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    usage TEXT NOT NULL
+);
+CREATE TABLE calls (
+    run_id TEXT NOT NULL REFERENCES runs,
+    scope TEXT NOT NULL,
+    call TEXT NOT NULL,
+    reply TEXT,
+    attempts TEXT,
+    PRIMARY KEY (run_id, scope, call)
+);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One evaluation run; ``setup`` holds everything that changes what its results mean."""
+
+    run_id: str
+    started_at: str
+    status: Status
+    setup: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response as it was recorded; ``failure`` is set when the search failed."""
+
+    unit: str
+    sample_id: str
+    method: str
+    response: str
+    context_text: str
+    latency_s: float | None
+    usage: Usage
+    failure: Failure | None = None
+
+
+class EvaluationStore:
+    """The database of an output folder, held by one process at a time.
+
+    Parameters
+    ----------
+    path : Path
+        The database file; made with its folder when missing.
+
+    Raises
+    ------
+    StoreError
+        If another process holds it, or it can't be opened or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._failed: StoreError | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(f"{path}.lock", timeout=0)
+            self._lock.acquire()
+        except Timeout as error:
+            msg = (
+                f"Another process is running an evaluation in {path.parent}; wait for it, "
+                "or choose another folder with --output."
+            )
+            raise StoreError(msg) from error
+        except OSError as error:
+            msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
+            raise StoreError(msg) from error
+        try:
+            with _explained(path):
+                self._db = sqlite3.connect(path, isolation_level=None)
+                try:
+                    self._prepare()
+                except BaseException:
+                    self._db.close()
+                    raise
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _prepare(self) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            msg = f"{self.path} is a database of something else; choose another --output."
+            raise StoreError(msg)
+        if version not in (0, FORMAT):
+            msg = (
+                f"{self.path} has format {version}, this release reads {FORMAT}; "
+                "choose another folder with --output."
+            )
+            raise StoreError(msg)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        if version == 0:
+            self._db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version={FORMAT};COMMIT;")
+
+    def close(self) -> None:
+        """Close the database and let others have it."""
+        self._db.close()
+        self._lock.release()
+
+    def __enter__(self) -> "EvaluationStore":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add_run(self, setup: dict[str, Any]) -> Run:
+        """Begin a run."""
+        now = _now()
+        run = Run(f"{now[:19].replace(':', '')}-{secrets.token_hex(4)}", now, "unfinished", setup)
+        self._write(
+            "INSERT INTO runs VALUES (?, ?, NULL, ?, ?)",
+            (run.run_id, run.started_at, run.status, json.dumps(setup, sort_keys=True)),
+        )
+        return run
+
+    def runs(self) -> list[Run]:
+        """Return every run, the newest first."""
+        rows = self._read(
+            "SELECT run_id, started_at, status, setup FROM runs ORDER BY rowid DESC", ()
+        )
+        return [Run(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+
+    def finish_run(self, run_id: str) -> None:
+        """Mark a run as having nothing left to do."""
+        self._write(
+            "UPDATE runs SET status = 'finished', finished_at = ? WHERE run_id = ?",
+            (_now(), run_id),
+        )
+
+    def reopen_run(self, run_id: str) -> None:
+        """Mark a run as unfinished again."""
+        self._write(
+            "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?", (run_id,)
+        )
+
+    def append_response(self, run_id: str, found: StoredResponse) -> None:
+        """Keep a response and drop the calls that it was made of, in one transaction."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    run_id,
+                    found.unit,
+                    found.sample_id,
+                    found.method,
+                    found.response,
+                    found.context_text,
+                    found.latency_s,
+                    json.dumps(found.usage.to_dict()),
+                    json.dumps(found.failure.to_dict()) if found.failure else None,
+                    _now(),
+                ),
+            )
+            self._drop_calls(run_id, f"search {found.unit}")
+
+    def append_verdicts(
+        self, run_id: str, unit: str, verdicts: dict[str, JudgeResult], usage: Usage
+    ) -> None:
+        """Keep the verdicts on a response and what they cost, in one transaction."""
+        with self._transaction():
+            for metric, verdict in verdicts.items():
+                failure = json.dumps(verdict.failure.to_dict()) if verdict.failure else None
+                self._db.execute(
+                    "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    (run_id, unit, metric, verdict.score, verdict.reason, failure, _now()),
+                )
+            self._db.execute(
+                "INSERT INTO judge_usage VALUES (?, ?, ?)",
+                (run_id, unit, json.dumps(usage.to_dict())),
+            )
+            self._drop_calls(run_id, f"judge {unit}")
+
+    def responses(self, run_id: str) -> dict[str, StoredResponse]:
+        """Return unit -> response of a run."""
+        rows = self._read(
+            "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure "
+            "FROM responses WHERE run_id = ?",
+            (run_id,),
+        )
+        return {
+            row[0]: StoredResponse(
+                *row[:6], usage=Usage.from_dict(json.loads(row[6])), failure=_failure(row[7])
+            )
+            for row in rows
+        }
+
+    def verdicts(self, run_id: str) -> dict[str, dict[str, JudgeResult]]:
+        """Return unit -> metric -> verdict of a run."""
+        found: dict[str, dict[str, JudgeResult]] = {}
+        rows = self._read(
+            "SELECT unit, metric, score, reason, failure FROM verdicts WHERE run_id = ?", (run_id,)
+        )
+        for unit, metric, score, reason, failure in rows:
+            found.setdefault(unit, {})[metric] = JudgeResult(score, reason, _failure(failure))
+        return found
+
+    def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
+        """Return unit -> what its verdicts cost, one entry each time it was judged."""
+        found: dict[str, list[Usage]] = {}
+        for unit, usage in self._read(
+            "SELECT unit, usage FROM judge_usage WHERE run_id = ?", (run_id,)
+        ):
+            found.setdefault(unit, []).append(Usage.from_dict(json.loads(usage)))
+        return found
+
+    def discard_response(self, run_id: str, unit: str) -> None:
+        """Forget a response, so that its question is asked again; keep what it cost."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO forgotten SELECT run_id, unit, usage FROM responses "
+                "WHERE run_id = ? AND unit = ?",
+                (run_id, unit),
+            )
+            self._db.execute("DELETE FROM responses WHERE run_id = ? AND unit = ?", (run_id, unit))
+
+    def forgotten_usage(self, run_id: str) -> list[Usage]:
+        """Return what the forgotten responses of a run cost."""
+        rows = self._read("SELECT usage FROM forgotten WHERE run_id = ?", (run_id,))
+        return [Usage.from_dict(json.loads(row[0])) for row in rows]
+
+    def calls_in_flight(self, run_id: str) -> int:
+        """Return how many calls had been sent and not been answered when the run stopped."""
+        rows = self._read(
+            "SELECT count(*) FROM calls WHERE run_id = ? AND reply IS NULL", (run_id,)
+        )
+        return cast("int", rows[0][0])
+
+    def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
+        """Return scope -> what its finished calls cost, for what is not complete yet."""
+        attempts: dict[str, list[CallAttempt]] = {}
+        for scope, text in self._read(
+            "SELECT scope, attempts FROM calls WHERE run_id = ? AND attempts IS NOT NULL",
+            (run_id,),
+        ):
+            attempts.setdefault(scope, []).extend(_attempts(text))
+        return {scope: summarize_attempts(each) for scope, each in attempts.items()}
+
+    def journal(self, run_id: str, scope: str) -> "StoreJournal":
+        """Return the journal of one search's or one judging's calls."""
+        return StoreJournal(self, run_id, scope)
+
+    def read_call(self, run_id: str, scope: str, call: str) -> RecordedCall | None:
+        """Return a finished call, None when there is none."""
+        rows = self._read(
+            "SELECT reply, attempts FROM calls WHERE run_id = ? AND scope = ? AND call = ? "
+            "AND reply IS NOT NULL",
+            (run_id, scope, call),
+        )
+        return RecordedCall(json.loads(rows[0][0]), _attempts(rows[0][1])) if rows else None
+
+    def write_call(self, run_id: str, scope: str, call: str, recorded: RecordedCall | None) -> None:
+        """Note a call as sent, or keep its reply."""
+        reply = json.dumps(recorded.reply) if recorded else None
+        attempts = json.dumps([asdict(a) for a in recorded.attempts]) if recorded else None
+        self._write(
+            "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)",
+            (run_id, scope, call, reply, attempts),
+        )
+
+    def drop_call(self, run_id: str, scope: str, call: str) -> None:
+        """Forget a call that failed."""
+        self._write(
+            "DELETE FROM calls WHERE run_id = ? AND scope = ? AND call = ?", (run_id, scope, call)
+        )
+
+    def _drop_calls(self, run_id: str, scope: str) -> None:
+        self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope))
+
+    def _read(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+        with _explained(self.path):
+            return self._db.execute(query, values).fetchall()
+
+    def _write(self, query: str, values: tuple[Any, ...]) -> None:
+        with self._writing():
+            self._db.execute(query, values)
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """Explain an error, and refuse every later write: what follows may rest on this one."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            with _explained(self.path):
+                yield
+        except StoreError as error:
+            self._failed = error
+            raise
+
+    @contextmanager
+    def _transaction(self) -> Generator[None]:
+        with self._writing():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
+                raise
+
+
+@dataclass(frozen=True, slots=True)
+class StoreJournal:
+    """Keeps the finished calls of one search or one judging; see ``usage.CallJournal``."""
+
+    store: EvaluationStore
+    run_id: str
+    scope: str
+
+    def replay(self, key: str) -> RecordedCall | None:
+        """Return the finished call of this key, or None."""
+        return self.store.read_call(self.run_id, self.scope, key)
+
+    def start(self, key: str) -> None:
+        """Note that the call is about to be sent."""
+        self.store.write_call(self.run_id, self.scope, key, None)
+
+    def finish(self, key: str, call: RecordedCall) -> None:
+        """Keep a call that was answered."""
+        self.store.write_call(self.run_id, self.scope, key, call)
+
+    def abandon(self, key: str) -> None:
+        """Note that the call has failed for good and is no longer in flight."""
+        self.store.drop_call(self.run_id, self.scope, key)
+
+
+@contextmanager
+def _explained(path: Path) -> Generator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        msg = (
+            f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
+            "another folder with --output, then run again with --resume."
+        )
+        raise StoreError(msg) from error
+
+
+def _attempts(text: str) -> tuple[CallAttempt, ...]:
+    return tuple(CallAttempt(**values) for values in json.loads(text))
+
+
+def _failure(text: str | None) -> Failure | None:
+    return None if text is None else Failure(**json.loads(text))
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,56 @@
+import pytest
+
+from graphrag.eval import EvaluationConfig
+from graphrag.eval.errors import ConfigError
+
+
+def read(tmp_path, text):
+    path = tmp_path / "eval_config.yaml"
+    path.write_text(text, encoding="utf-8")
+    return EvaluationConfig.from_yaml(path)
+
+
+def test_an_empty_file_means_the_defaults(tmp_path):
+    config = read(tmp_path, "")
+    assert config.methods == ("tog", "local", "basic")
+    assert config.output_dir == tmp_path / "eval" / "results"
+    assert config.dataset_path == tmp_path / "eval" / "qa_eval.json"
+    assert config.judge.temperature == 0.0
+    assert config.output.save_intermediate
+
+
+def test_paths_are_relative_to_the_root(tmp_path):
+    config = read(tmp_path, "indexes: {a: projects/a}\n")
+    assert config.index_roots() == {"a": tmp_path / "projects" / "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("metods: [tog]", "unknown key 'metods'; did you mean 'methods'"),
+        ("judge: {modle: x}", "judge: unknown key 'modle'; did you mean 'model'"),
+        ("methods: [tgo]", "unknown name 'tgo'; did you mean 'tog'"),
+        ("methods: []", "methods"),
+        ("methods: [tog, tog]", "methods names one twice"),
+        ("concurrency: 0", "concurrency"),
+        ("timeout_s: -1", "timeout_s"),
+        ("thresholds: {correctness: 2}", "between 0 and 1"),
+        ("metrics: [correctness]\nthresholds: {relevance: 0.5}", "metrics leaves relevance out"),
+        ("root: /", "unknown key 'root'"),
+        ("[1, 2]", "keys and values"),
+        ("a: [", "not valid YAML"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message):
+        read(tmp_path, text)
+
+
+def test_a_missing_file_says_how_to_write_one(tmp_path):
+    with pytest.raises(ConfigError, match="graphrag eval init"):
+        EvaluationConfig.from_yaml(tmp_path / "eval_config.yaml")
+
+
+def test_the_shipped_configuration_is_valid(project_root):
+    config = EvaluationConfig.from_yaml(project_root / "eval_config.yaml")
+    assert set(config.indexes) == {"tt0097576", "tt0102798", "tt2278388"}

@@ -1,0 +1,157 @@
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag.eval import (
+    EfficiencyMetrics,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    aggregate_results,
+)
+from graphrag.eval.errors import StoreError
+from graphrag.eval.records import METRICS, Failure, failed_search_scores
+from graphrag.query.usage import Usage
+
+
+def result(method="tog", key="a", question="Who?", score=1, latency=1.0, **changes):
+    verdict = JudgeResult(score, "r", None if score is not None else Failure("judge", "error", "x"))
+    values = {
+        "imdb_key": key,
+        "question": question,
+        "method": method,
+        "response": "Ann",
+        "scores": MetricScores(*[verdict] * 4),
+        "efficiency": EfficiencyMetrics(latency, 2, 100, 10),
+        "ground_truth": "Ann",
+        "sample_id": f"{key}-{question}",
+        "usage": Usage(2, 100, 10, 1, 5, models=("openai/gpt-4o",)),
+    }
+    return QueryResult(**{**values, **changes})
+
+
+def failed(method="tog", question="Why?"):
+    return result(
+        method,
+        question=question,
+        response="ERROR: no response",
+        scores=failed_search_scores(),
+        latency=None,
+        failure=Failure("search", "timeout", "no response"),
+    )
+
+
+def test_nothing_gives_empty_sections():
+    results = aggregate_results([])
+    assert results.metadata["total_questions"] == 0
+    assert results.by_method == results.by_movie == results.efficiency == {}
+    assert json.loads(results.to_json())["metadata"]["methods"] == []
+
+
+def test_a_failed_search_counts_0_and_an_unscored_verdict_is_left_out():
+    results = aggregate_results(
+        [result(question="1"), result(question="2", score=None), failed(question="3")]
+    )
+    assert results.by_method["tog"] == dict.fromkeys(METRICS, 0.5)
+    counts = results.counts["tog"]
+    assert (counts["n"], counts["n_search_failed"]) == (3, 1)
+    assert counts["n_scored"]["correctness"] == counts["n_unscored"]["correctness"] == 1
+
+
+def test_the_counts_add_up():
+    results = aggregate_results([result(question="1"), result(question="2", score=None), failed()])
+    counts = results.counts["tog"]
+    for metric in METRICS:
+        parts = (counts[name][metric] for name in ("n_scored", "n_unscored", "n_not_judged"))
+        assert sum(parts) + counts["n_search_failed"] == counts["n"]
+
+
+def test_all_unscored_has_no_mean():
+    results = aggregate_results([result(score=None)])
+    assert results.by_method["tog"]["correctness"] is None
+
+
+def test_latency_is_averaged_over_what_was_measured():
+    results = aggregate_results([result(question="1", latency=1.0), failed()])
+    efficiency = results.efficiency["tog"]
+    assert (efficiency["avg_latency"], efficiency["n_latency"]) == (1.0, 1)
+    assert efficiency["avg_llm_calls"] == 2
+
+
+def test_an_unknown_price_is_null_and_not_0():
+    unknown = Usage(1, 5, 5, cost_usd=None, models=("openai/new-model",))
+    results = aggregate_results([result(usage=unknown)])
+    assert results.efficiency["tog"]["cost_usd"] is None
+
+
+def test_embedded_models_are_named():
+    offline = Usage(1, 5, 5, models=("offline/rules",))
+    assert aggregate_results([result()]).metadata["embedded_models"] is None
+    named = aggregate_results([result(usage=offline)])
+    assert named.metadata["embedded_models"] == "offline baseline models"
+    assert "offline baseline models" in named._repr_html_()
+
+
+def test_by_movie_holds_each_index_apart():
+    results = aggregate_results([result(key="a"), result(key="b", score=0)])
+    assert results.by_movie["a"]["tog"]["correctness"] == 1
+    assert results.by_movie["b"]["tog"]["correctness"] == 0
+
+
+rows = st.lists(
+    st.builds(
+        result,
+        method=st.sampled_from(["tog", "basic"]),
+        key=st.sampled_from(["a", "b"]),
+        question=st.text(min_size=1, max_size=5),
+        score=st.sampled_from([0, 1, None]),
+    ),
+    max_size=12,
+)
+
+
+@given(rows, st.randoms())
+def test_means_do_not_depend_on_the_order(results, random):
+    shuffled = list(results)
+    random.shuffle(shuffled)
+    assert aggregate_results(results).by_method == aggregate_results(shuffled).by_method
+
+
+@given(rows)
+def test_every_mean_is_null_or_between_0_and_1(results):
+    for means in aggregate_results(results).by_method.values():
+        assert all(mean is None or 0 <= mean <= 1 for mean in means.values())
+
+
+def test_the_detailed_file_is_grouped_by_question(tmp_path):
+    results = aggregate_results([result("tog"), result("basic", score=0)])
+    summary, detailed = results.save(tmp_path / "out")
+    assert summary.name == "eval_results_summary.json"
+    assert detailed.name == "eval_results_detailed.json"
+    (entry,) = json.loads(detailed.read_text())["results"]
+    assert (entry["imdb_key"], entry["question"], entry["ground_truth"]) == ("a", "Who?", "Ann")
+    assert list(entry["methods"]) == ["tog", "basic"]
+    assert entry["methods"]["basic"]["scores"]["correctness"] == 0
+    assert entry["methods"]["tog"]["reasons"]["correctness"] == "r"
+    assert entry["methods"]["tog"]["efficiency"]["llm_calls"] == 2
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "eval_results_detailed.json",
+        "eval_results_summary.json",
+    ]
+
+
+def test_a_folder_that_can_not_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="can't be written"):
+        aggregate_results([result()]).save(tmp_path / "file")
+
+
+def test_pandas_has_a_row_a_result():
+    frame = aggregate_results([result("tog"), failed("basic")]).to_pandas()
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame["method"]) == ["tog", "basic"]
+    assert list(frame["correctness"]) == [1, 0]
+    assert frame["failure"].tolist()[1] == "no response"

@@ -1,0 +1,198 @@
+import asyncio
+import json
+
+import pytest
+
+from graphrag.eval import EvaluationConfig, JudgeResult
+from graphrag.eval.config import OutputSettings
+from graphrag.eval.errors import DatasetError, RunStoppedError
+from graphrag.eval.records import Failure
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
+from graphrag.query.graph_index import SearchError
+from graphrag.query.structured_search.base import SearchResult
+
+ROWS = [
+    {"imdb_key": "a", "question": "Who?", "answer": "Ann"},
+    {"imdb_key": "b", "question": "Where?", "answer": "Rome"},
+]
+
+
+@pytest.fixture
+def config(tmp_path):
+    return EvaluationConfig(root=tmp_path, methods=("tog", "basic"), timeout_s=5)
+
+
+def answer_right(method, question, key):
+    return {"Who?": "It was Ann.", "Where?": "In Rome."}[question]
+
+
+async def test_one_question(config):
+    runner = ScriptedRunner(config, answer_right)
+    result = await runner.evaluate_single("a", "Who?", "Ann", "tog")
+    assert result.response == "It was Ann."
+    assert result.scores.correctness.score == 1
+    assert result.context_text == "context of Who?"
+    assert (result.efficiency.llm_calls, result.efficiency.prompt_tokens) == (1, 10)
+
+
+async def test_results_come_in_the_order_of_the_dataset(config):
+    async def search(method, query, key):
+        await asyncio.sleep(0.05 if query == "Who?" else 0)
+        return await ScriptedRunner._run_search(runner, method, query, key)
+
+    runner = ScriptedRunner(config, answer_right)
+    runner._run_search = search
+    results = await runner.run_evaluation(ROWS)
+    assert [(r.question, r.method) for r in results] == [
+        ("Who?", "tog"),
+        ("Who?", "basic"),
+        ("Where?", "tog"),
+        ("Where?", "basic"),
+    ]
+
+
+async def test_the_callback_is_told_of_each(config):
+    told = []
+    runner = ScriptedRunner(config, answer_right)
+    await runner.run_evaluation(ROWS, ["basic"], lambda *call: told.append(call))
+    assert sorted(told) == [(1, 2, "a", "basic"), (2, 2, "b", "basic")]
+
+
+async def test_a_failed_search_is_a_result_and_stops_nothing_else(config):
+    def answer(method, question, key):
+        if method == "tog":
+            raise SearchError("503 from the service")
+        return answer_right(method, question, key)
+
+    results = await ScriptedRunner(config, answer).run_evaluation(ROWS)
+    failed = [r for r in results if r.method == "tog"]
+    for result in failed:
+        assert result.response == "ERROR: 503 from the service"
+        assert result.scores.to_dict() == dict.fromkeys(result.scores.to_dict(), 0)
+        assert result.scores.correctness.reason == "Search failed"
+        assert result.efficiency.latency is None
+    assert all(r.scores.correctness.score == 1 for r in results if r.method == "basic")
+
+
+@pytest.mark.parametrize("empty", ["", "  \n"])
+async def test_an_empty_response_is_a_failure(config, empty):
+    result = await ScriptedRunner(config, lambda *_: empty).evaluate_single("a", "Q", "A", "tog")
+    assert result.failure.kind == "empty"
+    assert result.response.startswith("ERROR: ")
+
+
+async def test_a_stuck_search_is_given_up(config):
+    async def search(method, query, key):
+        await asyncio.sleep(60)
+
+    runner = ScriptedRunner(config.model_copy(update={"timeout_s": 0.05}), answer_right)
+    runner._run_search = search
+    result = await runner.evaluate_single("a", "Who?", "Ann", "tog")
+    assert result.failure.kind == "timeout"
+    assert "0.05 s" in result.response
+
+
+async def test_a_service_that_refuses_stops_the_run_and_nothing_is_recorded_as_failed(config):
+    def answer(*_):
+        raise SearchError("401 wrong key", refused=True)
+
+    with pytest.raises(RunStoppedError, match="wrong key"):
+        await ScriptedRunner(config, answer).run_evaluation(ROWS)
+    with EvaluationStore(config.output_dir / "eval.db") as store:
+        (run,) = store.runs()
+        assert run.status == "unfinished"
+        assert store.responses(run.run_id) == {}
+
+
+async def test_a_judge_that_fails_leaves_the_score_out_and_keeps_the_response(config):
+    def grade(metric, material):
+        if metric == "correctness":
+            return JudgeResult(None, "Unscored: x", Failure("judge", "unreadable", "x"))
+        return JudgeResult(1, "ok")
+
+    runner = ScriptedRunner(config, answer_right, ScriptedJudge(grade))
+    result = await runner.evaluate_single("a", "Who?", "Ann", "tog")
+    assert result.response == "It was Ann."
+    assert result.scores.to_dict()["correctness"] is None
+    assert result.scores.to_dict()["relevance"] == 1
+
+
+async def test_only_the_chosen_metrics_are_asked(config):
+    judge = ScriptedJudge()
+    chosen = config.model_copy(update={"metrics": ("correctness", "relevance")})
+    result = await ScriptedRunner(chosen, answer_right, judge).evaluate_single(
+        "a", "Who?", "Ann", "tog"
+    )
+    assert sorted(metric for metric, _ in judge.asked) == ["correctness", "relevance"]
+    assert result.scores.faithfulness == JudgeResult(None, "Not judged")
+
+
+async def test_no_more_searches_run_at_once_than_allowed(config):
+    running = most = 0
+
+    async def search(method, query, key):
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.01)
+        running -= 1
+        return SearchResult("Ann", {}, "c", 0.01, 1, 1, 1)
+
+    rows = [{"imdb_key": "a", "question": f"{n}?", "answer": "Ann"} for n in range(20)]
+    runner = ScriptedRunner(config.model_copy(update={"concurrency": 3}), answer_right)
+    runner._run_search = search
+    await runner.run_evaluation(rows)
+    assert most == 3
+
+
+async def test_every_response_and_verdict_is_in_the_store(config):
+    await ScriptedRunner(config, answer_right).run_evaluation(ROWS)
+    with EvaluationStore(config.output_dir / "eval.db") as store:
+        (run,) = store.runs()
+        assert run.status == "finished"
+        assert len(store.responses(run.run_id)) == 4
+        assert sum(len(each) for each in store.verdicts(run.run_id).values()) == 16
+
+
+async def test_nothing_is_written_without_save_intermediate(config):
+    quiet = config.model_copy(update={"output": OutputSettings(save_intermediate=False)})
+    await ScriptedRunner(quiet, answer_right).run_evaluation(ROWS)
+    assert not config.output_dir.exists()
+
+
+async def test_many_failures_in_a_row_stop_the_run(config):
+    def answer(*_):
+        raise SearchError("connection refused")
+
+    rows = [{"imdb_key": "a", "question": f"{n}?", "answer": "Ann"} for n in range(40)]
+    runner = ScriptedRunner(config.model_copy(update={"concurrency": 1}), answer)
+    with pytest.raises(RunStoppedError, match="last 10 searches all failed"):
+        await runner.run_evaluation(rows)
+    assert len(runner.asked) == 10
+
+
+async def test_a_malformed_dataset_is_refused_before_any_search(config):
+    runner = ScriptedRunner(config, answer_right)
+    with pytest.raises(DatasetError, match="row 2"):
+        await runner.run_evaluation([ROWS[0], {"imdb_key": "a", "question": "Why?"}])
+    assert runner.asked == []
+
+
+async def test_stopping_begins_nothing_new(config):
+    def answer(method, question, key):
+        runner.stop("enough")
+        return "Ann"
+
+    runner = ScriptedRunner(config.model_copy(update={"concurrency": 1}), answer)
+    with pytest.raises(RunStoppedError, match="enough"):
+        await runner.run_evaluation(ROWS)
+    assert len(runner.asked) == 1
+    with EvaluationStore(config.output_dir / "eval.db") as store:
+        (run,) = store.runs()
+        assert len(store.responses(run.run_id)) == 1
+
+
+async def test_results_are_json(config):
+    result = await ScriptedRunner(config, answer_right).evaluate_single("a", "Who?", "Ann", "tog")
+    assert json.loads(json.dumps(result.to_dict()))["scores"]["correctness"] == 1
