@@ -1,0 +1,137 @@
+"""What README and docs say is run here, on a copy of the shipped project."""
+
+import ast
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+GRAPHRAG = Path(sys.executable).with_name("graphrag")
+KEY = "tt0097576"
+
+
+def run(command, folder, **variables):
+    """Run a command line of the docs in the environment of the tests."""
+    line = command.removeprefix("pip install uv && ").removeprefix("uv run ")
+    assert line.startswith("graphrag "), command
+    return subprocess.run(
+        line.replace("graphrag", str(GRAPHRAG), 1),
+        cwd=folder,
+        env={**os.environ, **variables},
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def blocks(path, language):
+    text = path.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def commands(project_root):
+    lines = [
+        line for block in blocks(project_root / "README.md", "bash") for line in block.split("\n")
+    ]
+    return [line for line in lines if line and "pytest" not in line]
+
+
+@pytest.fixture(scope="module")
+def project(project_root, tmp_path_factory):
+    """Copy the shipped project, with one film so that the tests stay quick."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("eval", KEY, "docs"):
+        ignored = shutil.ignore_patterns("results", "output", "cache", "logs")
+        shutil.copytree(project_root / name, folder / name, ignore=ignored)
+    config = (project_root / "eval_config.yaml").read_text(encoding="utf-8")
+    lines = [line for line in config.splitlines() if not re.match(r"  tt(?!0097576)", line)]
+    (folder / "eval_config.yaml").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(project, project_root):
+    """Run the README's first command."""
+    first = commands(project_root)[0]
+    done = run(first, project, GRAPHRAG_EVAL_LIMIT="2", GRAPHRAG_EVAL_IMDB_KEY=KEY)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_the_main_command_prints_what_the_readme_shows(built, project_root):
+    (sample,) = blocks(project_root / "README.md", "text")
+    shown = [line for line in sample.splitlines() if re.match(r"[A-Z]", line)]
+    headings = {re.sub(r":.*", "", line).strip() for line in shown}
+    of_several_films = {heading for heading in headings if "by index" in heading}
+    assert len(headings - of_several_films) == 4
+    for heading in headings - of_several_films:
+        assert heading in built.stdout, heading
+
+
+def test_resuming_a_finished_run_says_so(built, project, project_root):
+    (resume,) = [line for line in commands(project_root) if line.endswith("--resume")]
+    done = run(resume, project, GRAPHRAG_EVAL_LIMIT="2", GRAPHRAG_EVAL_IMDB_KEY=KEY)
+    assert done.returncode == 2
+    assert "no unfinished run" in done.stderr
+
+
+@pytest.fixture
+def my_project(built, project, tmp_path):
+    shutil.copytree(project / KEY, tmp_path / "my_project")
+    return tmp_path
+
+
+async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
+    own = [line for line in commands(project_root) if "my_project" in line]
+    assert len(own) == 4
+    for command in own:
+        done = await asyncio.to_thread(run, command, my_project)
+        assert done.returncode == 0, (command, done.stderr)
+        if " init " in command:
+            questions = my_project / "my_project" / "eval" / "questions.csv"
+            with questions.open("a", encoding="utf-8") as file:
+                file.write("q1,Who steals the diary?,Elsa,,\n")
+    (code,) = blocks(project_root / "README.md", "python")
+    compiled = compile(code, "README", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    os.chdir(my_project)
+    names = {}
+    await eval(compiled, names)
+    assert len(names["results"]) == 3
+
+
+def test_every_flag_of_the_readme_is_in_the_help(project_root):
+    done = run("graphrag eval --help", project_root, COLUMNS="200")
+    text = (project_root / "README.md").read_text(encoding="utf-8")
+    table = text[text.index("## Commands") : text.index("## How far")]
+    flags = set(re.findall(r"--[a-z][a-z-]+", table))
+    assert flags
+    assert flags <= set(re.findall(r"--[a-z][a-z-]+", done.stdout))
+
+
+def test_links_between_documents_lead_somewhere(project_root):
+    for document in [project_root / "README.md", *(project_root / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", document.read_text(encoding="utf-8")):
+            assert (document.parent / target).exists(), (document.name, target)
+
+
+def test_the_notebook_runs(built, project):
+    notebook = nbformat.read(project / "docs" / "notebook.ipynb", as_version=4)
+    client = NotebookClient(
+        notebook, timeout=120, resources={"metadata": {"path": str(project / "docs")}}
+    )
+    client.execute()
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    shown = str([cell.outputs for cell in cells])
+    assert "offline baseline models" in shown
+    assert "Evaluating 8/8" in str(cells[1].outputs)
+    assert "<table" in str(cells[2].outputs)
+    assert "reason" in str(cells[4].outputs)
