@@ -12,6 +12,9 @@ asyncio.set_event_loop(_loop)
 
 import graphrag_llm  # noqa: E402, F401
 
+# It also replaces asyncio.run by one that never closes its loop; this is Python's own again.
+asyncio.run = asyncio.runners.run
+
 asyncio.set_event_loop(None)
 _loop.close()
 

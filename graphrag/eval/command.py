@@ -360,8 +360,8 @@ def _why_not(runs: Sequence[Run], setup: Mapping[str, Any], path: Path) -> str:
 
 
 def _describe_run(prepared: Prepared, outcome: RunOutcome, run: Run | None) -> EvaluationResults:
-    results = aggregate_results(outcome.results)
     config = prepared.config
+    results = aggregate_results(outcome.results, config.metrics)
     models = sorted({*results.metadata["models"], *prepared.models})
     return replace(
         results,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -22,7 +22,9 @@ from graphrag.eval.progress import Tally
 from graphrag.eval.records import METRICS, QueryResult
 
 if TYPE_CHECKING:
+    from graphrag.eval.analysis import Analysis
     from graphrag.eval.results import EvaluationResults
+    from graphrag.eval.statistics import Estimate, LatencyQuantile, Outcomes
 
 _LINE_EVERY_S = 10.0
 _LOGGERS = ("graphrag", "graphrag_llm", "LiteLLM", "asyncio")
@@ -114,23 +116,66 @@ def describe_tally(tally: Tally) -> str:
 
 
 def show_results(console: Console, results: "EvaluationResults") -> None:
-    """Print the tables of a run: by method, by index, efficiency, failures."""
+    """Print the tables of a run: by method, by index, comparisons, efficiency, failures."""
     label = results.metadata["embedded_models"]
     parts = [label] if label else []
     if not results.metadata.get("is_complete", True):
         parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
     note = f" ({'; '.join(parts)})" if parts else ""
-    console.print(_means_table(f"Mean scores by method{note}", results.by_method.items()))
-    rows = [
-        (f"{movie}  {method}", means)
-        for movie, by_method in results.by_movie.items()
-        for method, means in by_method.items()
-    ]
+    analysis = results.analysis
+    title = f"Mean scores by method in % (95 % interval){note}"
+    console.print(_outcomes_table(title, analysis.outcomes.items()))
     if len(results.by_movie) > 1:
-        console.print(_means_table(f"Mean scores by index and method{note}", rows))
-    console.print(_efficiency_table(results.efficiency, note))
-    for line in describe_failures(results):
-        console.print(line, highlight=False)
+        rows = [
+            (f"{movie}  {method}", outcomes)
+            for movie, by_method in analysis.outcomes_by_document.items()
+            for method, outcomes in by_method.items()
+        ]
+        console.print(_outcomes_table(f"Mean scores by index and method in %{note}", rows))
+    if analysis.comparisons:
+        console.print(
+            f"Comparisons on {analysis.primary} in percentage points{note}", style="italic"
+        )
+    lines = [*describe_comparisons(analysis), *describe_documents(analysis)]
+    for line in lines:
+        console.print(f"  {line}", highlight=False, soft_wrap=True)
+    console.print(_efficiency_table(results, note))
+    for line in (describe_judge_cost(results), *describe_failures(results)):
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def describe_comparisons(analysis: "Analysis") -> list[str]:
+    """Return difference, interval, test and verdict of each pair of methods, a line each."""
+    return [
+        f"{compared.a} - {compared.b}: {_points(compared.result.difference)} "
+        f"({_points(compared.result.low)} to {_points(compared.result.high)}), "
+        f"p {_number(compared.result.p_holm, '{:.3f}')}: {compared.verdict}"
+        for compared in analysis.comparisons
+        if compared.in_family
+    ]
+
+
+def describe_judge_cost(results: "EvaluationResults") -> str:
+    """Return what the verdicts cost, apart from the searches."""
+    costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
+    known = [cost for cost in costs if cost is not None]
+    total = _number(sum(known) if len(known) == len(costs) else None, "${:.4f}")
+    return f"The judge cost {total} on top of the searches."
+
+
+def describe_documents(analysis: "Analysis") -> list[str]:
+    """Return what may be said of other documents, a line each comparison on the main metric."""
+    lines: list[str] = []
+    for compared in analysis.comparisons:
+        view = compared.result.by_document
+        if not compared.in_family or view is None or len(view.documents) < 2:
+            continue
+        agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
+        lines.append(
+            f"{compared.a} - {compared.b}: of {len(view.documents)} documents {agree}; mean over "
+            f"documents {_points(view.estimate.mean)} {_limits(view.estimate)} ({view.label})"
+        )
+    return lines
 
 
 def describe_failures(results: "EvaluationResults") -> list[str]:
@@ -154,35 +199,61 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
     return lines
 
 
-def _means_table(title: str, rows: Iterable[tuple[str, Mapping[str, float | None]]]) -> Table:
+def _outcomes_table(title: str, rows: Iterable[tuple[str, Mapping[str, "Outcomes"]]]) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column("method")
+    table.add_column("method", no_wrap=True)
     for metric in METRICS:
         table.add_column(metric, justify="right")
-    for name, means in rows:
-        cells = (_number(means[metric], "{:.3f}", "unscored") for metric in METRICS)
-        table.add_row(name, *cells)
+    for name, outcomes in rows:
+        table.add_row(name, *(_mean_cell(outcomes[metric]) for metric in METRICS))
     return table
 
 
-def _efficiency_table(efficiency: Mapping[str, Mapping[str, Any]], note: str) -> Table:
-    table = Table(title=f"Efficiency, means a question{note}", title_justify="left")
+def _mean_cell(outcomes: "Outcomes") -> str:
+    estimate = outcomes.end_to_end or outcomes.given_answer
+    if estimate.mean is None:
+        return "unscored"
+    mean = "100" if estimate.mean == 1 else f"{100 * estimate.mean:.1f}"
+    if estimate.low is None or estimate.high is None:
+        return mean
+    return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+
+
+def _efficiency_table(results: "EvaluationResults", note: str) -> Table:
+    table = Table(title=f"Efficiency of the searches{note}", title_justify="left")
     table.add_column("method")
-    columns = {
-        "latency s": ("avg_latency", "{:.3f}"),
-        "LLM calls": ("avg_llm_calls", "{:.2f}"),
-        "prompt tokens": ("avg_prompt_tokens", "{:,.0f}"),
-        "output tokens": ("avg_output_tokens", "{:,.0f}"),
-        "total cost $": ("cost_usd", "{:.4f}"),
-        "judge cost $": ("judge_cost_usd", "{:.4f}"),
-    }
-    for name in columns:
+    for name in ("median s", "p95 s", "LLM calls", "tokens", "cost $", "$ a correct", "Pareto"):
         table.add_column(name, justify="right")
-    for method, figures in efficiency.items():
-        cells = (_number(figures[key], form) for key, form in columns.values())
-        table.add_row(method, *cells)
+    for method, figures in results.efficiency.items():
+        further = results.analysis.efficiency[method]
+        table.add_row(
+            method,
+            _quantile(further.latency_median),
+            _quantile(further.latency_p95),
+            _number(figures["avg_llm_calls"], "{:.2f}"),
+            f"{figures['avg_prompt_tokens'] + figures['avg_output_tokens']:,.0f}",
+            _number(figures["cost_usd"], "{:.4f}"),
+            _number(further.cost_per_correct.value, "{:.4f}"),
+            "yes" if further.is_pareto else "no",
+        )
     return table
 
 
-def _number(value: float | None, form: str, missing: str = "unknown") -> str:
-    return missing if value is None else form.format(value)
+def _quantile(quantile: "LatencyQuantile") -> str:
+    if quantile.value is None and quantile.at_least is not None:
+        return f">= {quantile.at_least:.2f}"
+    return _number(quantile.value, "{:.2f}")
+
+
+def _points(value: float | None) -> str:
+    return "unknown" if value is None else f"{100 * value:+.1f}"
+
+
+def _limits(estimate: "Estimate") -> str:
+    if estimate.low is None or estimate.high is None:
+        return "without an interval"
+    return f"({_points(estimate.low)} to {_points(estimate.high)})"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "unknown" if value is None else form.format(value)

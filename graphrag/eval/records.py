@@ -98,8 +98,8 @@ class EfficiencyMetrics:
     Attributes
     ----------
     latency : float or None
-        Seconds; None when it was not measured in one piece (the search failed, or it was put
-        together from the parts before and after an interruption).
+        Seconds until the response, or until a failed search was given up; None when it was put
+        together from the parts before and after an interruption.
     llm_calls, prompt_tokens, output_tokens : int
         Completion requests sent, failed ones and retries included, and their tokens.
     """

@@ -3,13 +3,14 @@
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from graphrag.eval.analysis import Analysis, analyse, rows_of, state_of
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import METRICS, EfficiencyMetrics, MetricScores, QueryResult
 from graphrag.offline import OFFLINE_LABEL
@@ -80,18 +81,23 @@ class EvaluationResults:
     efficiency : dict
         method -> avg_latency (seconds, over responses whose latency was measured, None
         without any), n_latency, avg_llm_calls, avg_prompt_tokens, avg_output_tokens,
-        avg_embedding_calls, avg_embedding_tokens, cost_usd, judge_cost_usd (None: the price
-        of a model is not known). Failed searches count with the calls that they made.
+        avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
+        output_tokens_by_phase (sums), cost_usd, cost_usd_by_model, judge_cost_usd (None: the
+        price of a model is not known).
+        Failed searches count with the calls that they made.
     counts : dict
         method -> n, n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
+    analysis : Analysis
+        States, means with intervals, comparisons of the methods, and efficiency figures.
     """
 
     metadata: dict[str, Any]
     results: list[QueryResult] = field(repr=False)
     by_method: dict[str, dict[str, float | None]]
     by_movie: dict[str, dict[str, dict[str, float | None]]]
-    efficiency: dict[str, dict[str, float | int | None]]
+    efficiency: dict[str, dict[str, Any]]
     counts: dict[str, dict[str, Any]]
+    analysis: Analysis = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON-ready values."""
@@ -101,6 +107,7 @@ class EvaluationResults:
             "by_movie": self.by_movie,
             "efficiency": self.efficiency,
             "counts": self.counts,
+            **self.analysis.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -123,8 +130,11 @@ class EvaluationResults:
             )
             values = result.to_dict()
             entry["methods"][result.method] = {
-                name: values[name]
-                for name in ("response", "scores", "reasons", "efficiency", "failure")
+                **{
+                    name: values[name]
+                    for name in ("response", "scores", "reasons", "efficiency", "failure")
+                },
+                "states": _states(result),
             }
         return {"metadata": self.metadata, "results": list(questions.values())}
 
@@ -169,6 +179,7 @@ class EvaluationResults:
                 {
                     **values,
                     **scores,
+                    **{f"{metric}_state": state for metric, state in _states(result).items()},
                     **{f"{metric}_reason": reason for metric, reason in reasons.items()},
                     **efficiency,
                     "failure": failure["message"] if failure else None,
@@ -192,13 +203,26 @@ class EvaluationResults:
         return f"{table.to_html(float_format='%.3f', na_rep='unscored')}{note}"
 
 
-def aggregate_results(results: Sequence[QueryResult]) -> EvaluationResults:
-    """Add results up; an empty list gives total_questions 0 and empty sections."""
+def aggregate_results(
+    results: Sequence[QueryResult], metrics: Sequence[str] = METRICS
+) -> EvaluationResults:
+    """Add results up; an empty list gives total_questions 0 and empty sections.
+
+    Parameters
+    ----------
+    results : sequence of QueryResult
+    metrics : sequence of str
+        What was judged; methods are compared on the first by tests that are corrected for the
+        number of pairs, on the others exploratively.
+    """
     methods = list(dict.fromkeys(result.method for result in results))
     movies = list(dict.fromkeys(result.imdb_key for result in results))
     usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
     models = sorted({model for usage in usages for model in usage.models})
     by_method = {m: [r for r in results if r.method == m] for m in methods}
+    grouped: dict[tuple[str, str], list[QueryResult]] = {}
+    for result in results:
+        grouped.setdefault((result.imdb_key, result.method), []).append(result)
     summaries = {m: _summarize(m, found) for m, found in by_method.items()}
     return EvaluationResults(
         metadata={
@@ -213,43 +237,36 @@ def aggregate_results(results: Sequence[QueryResult]) -> EvaluationResults:
         by_method={m: summary.means for m, summary in summaries.items()},
         by_movie={
             movie: {
-                m: _summarize(m, [r for r in found if r.imdb_key == movie]).means
-                for m, found in by_method.items()
-                if any(r.imdb_key == movie for r in found)
+                m: _summarize(m, grouped[movie, m]).means for m in methods if (movie, m) in grouped
             }
             for movie in movies
         },
         efficiency={m: _efficiency(found) for m, found in by_method.items()},
         counts={m: _counts(summary) for m, summary in summaries.items()},
+        analysis=analyse(rows_of(results), methods, metrics),
     )
 
 
 def _summarize(method: str, results: Sequence[QueryResult]) -> MethodSummary:
     answered = [r for r in results if r.failure is None]
-
-    def count(metric: str, wanted: Callable[[QueryResult, str], bool]) -> int:
-        return sum(wanted(result, metric) for result in answered)
-
+    n_failed = len(results) - len(answered)
+    verdicts = {metric: [r.scores.get(metric) for r in answered] for metric in METRICS}
+    scores = {m: [v.score for v in of_metric] for m, of_metric in verdicts.items()}
+    n_scored = {m: len(given) - given.count(None) for m, given in scores.items()}
+    n_unscored = {m: sum(v.failure is not None for v in verdicts[m]) for m in METRICS}
     return MethodSummary(
         method=method,
         n=len(results),
-        n_search_failed=len(results) - len(answered),
-        means={metric: _mean(r.scores.get(metric).score for r in results) for metric in METRICS},
-        n_scored={metric: count(metric, _is_scored) for metric in METRICS},
-        n_unscored={metric: count(metric, _is_unscored) for metric in METRICS},
-        n_not_judged={
-            metric: len(answered) - count(metric, _is_scored) - count(metric, _is_unscored)
-            for metric in METRICS
-        },
+        n_search_failed=n_failed,
+        means={m: _mean([*given, *[0] * n_failed]) for m, given in scores.items()},
+        n_scored=n_scored,
+        n_unscored=n_unscored,
+        n_not_judged={m: len(answered) - n_scored[m] - n_unscored[m] for m in METRICS},
     )
 
 
-def _is_scored(result: QueryResult, metric: str) -> bool:
-    return result.scores.get(metric).score is not None
-
-
-def _is_unscored(result: QueryResult, metric: str) -> bool:
-    return result.scores.get(metric).failure is not None
+def _states(result: QueryResult) -> dict[str, str]:
+    return {metric: state_of(result, metric).value for metric in METRICS}
 
 
 def _counts(summary: MethodSummary) -> dict[str, Any]:
@@ -258,8 +275,9 @@ def _counts(summary: MethodSummary) -> dict[str, Any]:
     return counts
 
 
-def _efficiency(results: Sequence[QueryResult]) -> dict[str, float | int | None]:
-    latencies = [r.efficiency.latency for r in results if r.efficiency.latency is not None]
+def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
+    answered = (r.efficiency.latency for r in results if r.failure is None)
+    latencies = [latency for latency in answered if latency is not None]
     usage = sum_usages(r.usage for r in results if r.usage is not None)
     judge = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
     n = len(results)
@@ -271,14 +289,18 @@ def _efficiency(results: Sequence[QueryResult]) -> dict[str, float | int | None]
         "avg_output_tokens": fmean(r.efficiency.output_tokens for r in results),
         "avg_embedding_calls": usage.embedding_calls / n,
         "avg_embedding_tokens": usage.embedding_tokens / n,
+        "llm_calls_by_phase": usage.llm_calls_by_phase,
+        "prompt_tokens_by_phase": usage.prompt_tokens_by_phase,
+        "output_tokens_by_phase": usage.output_tokens_by_phase,
         "cost_usd": usage.cost_usd,
+        "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": judge.cost_usd,
     }
 
 
 def _mean(scores: Iterable[int | None]) -> float | None:
     given = [score for score in scores if score is not None]
-    return fmean(given) if given else None
+    return sum(given) / len(given) if given else None
 
 
 def _to_json(values: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -183,6 +184,7 @@ class EvaluationRunner:
         sample = unit.sample
         failure: Failure | None = None
         result: SearchResult | None = None
+        started = time.perf_counter()
         with measure_calls(log):
             try:
                 async with asyncio.timeout(self.config.timeout_s):
@@ -201,6 +203,8 @@ class EvaluationRunner:
                 failure = Failure("search", "error", describe_error(error))
         if result is not None and not str(result.response).strip():
             failure, result = Failure("search", "empty", "the response is empty"), None
+        waited = time.perf_counter() - started - log.waited_s
+        latency = waited if result is None else result.completion_time
         usage = _usage_of(result, log)
         return StoredResponse(
             unit=unit.key,
@@ -210,7 +214,7 @@ class EvaluationRunner:
             if failure
             else str(result.response if result else ""),
             context_text="" if result is None else _as_text(result.context_text),
-            latency_s=None if result is None or log.replayed else result.completion_time,
+            latency_s=None if log.replayed else latency,
             usage=usage,
             failure=failure,
         )

@@ -75,6 +75,8 @@ class Usage:
         model's tokenizer instead.
     cost_usd : float or None
         US dollars; None when the price of a model that answered is not known.
+    cost_usd_by_model : dict
+        model -> US dollars, None when its price is not known.
     llm_calls_by_phase, prompt_tokens_by_phase, output_tokens_by_phase : dict
         phase -> count; the sums equal the totals.
     models : tuple of str
@@ -90,6 +92,7 @@ class Usage:
     cached_prompt_tokens: int = 0
     tokens_counted_here: int = 0
     cost_usd: float | None = 0.0
+    cost_usd_by_model: dict[str, float | None] = field(default_factory=dict[str, float | None])
     llm_calls_by_phase: dict[str, int] = field(default_factory=dict[str, int])
     prompt_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
     output_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
@@ -224,13 +227,11 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
     prompt: Counter[str] = Counter()
     output: Counter[str] = Counter()
     embedding_calls = embedding_tokens = failed = cached = counted_here = 0
-    costs: list[float | None] = []
-    models: set[str] = set()
+    costs: dict[str, list[float | None]] = {}
     for attempt in attempts:
-        models.add(attempt.model)
         failed += attempt.error is not None
         counted_here += attempt.counted_by == "tokenizer"
-        costs.append(attempt_cost_usd(attempt))
+        costs.setdefault(attempt.model, []).append(attempt_cost_usd(attempt))
         if attempt.kind == "embedding":
             embedding_calls += 1
             embedding_tokens += attempt.prompt_tokens
@@ -248,11 +249,12 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
         failed_calls=failed,
         cached_prompt_tokens=cached,
         tokens_counted_here=counted_here,
-        cost_usd=_sum_costs(costs),
+        cost_usd=_sum_costs(cost for each in costs.values() for cost in each),
+        cost_usd_by_model={model: _sum_costs(costs[model]) for model in sorted(costs)},
         llm_calls_by_phase=dict(calls),
         prompt_tokens_by_phase=dict(prompt),
         output_tokens_by_phase=dict(output),
-        models=tuple(sorted(models)),
+        models=tuple(sorted(costs)),
     )
 
 
@@ -269,6 +271,12 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         cached_prompt_tokens=sum(usage.cached_prompt_tokens for usage in given),
         tokens_counted_here=sum(usage.tokens_counted_here for usage in given),
         cost_usd=_sum_costs(usage.cost_usd for usage in given),
+        cost_usd_by_model={
+            model: _sum_costs(
+                u.cost_usd_by_model[model] for u in given if model in u.cost_usd_by_model
+            )
+            for model in sorted({model for u in given for model in u.cost_usd_by_model})
+        },
         llm_calls_by_phase=_sum_phases(usage.llm_calls_by_phase for usage in given),
         prompt_tokens_by_phase=_sum_phases(usage.prompt_tokens_by_phase for usage in given),
         output_tokens_by_phase=_sum_phases(usage.output_tokens_by_phase for usage in given),

@@ -71,7 +71,7 @@ async def test_a_failed_search_is_a_result_and_stops_nothing_else(config):
         assert result.response == "ERROR: 503 from the service"
         assert result.scores.to_dict() == dict.fromkeys(result.scores.to_dict(), 0)
         assert result.scores.correctness.reason == "Search failed"
-        assert result.efficiency.latency is None
+        assert result.efficiency.latency >= 0
     assert all(r.scores.correctness.score == 1 for r in results if r.method == "basic")
 
 

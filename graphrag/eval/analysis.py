@@ -1,0 +1,319 @@
+"""From results to figures with intervals: states, means, comparisons, efficiency.
+
+Everything here works on rows, so that a run in memory, a run in the store and a results file
+are analysed by the same functions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+from graphrag.eval.records import METRICS, JudgeResult, QueryResult
+from graphrag.eval.statistics import (
+    CostPerCorrect,
+    Latency,
+    LatencyQuantile,
+    Outcome,
+    Outcomes,
+    PairedDifference,
+    State,
+    Tradeoff,
+    cost_per_correct,
+    holm,
+    latency_quantile,
+    paired_binary,
+    pareto_set,
+    summarize_outcomes,
+    verdict_in_words,
+)
+from graphrag.offline import NOT_FOUND
+from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
+
+_ZERO_IF_FAILED = {"correctness", "completeness"}
+_ABSTENTIONS = (NOT_FOUND, NO_DATA_ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question answered by one method, as far as figures need it.
+
+    Attributes
+    ----------
+    question_id, document, method : str
+    states : dict
+        Metric -> State.
+    scores : dict
+        Metric -> 0, 1, or None unless the state is scored.
+    latency_s : float or None
+        Seconds; None when it was not measured.
+    censored : bool
+        Whether the search failed, so that its answer would have taken longer.
+    tokens : int
+        Prompt and output tokens of the search's completions.
+    cost_usd : float or None
+        Of the search; None when a price is not known.
+    """
+
+    question_id: str
+    document: str
+    method: str
+    states: Mapping[str, State]
+    scores: Mapping[str, int | None]
+    latency_s: float | None = None
+    censored: bool = False
+    tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two methods on one metric; ``in_family`` marks those whose p is Holm-corrected.
+
+    What is outside the family, fixed beforehand as the method pairs on the primary metric, is
+    exploratory.
+    """
+
+    a: str
+    b: str
+    metric: str
+    in_family: bool
+    result: PairedDifference
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class EfficiencyFigures:
+    """What a method's searches cost, with intervals where they exist."""
+
+    latency_median: LatencyQuantile
+    latency_p95: LatencyQuantile
+    cost_per_correct: CostPerCorrect
+    is_pareto: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Every figure of a run beyond its plain means.
+
+    Attributes
+    ----------
+    outcomes : dict
+        method -> metric -> Outcomes; intervals are of estimand A (new questions on these
+        documents), stratified by document.
+    outcomes_by_document : dict
+        document -> method -> metric -> Outcomes.
+    comparisons : list of Comparison
+        Every pair of methods on every metric; the primary metric comes first.
+    efficiency : dict
+        method -> EfficiencyFigures.
+    """
+
+    primary: str
+    outcomes: dict[str, dict[str, Outcomes]] = field(repr=False)
+    outcomes_by_document: dict[str, dict[str, dict[str, Outcomes]]] = field(repr=False)
+    comparisons: list[Comparison] = field(repr=False)
+    efficiency: dict[str, EfficiencyFigures] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON-ready sections; undefined is None."""
+        return {
+            "primary_metric": self.primary,
+            "outcomes": _plain(self.outcomes),
+            "outcomes_by_movie": _plain(self.outcomes_by_document),
+            "comparisons": [
+                {
+                    **{k: v for k, v in asdict(c).items() if k != "result"},
+                    **_plain(c.result),
+                }
+                for c in self.comparisons
+            ],
+            "efficiency_figures": _plain(self.efficiency),
+        }
+
+
+def rows_of(results: Sequence[QueryResult]) -> list[Row]:
+    """Make rows of results."""
+    return [_row(result) for result in results]
+
+
+def is_abstention(response: str) -> bool:
+    """Say whether a response is one of the fixed sentences by which a method abstains.
+
+    ToG, the embedded models and global search have such a sentence. A language model's own
+    refusal is not recognised: it counts as a response.
+    """
+    return response.strip().startswith(_ABSTENTIONS)
+
+
+def state_of(result: QueryResult, metric: str) -> State:
+    """Return how one (question, method, metric) ended."""
+    if result.failure is not None:
+        return State.SEARCH_FAILED
+    verdict: JudgeResult = result.scores.get(metric)
+    if verdict.failure is not None:
+        unreadable = verdict.failure.kind == "unreadable"
+        return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED
+    if verdict.score is None:
+        return State.NOT_JUDGED
+    if metric not in _ZERO_IF_FAILED and is_abstention(result.response):
+        return State.ABSTAINED
+    return State.SCORED
+
+
+def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str]) -> Analysis:
+    """Compute every figure of a run.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Every planned question of every method; one that is missing is a mistake of the caller.
+    methods, metrics : sequence of str
+        In the order in which they are reported; the first metric is the primary one.
+    """
+    primary = metrics[0] if metrics else METRICS[0]
+    by_method = {m: [row for row in rows if row.method == m] for m in methods}
+    documents = list(dict.fromkeys(row.document for row in rows))
+    outcomes = {
+        method: {metric: _outcomes(of_method, metric, True) for metric in METRICS}
+        for method, of_method in by_method.items()
+    }
+    grouped = {
+        document: {
+            m: [r for r in found if r.document == document] for m, found in by_method.items()
+        }
+        for document in documents
+    }
+    return Analysis(
+        primary=primary,
+        outcomes=outcomes,
+        outcomes_by_document={
+            document: {
+                method: {metric: _outcomes(found, metric, False) for metric in METRICS}
+                for method, found in of_document.items()
+                if found
+            }
+            for document, of_document in grouped.items()
+        },
+        comparisons=compare_methods(by_method, metrics, primary),
+        efficiency=_efficiency(by_method, outcomes, primary),
+    )
+
+
+def compare_methods(
+    by_method: Mapping[str, Sequence[Row]], metrics: Sequence[str], primary: str
+) -> list[Comparison]:
+    """Compare every pair of methods on every metric, Holm over the pairs on the primary one."""
+    found: list[Comparison] = []
+    pairs = list(combinations(by_method, 2))
+    for metric in sorted(metrics, key=lambda name: name != primary):
+        views = metric == primary  # document by document only where something is claimed
+        results = [_paired(by_method[a], by_method[b], metric, views) for a, b in pairs]
+        if metric == primary:
+            corrected = holm([result.p for result in results])
+            results = [
+                replace(result, p_holm=p) for result, p in zip(results, corrected, strict=True)
+            ]
+        found += [
+            Comparison(a, b, metric, metric == primary, result, verdict_in_words(result, a, b))
+            for (a, b), result in zip(pairs, results, strict=True)
+        ]
+    return found
+
+
+def paired_score(row: Row, metric: str) -> int | None:
+    """Return a row's score in a comparison: a failed search is 0 where the metric says so."""
+    if row.states[metric] is State.SEARCH_FAILED and metric in _ZERO_IF_FAILED:
+        return 0
+    return row.scores[metric]
+
+
+def _row(result: QueryResult) -> Row:
+    states = {metric: state_of(result, metric) for metric in METRICS}
+    return Row(
+        question_id=result.sample_id or result.question,
+        document=result.imdb_key,
+        method=result.method,
+        states=states,
+        scores={
+            metric: result.scores.get(metric).score if state is State.SCORED else None
+            for metric, state in states.items()
+        },
+        latency_s=result.efficiency.latency,
+        censored=result.failure is not None,
+        tokens=result.efficiency.prompt_tokens + result.efficiency.output_tokens,
+        cost_usd=result.usage.cost_usd if result.usage is not None else None,
+    )
+
+
+def _outcomes(rows: Sequence[Row], metric: str, stratified: bool) -> Outcomes:
+    return summarize_outcomes(
+        [_outcome(row.states[metric], row.scores[metric], row.document) for row in rows],
+        n_planned=len(rows),
+        failed_search_is_zero=metric in _ZERO_IF_FAILED,
+        stratified=stratified,
+    )
+
+
+@cache
+def _outcome(state: State, score: int | None, document: str) -> Outcome:
+    return Outcome(state, score, document)  # few differ, and each is checked when it is made
+
+
+def _paired(a: Sequence[Row], b: Sequence[Row], metric: str, by_document: bool) -> PairedDifference:
+    other = {row.question_id: row for row in b}
+    joined = [(row, other[row.question_id]) for row in a if row.question_id in other]
+    return paired_binary(
+        [(paired_score(x, metric), paired_score(y, metric)) for x, y in joined],
+        [x.document for x, _ in joined] if by_document else None,
+    )
+
+
+def _efficiency(
+    by_method: Mapping[str, Sequence[Row]],
+    outcomes: Mapping[str, Mapping[str, Outcomes]],
+    primary: str,
+) -> dict[str, EfficiencyFigures]:
+    medians = {m: latency_quantile(_latencies(rows), 0.5) for m, rows in by_method.items()}
+    best = pareto_set(
+        [
+            Tradeoff(m, _headline(outcomes[m][primary]), _mean_tokens(rows), medians[m].value)
+            for m, rows in by_method.items()
+        ]
+    )
+    return {
+        method: EfficiencyFigures(
+            latency_median=medians[method],
+            latency_p95=latency_quantile(_latencies(rows), 0.95),
+            cost_per_correct=cost_per_correct(
+                [row.cost_usd for row in rows], [paired_score(row, "correctness") for row in rows]
+            ),
+            is_pareto=method in best,
+        )
+        for method, rows in by_method.items()
+    }
+
+
+def _latencies(rows: Sequence[Row]) -> list[Latency]:
+    """Return what was measured; a failed search stays in, as longer than it was waited for."""
+    return [Latency(row.latency_s, row.censored) for row in rows if row.latency_s is not None]
+
+
+def _mean_tokens(rows: Sequence[Row]) -> float | None:
+    return sum(row.tokens for row in rows) / len(rows) if rows else None
+
+
+def _headline(outcomes: Outcomes) -> float | None:
+    return (outcomes.end_to_end or outcomes.given_answer).mean
+
+
+def _plain(value: Any) -> Any:
+    """Turn records inside dictionaries into JSON-ready values."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value

@@ -1,0 +1,360 @@
+"""Means with their intervals: the two estimands, question by question and document by document."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from math import isfinite, sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Score: TypeAlias = bool | int | float | None
+Floats: TypeAlias = NDArray[np.float64]
+
+CONFIDENCE = 0.95
+FEW_DOCUMENTS = 10
+NEW_DOCUMENTS_LABEL = "generalisation to new documents, low power"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure and how sure it is.
+
+    Attributes
+    ----------
+    mean : float or None
+        In the unit of the scores; None when n is 0.
+    n : int
+        Scores behind it.
+    low, high : float or None
+        95 % confidence limits, ``low <= mean <= high``; None when undefined.
+    method : str
+        Name of the interval.
+    """
+
+    mean: float | None
+    n: int
+    low: float | None
+    high: float | None
+    method: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleEstimate:
+    """The mean of a 1-5 score and what the mean hides.
+
+    Attributes
+    ----------
+    estimate : Estimate
+        Mean in [1, 5] with its t interval.
+    distribution : dict
+        Score -> how many.
+    share_at_least_4 : Estimate
+        Share in [0, 1] with its Wilson interval.
+    """
+
+    estimate: Estimate
+    distribution: Mapping[float, int]
+    share_at_least_4: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentMean:
+    """The mean of the values of one document; n is at least 1."""
+
+    document: Hashable
+    n: int
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """What may be said of new documents (estimand B).
+
+    Attributes
+    ----------
+    documents : tuple of DocumentMean
+        In the order of their first value.
+    estimate : Estimate
+        Unweighted mean of the document means, n documents, t interval with n - 1 degrees
+        of freedom; the limits are None under two documents or when all means are equal.
+    n_agreeing : int or None
+        Documents whose mean has the sign of the mean over all values; None when that is 0 or
+        there are no values. Meant for differences.
+    label : str
+        How the estimate must be named.
+    note : str or None
+        A warning when there are fewer than 10 documents.
+    """
+
+    documents: tuple[DocumentMean, ...]
+    estimate: Estimate
+    n_agreeing: int | None
+    label: str
+    note: str | None
+
+
+def scipy_stats() -> Any:
+    """Return ``scipy.stats``, loaded on first use: it takes a second, and has no types."""
+    return import_module("scipy.stats")
+
+
+def scipy_special() -> Any:
+    """Return ``scipy.special``, loaded on first use."""
+    return import_module("scipy.special")
+
+
+def proportion_interval(
+    count: float, n: float, method: str, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Return the limits of a proportion, n > 0, inside [0, 1] and around ``count / n``.
+
+    ``method`` is one of ``statsmodels.stats.proportion.proportion_confint``.
+    """
+    proportion: Any = import_module("statsmodels.stats.proportion")
+    low, high = proportion.proportion_confint(count, n, alpha=1 - confidence, method=method)
+    share = count / n
+    return max(0.0, min(float(low), share)), min(1.0, max(float(high), share))
+
+
+def present(scores: Sequence[Score], low: float, high: float) -> Floats:
+    """Return the scores that are there, as an array.
+
+    Raises
+    ------
+    ValueError
+        If one is NaN or outside [low, high].
+    """
+    values = np.array([score for score in scores if score is not None], dtype=np.float64)
+    if not bool(np.all((values >= low) & (values <= high))):
+        msg = f"every score must lie in [{low:g}, {high:g}] or be None"
+        raise ValueError(msg)
+    return values
+
+
+def mean_binary(scores: Sequence[Score]) -> Estimate:
+    """Return the mean of a 0/1 metric with its Wilson interval.
+
+    Parameters
+    ----------
+    scores : sequence
+        0, 1, or None (left out). Item means over repeated verdicts, anywhere in [0, 1], are
+        taken as well; for them the interval is wider than needed, never narrower.
+
+    Returns
+    -------
+    Estimate
+        Everything None when no score is there. All ones gives an upper limit of 1 and a lower
+        one below 1.
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN or outside [0, 1].
+
+    Notes
+    -----
+    ``statsmodels.stats.proportion.proportion_confint(method="wilson")``.
+    """
+    values = present(scores, 0, 1)
+    n = len(values)
+    if n == 0:
+        return Estimate(None, 0, None, None, "wilson")
+    low, high = proportion_interval(float(values.sum()), n, "wilson")
+    return Estimate(float(values.sum()) / n, n, low, high, "wilson")
+
+
+def mean_binary_stratified(scores: Sequence[Score], documents: Sequence[Hashable]) -> Estimate:
+    """Return the mean of a 0/1 metric for new questions on these documents (estimand A).
+
+    The documents are fixed and only the questions are drawn, so that differences between
+    documents add no variance. With one document this is ``mean_binary``.
+
+    Parameters
+    ----------
+    scores : sequence
+        As in ``mean_binary``.
+    documents : sequence
+        The document of each score, same length.
+
+    Returns
+    -------
+    Estimate
+        Mean over all questions; limits inside [0, 1]; all None when no score is there.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a score is outside [0, 1].
+
+    Notes
+    -----
+    Wilson limits of each document, weighted by its share of the questions and combined by
+    squares: Zou and Donner 2008, doi:10.1002/sim.3095 (MOVER).
+    """
+    method = "wilson, stratified by document"
+    present(scores, 0, 1)
+    groups = group_by_document(scores, documents)
+    n = sum(len(values) for values in groups.values())
+    if n == 0:
+        return Estimate(None, 0, None, None, method)
+    below = above = total = 0.0
+    for values in groups.values():
+        count, size = float(values.sum()), len(values)
+        low, high = proportion_interval(count, size, "wilson")
+        below += (size / n * (count / size - low)) ** 2
+        above += (size / n * (high - count / size)) ** 2
+        total += count
+    mean = total / n
+    return Estimate(mean, n, max(0.0, mean - sqrt(below)), min(1.0, mean + sqrt(above)), method)
+
+
+def mean_scale(scores: Sequence[Score]) -> ScaleEstimate:
+    """Return the mean of a 1-5 score with its t interval, distribution and share of 4 and 5.
+
+    Parameters
+    ----------
+    scores : sequence
+        In [1, 5] or None (left out).
+
+    Returns
+    -------
+    ScaleEstimate
+        The interval is cut to [1, 5]. It is None for fewer than two scores, and when all are
+        equal: the t interval would have no width, which nobody may claim.
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN or outside [1, 5].
+
+    Notes
+    -----
+    ``scipy.stats.sem`` and ``scipy.stats.t``.
+    """
+    values = present(scores, 1, 5)
+    return ScaleEstimate(
+        t_estimate(values, (1.0, 5.0)),
+        dict(sorted(Counter(float(value) for value in values).items())),
+        mean_binary([bool(value >= 4) for value in values]),
+    )
+
+
+def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
+    """Return the mean with its t interval, cut to the limits.
+
+    The interval is None for fewer than two values and for values that are all equal.
+    """
+    n = len(values)
+    if n == 0:
+        return Estimate(None, 0, None, None, "t")
+    mean = float(values.mean())
+    if n < 2 or float(np.ptp(values)) == 0:
+        return Estimate(mean, n, None, None, "t")
+    stats = scipy_stats()
+    half = float(stats.sem(values)) * float(stats.t.ppf((1 + CONFIDENCE) / 2, n - 1))
+    low, high = mean - half, mean + half
+    if limits is not None:
+        low, high = max(low, limits[0]), min(high, limits[1])
+    return Estimate(mean, n, min(low, mean), max(high, mean), "t")
+
+
+def cluster_se(values: Sequence[Score], clusters: Sequence[Hashable]) -> float | None:
+    """Return the cluster-robust standard error (CR1) of a mean.
+
+    Parameters
+    ----------
+    values : sequence
+        Any finite numbers; None is left out.
+    clusters : sequence
+        The cluster of each value, same length.
+
+    Returns
+    -------
+    float or None
+        In the unit of the values; None under two clusters, where it is not 0 but undefined.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is not finite.
+
+    Notes
+    -----
+    ``sqrt(G / (G - 1) * sum_g (sum_i e_ig)^2) / N``, which is ``OLS(y, 1).fit(
+    cov_type="cluster", use_t=True)`` of statsmodels.
+    """
+    groups = group_by_document(values, clusters)
+    if len(groups) < 2:
+        return None
+    n = sum(len(group) for group in groups.values())
+    mean = sum(float(group.sum()) for group in groups.values()) / n
+    squares = sum(float((group - mean).sum()) ** 2 for group in groups.values())
+    return sqrt(len(groups) / (len(groups) - 1) * squares) / n
+
+
+def by_document(
+    values: Sequence[Score],
+    documents: Sequence[Hashable],
+    limits: tuple[float, float] | None = None,
+) -> DocumentView:
+    """Return the mean of each document and what they say of new documents (estimand B).
+
+    Parameters
+    ----------
+    values : sequence
+        Scores or differences, any finite numbers; None is left out.
+    documents : sequence
+        The document of each value, same length.
+    limits : tuple of float, optional
+        Where the values must lie; the interval is cut to it.
+
+    Returns
+    -------
+    DocumentView
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is not finite.
+
+    Notes
+    -----
+    t over document means: Ibragimov and Mueller 2010, doi:10.1198/jbes.2009.08046. There is
+    no cluster bootstrap: with three documents its interval is their smallest and largest mean.
+    """
+    groups = group_by_document(values, documents)
+    means = tuple(
+        DocumentMean(document, len(group), float(group.mean()))
+        for document, group in groups.items()
+    )
+    estimate = t_estimate(np.array([entry.mean for entry in means], dtype=np.float64), limits)
+    total = sum(float(group.sum()) for group in groups.values())
+    agreeing = None if total == 0 else sum(entry.mean * total > 0 for entry in means)
+    note = None
+    if len(means) < FEW_DOCUMENTS:
+        note = f"only {len(means)} documents: almost nothing can be claimed about new ones"
+    return DocumentView(means, estimate, agreeing, NEW_DOCUMENTS_LABEL, note)
+
+
+def group_by_document(
+    values: Sequence[Score], documents: Sequence[Hashable]
+) -> dict[Hashable, Floats]:
+    """Return the values of each document, None left out, documents without any left out.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ or a value is not finite.
+    """
+    groups: dict[Hashable, list[float]] = {}
+    for value, document in zip(values, documents, strict=True):
+        if value is None:
+            continue
+        if not isfinite(value):
+            msg = f"every value must be a finite number or None, not {value!r}"
+            raise ValueError(msg)
+        groups.setdefault(document, []).append(float(value))
+    return {key: np.array(group, dtype=np.float64) for key, group in groups.items()}

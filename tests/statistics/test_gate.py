@@ -1,0 +1,167 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from graphrag.eval.gate import (
+    GateOutcome,
+    combine_outcomes,
+    decide_gate,
+    decide_gates,
+    early_stop_evidence,
+    gate_probabilities,
+    should_stop_early,
+)
+
+FAIL, PASS, INCONCLUSIVE = GateOutcome.FAIL, GateOutcome.PASS, GateOutcome.INCONCLUSIVE
+
+
+def pairs_of(wrong=0, right=0, same=0):
+    return [(0, 1)] * wrong + [(1, 0)] * right + [(1, 1)] * same
+
+
+def test_the_three_answers():
+    failed = decide_gate(pairs_of(20, 5, 334))
+    assert failed.outcome is FAIL
+    assert failed.p == pytest.approx(stats.binomtest(20, 25, alternative="greater").pvalue)
+    assert (failed.newly_wrong, failed.newly_right, failed.n_pairs) == (20, 5, 359)
+    assert failed.difference == pytest.approx(-15 / 359)
+    passed = decide_gate(pairs_of(20, 20, 319))
+    assert passed.outcome is PASS
+    assert -0.05 < passed.lower_bound < 0
+    unclear = decide_gate(pairs_of(5, 4, 30))
+    assert unclear.outcome is INCONCLUSIVE
+    assert unclear.lower_bound < -0.05
+
+
+def test_a_fail_comes_before_a_pass():
+    decision = decide_gate(pairs_of(10, 0, 990))
+    assert decision.lower_bound > -0.05
+    assert decision.outcome is FAIL
+
+
+def test_no_change_at_all():
+    assert decide_gate(pairs_of(same=359)).outcome is PASS
+    assert decide_gate(pairs_of(same=359)).p == 1
+    assert decide_gate(pairs_of(same=5)).outcome is INCONCLUSIVE
+
+
+@pytest.mark.parametrize("pairs", [[], [(None, None)], [(None, 1), (1, None)]])
+def test_nothing_to_compare_is_inconclusive(pairs):
+    decision = decide_gate(pairs, coverage=1.0, baseline_coverage=1.0)
+    assert decision.outcome is INCONCLUSIVE
+    assert (decision.p, decision.lower_bound, decision.difference) == (None, None, None)
+
+
+def test_missing_verdicts_decide_nothing():
+    missing = [*pairs_of(0, 0, 94), *[(None, 1)] * 6]
+    assert "under 95 %" in decide_gate(missing, margin=0.2).reason
+    assert decide_gate([*pairs_of(30, 0, 64), *[(1, None)] * 6]).outcome is INCONCLUSIVE
+    apart = [*pairs_of(0, 0, 97), *[(None, 1)] * 3]
+    assert "3.0 points" in decide_gate(apart).reason
+    near = [*pairs_of(0, 0, 98), *[(None, 1)] * 2]
+    assert decide_gate(near, margin=0.2).outcome is PASS
+    assert decide_gate(pairs_of(0, 0, 359), coverage=0.9).outcome is INCONCLUSIVE
+
+
+def test_settings_out_of_range_are_refused():
+    with pytest.raises(ValueError, match="margin"):
+        decide_gate([(1, 1)], margin=0)
+    with pytest.raises(ValueError, match="coverage"):
+        decide_gate([(1, 1)], coverage=95)
+    with pytest.raises(ValueError, match="0, 1 or None"):
+        decide_gate([(3, 1)])
+
+
+def test_several_metrics_share_the_level():
+    worse = pairs_of(9, 2, 348)
+    assert decide_gate(worse).outcome is FAIL
+    decisions = decide_gates({"correctness": worse, "completeness": pairs_of(3, 3, 353)})
+    assert decisions["correctness"].p_holm == pytest.approx(2 * decisions["correctness"].p)
+    assert decisions["correctness"].outcome is not FAIL
+    assert combine_outcomes(list(decisions.values())) is PASS
+    assert combine_outcomes([]) is INCONCLUSIVE
+    assert combine_outcomes([decide_gate(worse), decide_gate([])]) is FAIL
+    assert combine_outcomes([decide_gate(pairs_of(same=359)), decide_gate([])]) is INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("n", "discordance", "difference"), [(12, 0.6, 0.0), (14, 0.5, -0.4), (40, 0.1, 0.0)]
+)
+def test_probabilities_are_those_of_the_decisions(n, discordance, difference):
+    chances = dict.fromkeys(GateOutcome, 0.0)
+    split = [(discordance - difference) / 2, (discordance + difference) / 2, 1 - discordance]
+    for wrong in range(n + 1):
+        for right in range(n + 1 - wrong):
+            same = n - wrong - right
+            outcome = decide_gate(pairs_of(wrong, right, same), margin=0.15).outcome
+            chances[outcome] += stats.multinomial.pmf([wrong, right, same], n, split)
+    computed = gate_probabilities(n, discordance, difference, margin=0.15)
+    assert computed.fail == pytest.approx(chances[FAIL])
+    assert computed.passed == pytest.approx(chances[PASS])
+    assert computed.inconclusive == pytest.approx(chances[INCONCLUSIVE], abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [10, 60, 359, 700])
+@pytest.mark.parametrize("discordance", [0.0, 0.05, 0.2, 0.6, 1.0])
+def test_an_unchanged_system_fails_in_at_most_5_percent(n, discordance):
+    assert gate_probabilities(n, discordance).fail <= 0.05
+
+
+@pytest.mark.parametrize("discordance", [0.1, 0.2, 0.4])
+def test_a_loss_of_the_margin_passes_in_about_5_percent(discordance):
+    assert gate_probabilities(359, discordance, -0.05).passed <= 0.06
+
+
+def test_the_gate_finds_what_it_claims_to_find():
+    assert gate_probabilities(359, 0.2, -0.10).fail > 0.99
+    assert gate_probabilities(359, 0.1, 0.0).passed > 0.9
+    assert gate_probabilities(359, 0.2, 0.0).passed == pytest.approx(0.68, abs=0.01)
+
+
+def test_a_threshold_on_the_mean_would_raise_false_alarms():
+    n, discordance = 359, 0.2
+    alarm = sum(
+        stats.binom.pmf(m, n, discordance)
+        * stats.binom.sf(math.ceil((m + 0.02 * n) / 2) - 1, m, 0.5)
+        for m in range(n + 1)
+    )
+    assert alarm == pytest.approx(0.19, abs=0.01)
+    assert gate_probabilities(n, discordance).fail < 0.04
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_the_e_value_is_the_averaged_likelihood_ratio(wrong, right):
+    def ratio(p):
+        return 2 * (2 * p) ** wrong * (2 * (1 - p)) ** right  # density 2 on (1/2, 1)
+
+    expected, _ = integrate.quad(ratio, 0.5, 1, points=[max(0.5, wrong / max(1, wrong + right))])
+    assert early_stop_evidence(wrong, right) == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_e_value_at_its_ends():
+    assert early_stop_evidence(0, 0) == pytest.approx(1)
+    assert early_stop_evidence(0, 5_000) < 1e-3
+    assert math.isfinite(early_stop_evidence(5_000, 0))
+    assert should_stop_early(8, 0)
+    assert not should_stop_early(0, 8)
+    with pytest.raises(ValueError, match="counts"):
+        early_stop_evidence(-1, 0)
+
+
+def test_looking_after_every_question_raises_no_false_alarms():
+    running, stopped = {(0, 0): 1.0}, 0.0
+    for _ in range(60):
+        reached = {}
+        for (wrong, right), chance in running.items():
+            for state in ((wrong + 1, right), (wrong, right + 1)):
+                reached[state] = reached.get(state, 0.0) + chance / 2
+        running = {}
+        for state, chance in reached.items():
+            if should_stop_early(*state):
+                stopped += chance
+            else:
+                running[state] = chance
+    assert 0.01 < stopped <= 0.05

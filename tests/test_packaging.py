@@ -1,0 +1,236 @@
+"""The project installed beside the released graphrag, and taken away again.
+
+One environment serves them all: it gets the release, then the project in each way that people
+install it, and after each of them the project is uninstalled.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from uv import find_uv_bin
+
+_LOOK = """
+import json
+from importlib.util import find_spec
+
+import graphrag.api
+from graphrag.cli.main import app
+from graphrag_llm.completion.completion_factory import completion_factory
+from graphrag_llm.embedding.embedding_factory import embedding_factory
+from typer.testing import CliRunner
+
+def help_of(*words):
+    result = CliRunner().invoke(app, [*words, "--help"])
+    return result.output if result.exit_code == 0 else None
+
+print(json.dumps({
+    "help": help_of(),
+    "query": help_of("query"),
+    "eval": help_of("eval"),
+    "names": sorted(set(graphrag.api.__all__)),
+    "functions": {
+        name: getattr(graphrag.api, name).__module__ for name in graphrag.api.__all__
+    },
+    "ours": [
+        name
+        for name in ("graphrag.eval", "graphrag.offline", "graphrag.query.graph_index")
+        if find_spec(name)
+    ],
+    "offline": ["offline" in completion_factory, "offline" in embedding_factory],
+}))
+"""
+
+
+def run(*command: object) -> str:
+    outside = ("PYTHON", "VIRTUAL_ENV", "UV_PROJECT", "COLUMNS", "_TYPER", "GRAPHRAG")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(outside)}
+    environment |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "COLUMNS": "100"}
+    done = subprocess.run(
+        [str(part) for part in command],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Environment:
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        return self.folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+    def uv(self, verb: str, *what: object) -> None:
+        run(find_uv_bin(), "pip", verb, "--python", self.python, *what)
+
+    def pip(self, verb: str, *what: object) -> None:
+        run(self.python, "-m", "pip", verb, "--disable-pip-version-check", *what)
+
+    def look(self) -> dict[str, object]:
+        """What a user of this environment sees of graphrag, from a folder that isn't ours."""
+        return json.loads(run(self.python, "-I", "-c", _LOOK))
+
+    @property
+    def site(self) -> Path:
+        return next(self.folder.rglob("site-packages"))
+
+    def files(self) -> dict[str, str]:
+        """Every file, folder, start-up hook and script of graphrag's and ours, with its hash."""
+        found = [
+            path
+            for top in [*self.site.glob("*graphrag*"), *self.site.glob("*gtog*")]
+            for path in [top, *top.rglob("*")]
+        ]
+        found += [*self.site.glob("*.pth"), *self.python.parent.glob("*graphrag*")]
+        return {
+            path.relative_to(self.folder).as_posix(): _digest(path)
+            for path in found
+            if "__pycache__" not in path.parts
+        }
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+
+
+@pytest.fixture(scope="session")
+def archives(project_root: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(find_uv_bin(), "build", "--python", sys.executable, "--out-dir", folder, project_root)
+    return next(folder.glob("*.tar.gz")), next(folder.glob("*.whl"))
+
+
+@dataclass(frozen=True)
+class Released:
+    """An environment with nothing but the release, and what it was like."""
+
+    environment: Environment
+    look: dict[str, object]
+    files: dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Released:
+    environment = Environment(tmp_path_factory.mktemp("released") / "env")
+    run(find_uv_bin(), "venv", "--seed", "--python", sys.executable, environment.folder)
+    environment.uv("install", f"graphrag=={version('graphrag')}", "hatchling", "editables")
+    return Released(environment, environment.look(), environment.files())
+
+
+def _install_wheel_with_uv(environment: Environment, root: Path, wheel: Path) -> None:
+    environment.uv("install", wheel)
+
+
+def _install_wheel_with_pip(environment: Environment, root: Path, wheel: Path) -> None:
+    environment.pip("install", wheel)
+
+
+def _install_editable_with_uv(environment: Environment, root: Path, wheel: Path) -> None:
+    environment.uv("install", "--no-build-isolation", "--editable", root)
+
+
+def _install_editable_with_pip(environment: Environment, root: Path, wheel: Path) -> None:
+    environment.pip("install", "--no-build-isolation", "--editable", root)
+
+
+@pytest.mark.parametrize(
+    ("install", "uninstall"),
+    [
+        (_install_wheel_with_uv, lambda environment: environment.uv("uninstall", "gtog")),
+        (_install_editable_with_uv, lambda environment: environment.uv("uninstall", "gtog")),
+        (_install_wheel_with_pip, lambda environment: environment.pip("uninstall", "-y", "gtog")),
+        (
+            _install_editable_with_pip,
+            lambda environment: environment.pip("uninstall", "-y", "gtog"),
+        ),
+    ],
+    ids=["uv-wheel", "uv-editable", "pip-wheel", "pip-editable"],
+)
+def test_an_installation_adds_its_parts_and_leaves_nothing_behind(
+    install: Callable[[Environment, Path, Path], None],
+    uninstall: Callable[[Environment], None],
+    released: Released,
+    project_root: Path,
+    archives: tuple[Path, Path],
+):
+    environment = released.environment
+
+    install(environment, project_root, archives[1])
+    try:
+        seen = environment.look()
+        files = environment.files()
+    finally:
+        uninstall(environment)
+
+    assert files.items() >= released.files.items(), "files of the release were changed"
+    assert {"tog_search", *released.look["names"]} <= set(seen["names"])
+    assert seen["functions"]["local_search"] == "graphrag.api.search"
+    assert "--methods" in seen["eval"]
+    assert "tog" in seen["query"]
+    assert "prompt-tune" in seen["help"]
+    assert len(seen["ours"]) == 3
+    assert seen["offline"] == [True, True]
+    assert environment.files() == released.files
+
+
+def test_the_release_is_as_before_once_the_project_is_gone(
+    released: Released, archives: tuple[Path, Path]
+):
+    released.environment.uv("install", archives[1])
+    released.environment.uv("uninstall", "gtog")
+
+    assert released.environment.look() == released.look
+    assert released.look["eval"] is None
+    assert released.look["ours"] == []
+
+
+def test_the_wheel_holds_the_package_and_its_hook_and_replaces_no_file(
+    archives: tuple[Path, Path], released: Released
+):
+    with zipfile.ZipFile(archives[1]) as wheel:
+        names = {name for name in wheel.namelist() if ".dist-info/" not in name}
+        metadata = {name.rpartition("/")[2] for name in wheel.namelist()} - names
+
+    outside = {name for name in names if not name.startswith("graphrag/")}
+    assert outside == {"graphrag_overlay.py", "graphrag_overlay.pth"}
+    assert not [name for name in names if name.endswith(".pyc")]
+    assert "entry_points.txt" not in metadata
+    site = released.environment.site.relative_to(released.environment.folder).as_posix()
+    assert f"{site}/graphrag/cli/main.py" in released.files
+    assert not [name for name in names if f"{site}/{name}" in released.files]
+
+
+def test_the_sdist_holds_every_file_of_the_project(archives: tuple[Path, Path], project_root: Path):
+    if not (project_root / ".git").exists():
+        pytest.skip("not a git checkout: nothing says which files belong to the project")
+    tracked = run("git", "-C", project_root, "ls-files").splitlines()
+    with tarfile.open(archives[0]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+
+    assert {"pyproject.toml", "graphrag_overlay.pth"} <= set(tracked)
+    assert {name for name in tracked if (project_root / name).is_file()} - names == set()
+
+
+def test_the_start_hook_imports_nothing_heavy():
+    code = "import sys; print(*sorted(sys.modules))"
+    with_hook = set(run(sys.executable, "-I", "-c", code).split())
+    without = set(run(sys.executable, "-I", "-S", "-c", code).split())
+
+    assert "graphrag_overlay" in with_hook
+    added = {name for name in with_hook - without if not name.startswith("_")}
+    assert not added & {"graphrag", "typing", "importlib.util", "importlib.abc", "types", "re"}
