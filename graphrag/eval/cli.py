@@ -2,15 +2,29 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from graphrag.eval.compare_command import Place
 
 app = typer.Typer(
     help="Compare search methods over a list of questions.",
     invoke_without_command=True,
     no_args_is_help=False,
 )
+baseline_app = typer.Typer(help="The run that others are compared with.", no_args_is_help=True)
+app.add_typer(baseline_app, name="baseline")
+
+RootOption = Annotated[
+    Path | None, typer.Option("--root", "-r", help="Folder that paths are relative to.")
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="Default: eval_config.yaml in the root."),
+]
+OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the results.")]
 
 
 def add_eval_commands(released: typer.Typer) -> None:
@@ -104,6 +118,14 @@ def evaluate(
         Path | None,
         typer.Option("--output", "-o", envvar=_env("OUTPUT"), help="Folder of the results."),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            envvar=_env("BASELINE"),
+            help="Then compare with this run, file, latest or pinned, and let the gate decide.",
+        ),
+    ] = None,
     verbose: Annotated[
         bool,
         typer.Option("--verbose", "-v", envvar=_env("VERBOSE"), help="Tracebacks and debug log."),
@@ -114,13 +136,15 @@ def evaluate(
 ) -> None:
     """Ask every question by every method, judge the responses, and write the results.
 
-    Exit codes: 0 done; 1 error; 2 wrong usage or configuration; 3 incomplete; 100 a mean is
-    below its threshold; 130 interrupted, with the work saved.
+    Exit codes: 0 done; 1 error; 2 wrong usage or configuration; 3 incomplete, or the gate is
+    inconclusive; 100 a mean is below its threshold, or the gate fails; 130 interrupted, with the
+    work saved.
     """
-    if context.invoked_subcommand is not None:
-        return
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LANCEDB_LOG", "error")
+    if context.invoked_subcommand is not None:
+        context.obj = (root, config, output)
+        return
     from graphrag.eval.command import CommandOptions, run_command
 
     options = CommandOptions(
@@ -140,7 +164,15 @@ def evaluate(
         verbose=verbose,
         quiet=quiet,
     )
-    raise typer.Exit(run_command(options))
+    if baseline is None or dry_run:
+        raise typer.Exit(run_command(options))
+    if skip_judge:
+        typer.echo("Error: --baseline needs verdicts; leave --skip-judge out.", err=True)
+        raise typer.Exit(2)
+    from graphrag.eval.compare_command import Place, run_with_baseline
+
+    place = Place(root, config, output)
+    raise typer.Exit(run_with_baseline(place, baseline, lambda: run_command(options), quiet))
 
 
 @app.command("init")
@@ -167,6 +199,89 @@ def init(
     for path, content in files.items():
         _write_new(path, content)
     typer.echo(f"Next: put questions into {root / dataset}, then: graphrag eval --root {root}")
+
+
+@app.command("compare")
+def compare(
+    context: typer.Context,
+    new: Annotated[
+        str,
+        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
+    ],
+    old: Annotated[
+        str | None, typer.Argument(help="The baseline, the same way; default: pinned.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="The baseline, if not the second argument.")
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", help="What to compare, e.g. correctness,completeness.")
+    ] = "correctness",
+    methods: Annotated[
+        str | None, typer.Option("--methods", "-m", help="Default: those that both runs hold.")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
+    ] = 0.05,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write JUnit XML to this file as well.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Compare a run with a baseline, question by question, and let the gate decide.
+
+    Exit codes: 0 PASS; 1 error; 2 wrong usage; 3 INCONCLUSIVE, which is not a pass; 100 FAIL.
+    In a GitHub workflow the answer also goes to the job's summary and annotations.
+    """
+    from graphrag.eval.compare_command import CompareOptions, run_compare
+
+    if old is not None and baseline is not None:
+        typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
+        raise typer.Exit(2)
+    options = CompareOptions(new, old or baseline or "pinned", metric, methods, margin, junit)
+    raise typer.Exit(run_compare(_place(context, root, config, output), options))
+
+
+@app.command("history")
+def history(
+    context: typer.Context,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """List the runs in the output folder."""
+    from graphrag.eval.compare_command import run_history
+
+    raise typer.Exit(run_history(_place(context, root, config, output)))
+
+
+@baseline_app.command("set")
+def set_baseline(
+    context: typer.Context,
+    run: Annotated[
+        str,
+        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
+    ],
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Pin a run as the baseline; its rows are copied, so that it outlives the run."""
+    from graphrag.eval.compare_command import run_baseline_set
+
+    raise typer.Exit(run_baseline_set(_place(context, root, config, output), run))
+
+
+def _place(
+    context: typer.Context, root: Path | None, config: Path | None, output: Path | None
+) -> "Place":
+    """Return where the results are; a flag may stand before or after the command's name."""
+    from graphrag.eval.compare_command import Place
+
+    outer: tuple[Path, Path | None, Path | None] = context.obj
+    return Place(root or outer[0], config or outer[1], output or outer[2])
 
 
 def _write_new(path: Path, content: str) -> None:

@@ -370,6 +370,7 @@ def _describe_run(prepared: Prepared, outcome: RunOutcome, run: Run | None) -> E
             "methods": list(config.methods) if not outcome.results else results.metadata["methods"],
             "models": models,
             "embedded_models": OFFLINE_LABEL if any(map(is_offline, models)) else None,
+            "setup": prepared.setup,
             "judge": prepared.setup["judge"],
             "metrics": list(config.metrics),
             "run_id": None if run is None else run.run_id,

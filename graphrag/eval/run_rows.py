@@ -1,0 +1,380 @@
+"""The rows of a run, wherever they are: in the store, in a results file, in a pinned baseline."""
+
+import json
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from graphrag.eval.analysis import Row, paired_score, rows_of
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.records import (
+    METRICS,
+    EfficiencyMetrics,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    failed_search_scores,
+)
+from graphrag.eval.statistics import State
+from graphrag.eval.store import EvaluationStore, Run, StoredResponse
+from graphrag.query.usage import sum_usages
+
+BASELINE_FILE = "baseline.json"
+PINNED, LATEST = "pinned", "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetadata:
+    """Where rows come from.
+
+    Attributes
+    ----------
+    name : str
+        Run id, or the file's path.
+    run_id, started_at, status : str or None
+        None when a file does not say.
+    setup : dict
+        What gives the results their meaning, see ``plan.describe_setup``; sections that are
+        not known are left out.
+    """
+
+    name: str
+    run_id: str | None = None
+    started_at: str | None = None
+    status: str | None = None
+    setup: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+class RunRows(NamedTuple):
+    """The rows of a run and where they come from."""
+
+    rows: list[Row]
+    metadata: RunMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A line of the history.
+
+    Attributes
+    ----------
+    run_id, started_at, status : str
+    n_questions : int
+        Questions planned.
+    correctness : dict
+        method -> mean in [0, 1] over scored responses and failed searches, which count 0;
+        None without any.
+    cost_usd : float or None
+        Of searches and judge, what was asked again included; None when a price is not known.
+    is_pinned : bool
+        Whether it is the pinned baseline.
+    """
+
+    run_id: str
+    started_at: str
+    status: str
+    n_questions: int
+    correctness: dict[str, float | None]
+    cost_usd: float | None
+    is_pinned: bool
+
+
+def read_rows(source: str, store_path: Path) -> RunRows:
+    """Read one side of a comparison.
+
+    Parameters
+    ----------
+    source : str
+        A run id or the beginning of one, "latest", "pinned", or the path of an
+        eval_results_detailed.json or of a baseline.json.
+    store_path : Path
+        The eval.db of the output folder.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run or file, or the file holds something else.
+    StoreError
+        If another process holds the store.
+    """
+    if source == PINNED:
+        return _read_file(_baseline_path(store_path), store_path)
+    if source.endswith(".json") or Path(source).is_file():
+        return _read_file(Path(source), store_path)
+    with open_store(store_path) as store:
+        run = _find_run(store.runs(), source, store_path)
+        rows = stored_rows(store, run)
+    return RunRows(rows, RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup))
+
+
+def pin_baseline(run: RunRows, store_path: Path) -> Path:
+    """Copy a run's rows beside the store as the pinned baseline and return the file.
+
+    Raises
+    ------
+    UsageError
+        If the run holds no row.
+    StoreError
+        If the file can't be written.
+    """
+    if not run.rows:
+        msg = f"{run.metadata.name} holds no response to compare with; pin another run."
+        raise UsageError(msg)
+    path = _baseline_path(store_path)
+    pinned = _Baseline(
+        format=1,
+        pinned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        metadata=run.metadata,
+        rows=run.rows,
+    )
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            file.write(pinned.model_dump_json(indent=1) + "\n")
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(path)
+    except OSError as error:
+        msg = f"{path} can't be written ({error.strerror}); choose another --output."
+        raise StoreError(msg) from error
+    return path
+
+
+def pinned_run_id(store_path: Path) -> str | None:
+    """Return the id of the pinned run; None without one, or when a file without id is pinned."""
+    path = _baseline_path(store_path)
+    return _read_file(path, store_path).metadata.run_id if path.exists() else None
+
+
+def list_runs(store_path: Path) -> list[StoredRun]:
+    """Return the runs of a store, the newest first.
+
+    Raises
+    ------
+    UsageError
+        If there is no store.
+    StoreError
+        If another process holds it.
+    """
+    pinned = pinned_run_id(store_path)
+    with open_store(store_path) as store:
+        return [_describe(store, run, run.run_id == pinned) for run in store.runs()]
+
+
+def open_store(path: Path) -> EvaluationStore:
+    """Open a store that is there already.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    StoreError
+        If another process holds it.
+    """
+    if not path.is_file():
+        msg = f"There is no run in {path.parent}; name its folder with --output, or run one."
+        raise UsageError(msg)
+    return EvaluationStore(path)
+
+
+def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
+    """Return the rows of a run in the store, ordered by method, then by question id.
+
+    The document is "" unless the run asks of just one, as the store does not keep it.
+    """
+    documents = list(run.setup["indexes"])
+    document = documents[0] if len(documents) == 1 else ""
+    verdicts = store.verdicts(run.run_id)
+    rows = rows_of(
+        [
+            _stored_result(found, document, verdicts.get(unit, {}))
+            for unit, found in store.responses(run.run_id).items()
+        ]
+    )
+    order: list[str] = run.setup["methods"]["order"]
+    return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
+
+
+class _Efficiency(BaseModel):
+    latency: float | None
+    prompt_tokens: int
+    output_tokens: int
+
+
+class _Response(BaseModel):
+    states: dict[str, State]
+    scores: dict[str, Literal[0, 1] | None]
+    efficiency: _Efficiency
+    failure: dict[str, str] | None
+
+
+class _Question(BaseModel):
+    id: str
+    imdb_key: str
+    question: str
+    methods: dict[str, _Response]
+
+
+class _Detailed(BaseModel):
+    """The part of eval_results_detailed.json that figures need; the rest is not looked at."""
+
+    metadata: dict[str, Any]
+    results: list[_Question]
+
+
+class _Baseline(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal[1]
+    pinned_at: str
+    metadata: RunMetadata
+    rows: list[Row] = Field(min_length=1)
+
+
+def _baseline_path(store_path: Path) -> Path:
+    return store_path.with_name(BASELINE_FILE)
+
+
+def _stored_result(
+    found: StoredResponse, document: str, verdicts: Mapping[str, JudgeResult]
+) -> QueryResult:
+    usage = found.usage
+    known = {metric: verdict for metric, verdict in verdicts.items() if metric in METRICS}
+    return QueryResult(
+        imdb_key=document,
+        question="",
+        method=found.method,
+        response=found.response,
+        scores=failed_search_scores() if found.failure else MetricScores(**known),
+        efficiency=EfficiencyMetrics(
+            found.latency_s, usage.llm_calls, usage.prompt_tokens, usage.output_tokens
+        ),
+        sample_id=found.sample_id,
+        failure=found.failure,
+        usage=usage,
+    )
+
+
+def _in_numbers(question_id: str) -> list[tuple[int, str]]:
+    """Return a key that sorts q2 before q10."""
+    parts = re.split(r"(\d+)", question_id)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+
+def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
+    rows = stored_rows(store, run)
+    scores = {
+        method: [paired_score(row, "correctness") for row in rows if row.method == method]
+        for method in run.setup["methods"]["order"]
+    }
+    known = {m: [s for s in given if s is not None] for m, given in scores.items()}
+    usages = [found.usage for found in store.responses(run.run_id).values()]
+    usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
+    usages += store.forgotten_usage(run.run_id)
+    usages += store.unclaimed_usage(run.run_id).values()
+    return StoredRun(
+        run_id=run.run_id,
+        started_at=run.started_at,
+        status=run.status,
+        n_questions=run.setup["dataset"]["questions"],
+        correctness={method: fmean(given) if given else None for method, given in known.items()},
+        cost_usd=sum_usages(usages).cost_usd,
+        is_pinned=is_pinned,
+    )
+
+
+def _find_run(runs: Sequence[Run], name: str, store_path: Path) -> Run:
+    if name == LATEST and runs:
+        return runs[0]
+    found = [run for run in runs if run.run_id == name]
+    found = found or [run for run in runs if run.run_id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        msg = f"{len(found)} runs begin with {name!r}: {', '.join(r.run_id for r in found)}."
+        raise UsageError(msg)
+    msg = f"{store_path} holds no run {name!r}; list its runs with: graphrag eval history"
+    raise UsageError(msg)
+
+
+def _read_file(path: Path, store_path: Path) -> RunRows:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(values, dict) and "pinned_at" in values:
+            pinned = _Baseline.model_validate(values)
+            return RunRows(pinned.rows, pinned.metadata)
+        detailed = _Detailed.model_validate(values)
+    except FileNotFoundError as error:
+        if path == _baseline_path(store_path):
+            msg = (
+                f"No baseline is pinned in {path.parent}; graphrag eval baseline set RUN pins one."
+            )
+            raise UsageError(msg) from error
+        msg = f"{path} does not exist; name a run, or an eval_results_detailed.json."
+        raise UsageError(msg) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        msg = f"{path} can't be read: {error}."
+        raise UsageError(msg) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        msg = (
+            f"{path} is not an eval_results_detailed.json or baseline.json of this release "
+            f"({where}: {first['msg']}); name the run itself."
+        )
+        raise UsageError(msg) from error
+    return RunRows(_file_rows(detailed), _file_metadata(path, detailed.metadata, store_path))
+
+
+def _file_rows(detailed: _Detailed) -> list[Row]:
+    return [
+        Row(
+            question_id=entry.id or entry.question,
+            document=entry.imdb_key,
+            method=method,
+            states=found.states,
+            scores={
+                metric: found.scores[metric] if state is State.SCORED else None
+                for metric, state in found.states.items()
+            },
+            latency_s=found.efficiency.latency,
+            censored=found.failure is not None,
+            tokens=found.efficiency.prompt_tokens + found.efficiency.output_tokens,
+        )
+        for entry in detailed.results
+        for method, found in entry.methods.items()
+    ]
+
+
+def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> RunMetadata:
+    run_id = given.get("run_id")
+    setup = given.get("setup")
+    if setup is None:
+        setup = {"judge": given["judge"]} if "judge" in given else {}
+    complete = given.get("is_complete")
+    return RunMetadata(
+        name=str(path),
+        run_id=run_id,
+        started_at=given.get("timestamp"),
+        status=None if complete is None else "finished" if complete else "unfinished",
+        setup=_stored_setup(run_id, store_path) or setup,
+    )
+
+
+def _stored_setup(run_id: str | None, store_path: Path) -> dict[str, Any]:
+    """Return the setup that the store keeps of a file's run; empty when it can't be looked up."""
+    if run_id is None or not store_path.is_file():
+        return {}
+    try:
+        with EvaluationStore(store_path) as store:
+            found = [run.setup for run in store.runs() if run.run_id == run_id]
+            return found[0] if found else {}
+    except StoreError:  # the rows are in the file; only what they can be warned of is lost
+        return {}
