@@ -1,6 +1,6 @@
 """Adds ``--method tog`` to the released ``graphrag query``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -102,8 +102,24 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             response_type=response_type,
             streaming=streaming,
         )
+        _say_if_offline(_models_of(root, method))
 
     return query
+
+
+def _models_of(root: Path, method: "QueryMethod") -> list[str]:
+    from graphrag.config.models.tog_search_config import read_settings
+    from graphrag.query.index_header import IndexHeader
+
+    return IndexHeader(read_settings(root)).models(method.value)
+
+
+def _say_if_offline(models: Iterable[str]) -> None:
+    from graphrag.offline import OFFLINE_LABEL
+    from graphrag.query.usage import is_offline
+
+    if any(map(is_offline, models)):
+        typer.echo(f"({OFFLINE_LABEL})", err=True)
 
 
 def run_tog_query(
@@ -142,10 +158,7 @@ def run_tog_query(
         typer.echo(f"Error: the search failed: {error}", err=True)
         raise typer.Exit(1) from (error if verbose else None)
     typer.echo("" if streaming else str(result.response))
-    if any(model.startswith("offline/") for model in result.usage.models):
-        from graphrag.offline import OFFLINE_LABEL
-
-        typer.echo(f"({OFFLINE_LABEL})", err=True)
+    _say_if_offline(result.usage.models)
     if verbose:
         for line in describe_usage(result):
             typer.echo(line, err=True)

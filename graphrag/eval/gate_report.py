@@ -21,8 +21,7 @@ _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 
 def show_comparison(console: Console, comparison: "RunComparison") -> None:
     """Print the table, the gate's reasons, and what did not join."""
-    title = f"{comparison.new.name} - {comparison.baseline.name}, in percentage points"
-    table = Table(title=Text(title), title_justify="left")
+    table = Table(title=Text(_title(comparison)), title_justify="left")
     for name in _COLUMNS:
         justify = "left" if name in _TEXT_COLUMNS else "right"
         table.add_column(name, justify=justify, no_wrap=name == "gate")
@@ -43,8 +42,9 @@ def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
         table.add_column(name, justify="right" if name in ("questions", "cost $") else "left")
     for run in runs:
         started = run.started_at[:16].replace("T", " ")
+        notes = "".join(f"\n{note}" for note in (run.embedded_models,) if note)
         table.add_row(
-            f"{run.run_id}\n{started}{', pinned' if run.is_pinned else ''}",
+            f"{run.run_id}\n{started}{', pinned' if run.is_pinned else ''}{notes}",
             run.status,
             str(run.n_questions),
             "\n".join(
@@ -86,7 +86,7 @@ def render_junit(comparison: "RunComparison") -> str:
     outcomes = [item.decision.outcome for item in comparison.items]
     suite = ElementTree.Element(
         "testsuite",
-        name="graphrag eval compare",
+        name=f"graphrag eval compare{_note(comparison)}",
         tests=str(len(outcomes)),
         failures=str(outcomes.count(GateOutcome.FAIL)),
         errors="0",
@@ -111,7 +111,7 @@ def render_markdown(comparison: "RunComparison") -> str:
     lines = [
         f"### Evaluation gate: {_word(comparison.outcome)}",
         "",
-        f"{comparison.new.name} - {comparison.baseline.name}, in percentage points",
+        _title(comparison),
         "",
         _markdown_row(_COLUMNS),
         _markdown_row(["---"] * len(_COLUMNS)),
@@ -130,12 +130,22 @@ def list_annotations(comparison: "RunComparison") -> list[str]:
     reasons = zip(comparison.items, list_reasons(comparison), strict=True)
     return [
         *(
-            _annotation(kinds[item.decision.outcome], reason)
+            _annotation(kinds[item.decision.outcome], f"{reason}{_note(comparison)}")
             for item, reason in reasons
             if item.decision.outcome in kinds
         ),
         *(_annotation("warning", line) for line in comparison.warnings),
     ]
+
+
+def _title(comparison: "RunComparison") -> str:
+    names = f"{comparison.new.name} - {comparison.baseline.name}"
+    return f"{names}, in percentage points{_note(comparison)}"
+
+
+def _note(comparison: "RunComparison") -> str:
+    label = comparison.new.embedded_models or comparison.baseline.embedded_models
+    return f" ({label})" if label else ""
 
 
 def _cells(item: "MethodComparison") -> list[str]:

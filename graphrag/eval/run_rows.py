@@ -3,12 +3,12 @@
 import json
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -24,7 +24,8 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore, Run, StoredResponse
-from graphrag.query.usage import sum_usages
+from graphrag.offline import OFFLINE_LABEL
+from graphrag.query.usage import is_offline, sum_usages
 
 BASELINE_FILE = "baseline.json"
 PINNED, LATEST = "pinned", "latest"
@@ -51,6 +52,24 @@ class RunMetadata:
     status: str | None = None
     setup: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def embedded_models(self) -> str | None:
+        """The label of the embedded models when they had a part, as far as the setup is known."""
+        return label_offline(self.setup)
+
+
+def label_offline(setup: Mapping[str, Any]) -> str | None:
+    """Return the label of the embedded models when a setup names one of them, else None."""
+    return OFFLINE_LABEL if any(map(is_offline, _texts(setup))) else None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in cast("Mapping[str, Any]", value).values():
+            yield from _texts(inner)
+
 
 class RunRows(NamedTuple):
     """The rows of a run and where they come from."""
@@ -75,6 +94,8 @@ class StoredRun:
         Of searches and judge, what was asked again included; None when a price is not known.
     is_pinned : bool
         Whether it is the pinned baseline.
+    embedded_models : str or None
+        The label of the embedded models when they had a part.
     """
 
     run_id: str
@@ -84,6 +105,7 @@ class StoredRun:
     correctness: dict[str, float | None]
     cost_usd: float | None
     is_pinned: bool
+    embedded_models: str | None = None
 
 
 def read_rows(source: str, store_path: Path) -> RunRows:
@@ -287,6 +309,7 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
         correctness={method: fmean(given) if given else None for method, given in known.items()},
         cost_usd=sum_usages(usages).cost_usd,
         is_pinned=is_pinned,
+        embedded_models=label_offline(run.setup),
     )
 
 

@@ -76,7 +76,7 @@ async def test_concurrent_searches_count_exactly_their_own_calls(
 
     failed = [result for result in results if isinstance(result, SearchError)]
     assert isinstance(results[0], SearchError)
-    assert len(failed) < N_SEARCHES / 4
+    assert len(failed) < N_SEARCHES / 2
     assert counted(sum_usages(log.usage() for log in logs)) == seen(server.records)
     assert server.totals()["chat"].failed_calls > 0
     assert len(server.of("embeddings")) > 0 or method == "global"
