@@ -18,6 +18,7 @@ from graphrag.eval.display import (
     BarProgress,
     LineProgress,
     describe_failures,
+    describe_price,
     log_to,
     show_results,
 )
@@ -39,6 +40,7 @@ from graphrag.eval.preparation import (
     open_judge,
     read_headers,
 )
+from graphrag.eval.records import label_embedded
 from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import MemorySession, Session, StoredSession
@@ -308,7 +310,7 @@ class _Command:
             highlight=False,
         )
         for model in prepared.models:
-            self._console.print(_price_line(model), highlight=False)
+            self._console.print(describe_price(model), highlight=False)
 
     def _warn(self, text: str) -> None:
         self._notes.print(
@@ -369,7 +371,7 @@ def _describe_run(prepared: Prepared, outcome: RunOutcome, run: Run | None) -> E
             **results.metadata,
             "methods": list(config.methods) if not outcome.results else results.metadata["methods"],
             "models": models,
-            "embedded_models": OFFLINE_LABEL if any(map(is_offline, models)) else None,
+            "embedded_models": label_embedded(models),
             "setup": prepared.setup,
             "judge": prepared.setup["judge"],
             "metrics": list(config.metrics),
@@ -379,20 +381,6 @@ def _describe_run(prepared: Prepared, outcome: RunOutcome, run: Run | None) -> E
             "n_done": len(outcome.results),
             "concurrency": config.concurrency,
         },
-    )
-
-
-def _price_line(model: str) -> str:
-    from graphrag.query.usage import model_price
-
-    if is_offline(model):
-        return f"  {model}: free, runs here"
-    price = model_price(model)
-    if price is None:
-        return f"  {model}: price not known"
-    return (
-        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
-        f"${price.output_usd * 1e6:g} a million output tokens"
     )
 
 

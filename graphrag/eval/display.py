@@ -20,6 +20,7 @@ from rich.table import Table
 
 from graphrag.eval.progress import Tally
 from graphrag.eval.records import METRICS, QueryResult
+from graphrag.query.usage import is_offline, model_price
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis
@@ -176,6 +177,19 @@ def describe_documents(analysis: "Analysis") -> list[str]:
             f"documents {_points(view.estimate.mean)} {_limits(view.estimate)} ({view.label})"
         )
     return lines
+
+
+def describe_price(model: str) -> str:
+    """Return what a model costs as one line."""
+    if is_offline(model):
+        return f"  {model}: free, runs here"
+    price = model_price(model)
+    if price is None:
+        return f"  {model}: price not known"
+    return (
+        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
+        f"${price.output_usd * 1e6:g} a million output tokens"
+    )
 
 
 def describe_failures(results: "EvaluationResults") -> list[str]:

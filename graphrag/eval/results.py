@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.analysis import Analysis, analyse, rows_of, state_of
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import METRICS, EfficiencyMetrics, MetricScores, QueryResult
-from graphrag.offline import OFFLINE_LABEL
-from graphrag.query.usage import is_offline, sum_usages
+from graphrag.eval.records import (
+    METRICS,
+    EfficiencyMetrics,
+    MetricScores,
+    QueryResult,
+    label_embedded,
+)
+from graphrag.query.usage import sum_usages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,7 +236,7 @@ def aggregate_results(
             "methods": methods,
             "movies": movies,
             "models": models,
-            "embedded_models": OFFLINE_LABEL if any(map(is_offline, models)) else None,
+            "embedded_models": label_embedded(models),
         },
         results=list(results),
         by_method={m: summary.means for m, summary in summaries.items()},

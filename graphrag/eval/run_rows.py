@@ -21,11 +21,11 @@ from graphrag.eval.records import (
     MetricScores,
     QueryResult,
     failed_search_scores,
+    label_embedded,
 )
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore, Run, StoredResponse
-from graphrag.offline import OFFLINE_LABEL
-from graphrag.query.usage import is_offline, sum_usages
+from graphrag.query.usage import sum_usages
 
 BASELINE_FILE = "baseline.json"
 PINNED, LATEST = "pinned", "latest"
@@ -55,12 +55,7 @@ class RunMetadata:
     @property
     def embedded_models(self) -> str | None:
         """The label of the embedded models when they had a part, as far as the setup is known."""
-        return label_offline(self.setup)
-
-
-def label_offline(setup: Mapping[str, Any]) -> str | None:
-    """Return the label of the embedded models when a setup names one of them, else None."""
-    return OFFLINE_LABEL if any(map(is_offline, _texts(setup))) else None
+        return label_embedded(_texts(self.setup))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -309,7 +304,7 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
         correctness={method: fmean(given) if given else None for method, given in known.items()},
         cost_usd=sum_usages(usages).cost_usd,
         is_pinned=is_pinned,
-        embedded_models=label_offline(run.setup),
+        embedded_models=label_embedded(_texts(run.setup)),
     )
 
 

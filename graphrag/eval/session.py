@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from graphrag.eval.journal import StoreJournal
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store import EvaluationStore, StoredResponse
 from graphrag.query.usage import CallJournal, Usage
@@ -132,7 +133,7 @@ class StoredSession(MemorySession):
 
     def journal(self, scope: str) -> CallJournal | None:
         """Return the journal of a search or a judging."""
-        return self.store.journal(self.run_id, scope)
+        return StoreJournal(self.store, self.run_id, scope)
 
     def _claim(self, scope: str) -> None:
         """Take back what replayed calls cost, as they are part of what is being kept."""

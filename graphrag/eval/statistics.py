@@ -9,7 +9,7 @@ function that it calls. Nothing here reads, writes or runs anything:
 
 Means, their intervals, and the two estimands are in ``estimates``, states and counts in
 ``outcomes``, comparisons in ``paired`` and ``power``, latency and money in ``latency``, repeats in
-``variance``; ``gate`` and ``agreement`` stand beside this module.
+``variance``; ``gate``, ``agreement`` and ``correction`` stand beside this module.
 """
 
 from graphrag.eval.estimates import (

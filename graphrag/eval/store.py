@@ -300,10 +300,6 @@ class EvaluationStore:
             attempts.setdefault(scope, []).extend(_attempts(text))
         return {scope: summarize_attempts(each) for scope, each in attempts.items()}
 
-    def journal(self, run_id: str, scope: str) -> "StoreJournal":
-        """Return the journal of one search's or one judging's calls."""
-        return StoreJournal(self, run_id, scope)
-
     def read_call(self, run_id: str, scope: str, call: str) -> RecordedCall | None:
         """Return a finished call, None when there is none."""
         rows = self._read(
@@ -362,31 +358,6 @@ class EvaluationStore:
                 if self._db.in_transaction:  # a full disk has ended it already
                     self._db.execute("ROLLBACK")
                 raise
-
-
-@dataclass(frozen=True, slots=True)
-class StoreJournal:
-    """Keeps the finished calls of one search or one judging; see ``usage.CallJournal``."""
-
-    store: EvaluationStore
-    run_id: str
-    scope: str
-
-    def replay(self, key: str) -> RecordedCall | None:
-        """Return the finished call of this key, or None."""
-        return self.store.read_call(self.run_id, self.scope, key)
-
-    def start(self, key: str) -> None:
-        """Note that the call is about to be sent."""
-        self.store.write_call(self.run_id, self.scope, key, None)
-
-    def finish(self, key: str, call: RecordedCall) -> None:
-        """Keep a call that was answered."""
-        self.store.write_call(self.run_id, self.scope, key, call)
-
-    def abandon(self, key: str) -> None:
-        """Note that the call has failed for good and is no longer in flight."""
-        self.store.drop_call(self.run_id, self.scope, key)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from graphrag_llm.types import (
 )
 from pydantic import BaseModel
 
+from graphrag.offline.counted import CountedModel
 from graphrag.offline.dispatch import reply
 from graphrag.offline.errors import OfflineModelError, refuse_unknown_fields
 from graphrag.offline.requests import plain_messages, read_request
@@ -34,7 +35,7 @@ _FACTORY_ARGUMENTS = frozenset(
 )
 
 
-class OfflineCompletion(LLMCompletion):
+class OfflineCompletion(CountedModel, LLMCompletion):
     """Replies by rules: deterministic, without a network, in milliseconds.
 
     Holds no state between calls, so threads may share one. Sampling arguments
@@ -115,8 +116,7 @@ class OfflineCompletion(LLMCompletion):
         try:
             return self._call(metrics=metrics, **kwargs)  # pyright: ignore[reportCallIssue]
         finally:
-            if metrics is not None:
-                self._metrics_store.update_metrics(metrics=metrics)
+            self._keep_metrics(metrics)
 
     async def completion_async(self, /, **kwargs: Any) -> Any:
         """Reply to messages; `completion` with an async iterator when streaming."""
@@ -124,24 +124,7 @@ class OfflineCompletion(LLMCompletion):
         try:
             return await self._call_async(metrics=metrics, **kwargs)  # pyright: ignore[reportCallIssue]
         finally:
-            if metrics is not None:
-                self._metrics_store.update_metrics(metrics=metrics)
-
-    @property
-    def metrics_store(self) -> "MetricsStore":
-        """Where metrics of all calls are added up."""
-        return self._metrics_store
-
-    @property
-    def tokenizer(self) -> "Tokenizer":
-        """What the usage is counted with."""
-        return self._tokenizer
-
-    def _metrics_of(self, kwargs: dict[str, Any]) -> dict[str, float] | None:
-        given = kwargs.pop("metrics", None)
-        if not self._track_metrics:
-            return None
-        return {} if given is None else given
+            self._keep_metrics(metrics)
 
     def _complete(self, **kwargs: Any) -> Any:
         response = self._respond(kwargs)

@@ -9,6 +9,7 @@ from graphrag_llm.middleware import with_middleware_pipeline
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 from graphrag_llm.types import LLMEmbeddingResponse, LLMEmbeddingUsage
 
+from graphrag.offline.counted import CountedModel
 from graphrag.offline.errors import OfflineModelError, refuse_unknown_fields
 from graphrag.offline.vectors import embed_text
 
@@ -24,7 +25,7 @@ _FACTORY_ARGUMENTS = frozenset(
 )
 
 
-class OfflineEmbedding(LLMEmbedding):
+class OfflineEmbedding(CountedModel, LLMEmbedding):
     """Vectors from hashed n-grams: deterministic, without a network, for any script.
 
     Holds no state between calls, so threads may share one. Cache, retries and rate limits
@@ -107,8 +108,7 @@ class OfflineEmbedding(LLMEmbedding):
         try:
             return cast("Any", self._call)(metrics=metrics, **kwargs)
         finally:
-            if metrics is not None:
-                self._metrics_store.update_metrics(metrics=metrics)
+            self._keep_metrics(metrics)
 
     async def embedding_async(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
         """Embed texts; the same as `embedding`."""
@@ -116,24 +116,7 @@ class OfflineEmbedding(LLMEmbedding):
         try:
             return await cast("Any", self._call_async)(metrics=metrics, **kwargs)
         finally:
-            if metrics is not None:
-                self._metrics_store.update_metrics(metrics=metrics)
-
-    @property
-    def metrics_store(self) -> "MetricsStore":
-        """Where metrics of all calls are added up."""
-        return self._metrics_store
-
-    @property
-    def tokenizer(self) -> "Tokenizer":
-        """What the usage is counted with."""
-        return self._tokenizer
-
-    def _metrics_of(self, kwargs: dict[str, Any]) -> dict[str, float] | None:
-        given = kwargs.pop("metrics", None)
-        if not self._track_metrics:
-            return None
-        return {} if given is None else given
+            self._keep_metrics(metrics)
 
     async def _embed_async(self, **kwargs: Any) -> LLMEmbeddingResponse:
         return self._embed(**kwargs)

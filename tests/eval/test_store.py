@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphrag.eval.errors import StoreError
+from graphrag.eval.journal import StoreJournal
 from graphrag.eval.preflight import check_output
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.session import StoredSession
@@ -115,7 +116,7 @@ def test_verdicts_and_their_cost_come_back_as_they_were(
 def test_a_finished_call_comes_back_as_it_was(
     store: EvaluationStore, scope: str, key: str, call: RecordedCall
 ):
-    journal = store.journal(store.add_run({}).run_id, scope)
+    journal = StoreJournal(store, store.add_run({}).run_id, scope)
     journal.start(key)
     assert journal.replay(key) is None
     journal.finish(key, call)
@@ -135,15 +136,15 @@ def test_runs_come_back_newest_first_with_their_setup(store: EvaluationStore):
 def test_runs_are_kept_apart(store: EvaluationStore):
     one, other = store.add_run({}), store.add_run({})
     store.append_response(one.run_id, response())
-    store.journal(one.run_id, "search v").start("k")
+    StoreJournal(store, one.run_id, "search v").start("k")
     assert store.responses(other.run_id) == {}
     assert store.calls_in_flight(other.run_id) == 0
-    assert store.journal(other.run_id, "search v").replay("k") is None
+    assert StoreJournal(store, other.run_id, "search v").replay("k") is None
 
 
 def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: EvaluationStore):
     run = store.add_run({})
-    journal = store.journal(run.run_id, "search u")
+    journal = StoreJournal(store, run.run_id, "search u")
     for key in ("answered", "failed", "stuck"):
         journal.start(key)
     assert store.calls_in_flight(run.run_id) == 3
@@ -156,7 +157,7 @@ def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: Evaluat
     run = store.add_run({})
     call = RecordedCall("Ann", (attempt(),))
     for scope in ("search u", "judge u", "search v"):
-        store.journal(run.run_id, scope).finish("k", call)
+        StoreJournal(store, run.run_id, scope).finish("k", call)
     store.append_response(run.run_id, response("u"))
     assert set(store.unclaimed_usage(run.run_id)) == {"judge u", "search v"}
     store.append_verdicts(run.run_id, "u", {}, Usage())
@@ -180,7 +181,7 @@ def test_everything_committed_is_there_for_a_second_connection_at_once(
 
 def test_money_is_counted_once_when_a_call_becomes_part_of_a_response(store: EvaluationStore):
     run = store.add_run({})
-    store.journal(run.run_id, "search u").finish("k", RecordedCall("Ann", (attempt(),)))
+    StoreJournal(store, run.run_id, "search u").finish("k", RecordedCall("Ann", (attempt(),)))
     price = response().usage.cost_usd
     session = StoredSession(store, run.run_id)
     assert price

@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from graphrag.eval.agreement import (
-    binary_agreement,
-    corrected_difference,
-    corrected_mean,
-    draw_for_labels,
-    scale_agreement,
-)
+from graphrag.eval.agreement import binary_agreement, scale_agreement
+from graphrag.eval.correction import corrected_difference, corrected_mean, draw_for_labels
 
 scores = st.sampled_from([0, 1, None])
 
@@ -232,10 +227,10 @@ def test_a_draw_is_in_proportion():
 def test_the_libraries_leave_warnings_alone_and_load_late():
     code = """
 import sys, warnings
-from graphrag.eval import agreement, gate, statistics
+from graphrag.eval import agreement, correction, gate, statistics
 assert not {"scipy.stats", "statsmodels", "sklearn", "ppi_py"} & set(sys.modules)
 before = list(warnings.filters)
-agreement.corrected_mean([0, 1] * 50, [0, 1] * 35 + [None] * 30)
+correction.corrected_mean([0, 1] * 50, [0, 1] * 35 + [None] * 30)
 assert "ppi_py" in sys.modules
 assert ("ignore", None, Warning, None, 0) not in warnings.filters
 """
