@@ -15,7 +15,12 @@ from graphrag.eval import EvaluationConfig, JudgeResult, aggregate_results
 from graphrag.eval.compare import RunComparison, compare_runs, read_rows
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.gate import GateOutcome
-from graphrag.eval.gate_report import list_unjoined
+from graphrag.eval.gate_report import (
+    list_annotations,
+    list_unjoined,
+    render_junit,
+    render_markdown,
+)
 from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.run_rows import BASELINE_FILE
@@ -99,6 +104,30 @@ def runs(tmp_path: Path) -> Runs:
 
 def outcomes(comparison: RunComparison) -> dict[str, GateOutcome]:
     return {item.method: item.decision.outcome for item in comparison.items}
+
+
+@pytest.mark.parametrize("model", ["offline/rules", "openai/gpt-4o"])
+async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
+    await runs.add()
+    (run_id,) = runs.run_ids()
+    with EvaluationStore(runs.store_path) as store:
+        answered = list(store.responses(run_id).values())
+        new = store.add_run({**store.runs()[0].setup, "judge": {"model": model}})
+        for response in answered:
+            store.append_response(new.run_id, response)
+    comparison = runs.compare()
+    labelled = model.startswith("offline/")
+    for text in (
+        render_markdown(comparison),
+        render_junit(comparison),
+        *list_annotations(comparison),
+        runs.call("compare", "latest", run_id).output,
+        runs.call("history").output,
+    ):
+        if text.startswith("::warning") and "title=graphrag eval compare::tog" not in text:
+            continue  # of the runs, not of an answer
+        unwrapped = " ".join(text.split())
+        assert ("offline baseline models" in unwrapped) == labelled, text
 
 
 async def test_an_equal_run_passes(runs: Runs):

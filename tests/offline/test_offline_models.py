@@ -76,6 +76,15 @@ def test_a_structured_reply_is_parsed(completion):
     assert response.formatted_response == Verdict.model_validate_json(response.content)
 
 
+def test_metrics_are_added_up_in_the_store(completion, embedding):
+    before = completion.metrics_store.get_metrics().get("successful_response_count", 0)
+    completion.completion(messages=MESSAGES)
+    after = completion.metrics_store.get_metrics()["successful_response_count"]
+    assert after == before + 1
+    embedding.embedding(input=["Ann"])
+    assert embedding.metrics_store.get_metrics()["successful_response_count"] >= 1
+
+
 def test_metrics_tell_of_calls_and_failures(completion):
     metrics = {"asked": 1.0}
     completion.completion(messages=MESSAGES, metrics=metrics)
