@@ -7,7 +7,7 @@ stands the rule that it replaces: fail when the mean drops by two points.
 import numpy as np
 from scipy.stats import binom
 
-from graphrag.eval.gate import gate_probabilities, should_stop_early
+from graphrag.eval.gate import EARLY_ALPHA, gate_probabilities, should_stop_early
 
 SIZES = (60, 120, 359, 1000)
 DISCORDANCES = (0.05, 0.10, 0.20, 0.40)
@@ -21,18 +21,28 @@ def threshold_false_alarm(n: int, discordance: float, drop: float = 0.02) -> flo
     return float(np.sum(binom.pmf(m, n, discordance) * binom.sf(fewest_wrong - 1, m, 0.5)))
 
 
-def early_stop_false_alarm(discordant: int) -> float:
-    """Return how often an unchanged system is stopped within this many discordant pairs."""
-    running = {(0, 0): 1.0}
-    stopped = 0.0
-    for _ in range(discordant):
-        reached: dict[tuple[int, int], float] = {}
-        for (wrong, right), chance in running.items():
-            for state in ((wrong + 1, right), (wrong, right + 1)):
-                reached[state] = reached.get(state, 0.0) + chance / 2
-        stopped += sum(chance for state, chance in reached.items() if should_stop_early(*state))
-        running = {state: p for state, p in reached.items() if not should_stop_early(*state)}
-    return stopped
+def watched_fail(n: int, discordance: float, difference: float = 0.0) -> tuple[float, float]:
+    """Return how often a watched run is stopped early, and how often it fails at all."""
+    newly_wrong = (1 - difference / discordance) / 2
+    running = np.array([1.0])  # chance of each number of newly wrong answers, not yet stopped
+    stopped = early = failed = 0.0
+    for m in range(n + 1):
+        if m:
+            running = (
+                np.concatenate([running, [0.0]]) * (1 - newly_wrong)
+                + np.concatenate([[0.0], running]) * newly_wrong
+            )
+            wrong = np.arange(m + 1)
+            hit = np.array([should_stop_early(int(w), int(m - w)) for w in wrong])
+            stopped += float(running[hit].sum())
+            running = np.where(hit, 0.0, running)
+        weight = float(binom.pmf(m, n, discordance))
+        fails = binom.sf(np.arange(m + 1) - 1, m, 0.5) <= EARLY_ALPHA
+        early += weight * stopped
+        failed += weight * (stopped + float(running[fails].sum()))
+        if binom.sf(m, n, discordance) < 1e-9:
+            break
+    return early, failed
 
 
 def main() -> None:
@@ -48,10 +58,15 @@ def main() -> None:
                     f"{n:9d}  {discordance:11.0%}  {difference:10.0%}  {chance.fail:5.1%}"
                     f"  {chance.passed:5.1%}  {chance.inconclusive:12.1%}  {alone}".rstrip()
                 )
-    print()
-    for discordant in (50, 200):
-        alarm = early_stop_false_alarm(discordant)
-        print(f"early stop, unchanged, within {discordant} discordant questions: {alarm:.1%}")
+    print("\nWatched with --early-stop:")
+    print("questions  discordance  difference  stopped early   fail")
+    for n in (120, 359, 1000):
+        for discordance in (0.10, 0.20, 0.40):
+            for difference in (0.0, -0.05, -0.10):
+                early, failed = watched_fail(n, discordance, difference)
+                print(
+                    f"{n:9d}  {discordance:11.0%}  {difference:10.0%}  {early:13.1%}  {failed:5.1%}"
+                )
 
 
 if __name__ == "__main__":

@@ -4,12 +4,15 @@ Everything here works on rows, so that a run in memory, a run in the store and a
 are analysed by the same functions.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
+from graphrag.eval.estimates import Score
+from graphrag.eval.outcomes import summarize_counted
+from graphrag.eval.paired import paired_binary_counted
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult
 from graphrag.eval.statistics import (
     CostPerCorrect,
@@ -23,16 +26,16 @@ from graphrag.eval.statistics import (
     cost_per_correct,
     holm,
     latency_quantile,
-    paired_binary,
     pareto_set,
-    summarize_outcomes,
     verdict_in_words,
 )
 from graphrag.offline import NOT_FOUND
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 
-_ZERO_IF_FAILED = {"correctness", "completeness"}
+ZERO_IF_FAILED = {"correctness", "completeness"}
 _ABSTENTIONS = (NOT_FOUND, NO_DATA_ANSWER)
+
+_Scored: TypeAlias = tuple[str, int | None, str]  # question, score, document
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +136,42 @@ class Analysis:
         }
 
 
+class End(NamedTuple):
+    """How one search and its verdicts ended; among many results few ends differ.
+
+    Attributes
+    ----------
+    failed, abstained : bool
+        Of the search.
+    verdicts : tuple
+        One (score or None, kind of the judge's failure or None) for each of ``METRICS``.
+    """
+
+    failed: bool
+    abstained: bool
+    verdicts: tuple[tuple[int | None, str | None], ...]
+
+
+def end_of(result: QueryResult) -> End:
+    """Return how a search and its verdicts ended."""
+    verdicts = [result.scores.get(metric) for metric in METRICS]
+    return End(
+        result.failure is not None,
+        is_abstention(result.response),
+        tuple([(v.score, v.failure.kind if v.failure else None) for v in verdicts]),
+    )
+
+
 def rows_of(results: Sequence[QueryResult]) -> list[Row]:
-    """Make rows of results."""
-    return [_row(result) for result in results]
+    """Make rows of results; those that ended alike share their states and scores."""
+    ends: dict[End, tuple[Mapping[str, State], Mapping[str, int | None]]] = {}
+    rows: list[Row] = []
+    for result in results:
+        end = end_of(result)
+        if end not in ends:
+            ends[end] = _states_and_scores(result)
+        rows.append(_row(result, *ends[end]))
+    return rows
 
 
 def is_abstention(response: str) -> bool:
@@ -157,7 +193,7 @@ def state_of(result: QueryResult, metric: str) -> State:
         return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED
     if verdict.score is None:
         return State.NOT_JUDGED
-    if metric not in _ZERO_IF_FAILED and is_abstention(result.response):
+    if metric not in ZERO_IF_FAILED and is_abstention(result.response):
         return State.ABSTAINED
     return State.SCORED
 
@@ -175,27 +211,18 @@ def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str])
     primary = metrics[0] if metrics else METRICS[0]
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
     documents = list(dict.fromkeys(row.document for row in rows))
-    outcomes = {
-        method: {metric: _outcomes(of_method, metric, True) for metric in METRICS}
+    counts = {
+        method: {metric: _count_outcomes(of_method, metric) for metric in METRICS}
         for method, of_method in by_method.items()
     }
-    grouped = {
-        document: {
-            m: [r for r in found if r.document == document] for m, found in by_method.items()
-        }
-        for document in documents
+    outcomes = {
+        method: {metric: _outcomes(found, metric, True) for metric, found in of_method.items()}
+        for method, of_method in counts.items()
     }
     return Analysis(
         primary=primary,
         outcomes=outcomes,
-        outcomes_by_document={
-            document: {
-                method: {metric: _outcomes(found, metric, False) for metric in METRICS}
-                for method, found in of_document.items()
-                if found
-            }
-            for document, of_document in grouped.items()
-        },
+        outcomes_by_document={document: _outcomes_on(document, counts) for document in documents},
         comparisons=compare_methods(by_method, metrics, primary),
         efficiency=_efficiency(by_method, outcomes, primary),
     )
@@ -209,7 +236,11 @@ def compare_methods(
     pairs = list(combinations(by_method, 2))
     for metric in sorted(metrics, key=lambda name: name != primary):
         views = metric == primary  # document by document only where something is claimed
-        results = [_paired(by_method[a], by_method[b], metric, views) for a, b in pairs]
+        scores = {
+            method: [(row.question_id, paired_score(row, metric), row.document) for row in rows]
+            for method, rows in by_method.items()
+        }
+        results = [_paired(scores[a], scores[b], views) for a, b in pairs]
         if metric == primary:
             corrected = holm([result.p for result in results])
             results = [
@@ -224,22 +255,29 @@ def compare_methods(
 
 def paired_score(row: Row, metric: str) -> int | None:
     """Return a row's score in a comparison: a failed search is 0 where the metric says so."""
-    if row.states[metric] is State.SEARCH_FAILED and metric in _ZERO_IF_FAILED:
+    if row.states[metric] is State.SEARCH_FAILED and metric in ZERO_IF_FAILED:
         return 0
     return row.scores[metric]
 
 
-def _row(result: QueryResult) -> Row:
+def _states_and_scores(
+    result: QueryResult,
+) -> tuple[Mapping[str, State], Mapping[str, int | None]]:
     states = {metric: state_of(result, metric) for metric in METRICS}
+    scores = {
+        metric: result.scores.get(metric).score if state is State.SCORED else None
+        for metric, state in states.items()
+    }
+    return states, scores
+
+
+def _row(result: QueryResult, states: Mapping[str, State], scores: Mapping[str, int | None]) -> Row:
     return Row(
         question_id=result.sample_id or result.question,
         document=result.imdb_key,
         method=result.method,
         states=states,
-        scores={
-            metric: result.scores.get(metric).score if state is State.SCORED else None
-            for metric, state in states.items()
-        },
+        scores=scores,
         latency_s=result.efficiency.latency,
         censored=result.failure is not None,
         tokens=result.efficiency.prompt_tokens + result.efficiency.output_tokens,
@@ -247,27 +285,39 @@ def _row(result: QueryResult) -> Row:
     )
 
 
-def _outcomes(rows: Sequence[Row], metric: str, stratified: bool) -> Outcomes:
-    return summarize_outcomes(
-        [_outcome(row.states[metric], row.scores[metric], row.document) for row in rows],
-        n_planned=len(rows),
-        failed_search_is_zero=metric in _ZERO_IF_FAILED,
+def _count_outcomes(rows: Sequence[Row], metric: str) -> dict[Outcome, int]:
+    ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
+    return {Outcome(*end): times for end, times in ends.items()}
+
+
+def _outcomes(counts: Mapping[Outcome, int], metric: str, stratified: bool) -> Outcomes:
+    return summarize_counted(
+        counts,
+        n_planned=sum(counts.values()),
+        failed_search_is_zero=metric in ZERO_IF_FAILED,
         stratified=stratified,
     )
 
 
-@cache
-def _outcome(state: State, score: int | None, document: str) -> Outcome:
-    return Outcome(state, score, document)  # few differ, and each is checked when it is made
+def _outcomes_on(
+    document: str, counts: Mapping[str, Mapping[str, Mapping[Outcome, int]]]
+) -> dict[str, dict[str, Outcomes]]:
+    """Return method -> metric -> Outcomes of one document, for the methods that were asked."""
+    found: dict[str, dict[str, Outcomes]] = {}
+    for method, of_method in counts.items():
+        for metric, of_metric in of_method.items():
+            here = {o: times for o, times in of_metric.items() if o.document == document}
+            if here:
+                found.setdefault(method, {})[metric] = _outcomes(here, metric, False)
+    return found
 
 
-def _paired(a: Sequence[Row], b: Sequence[Row], metric: str, by_document: bool) -> PairedDifference:
-    other = {row.question_id: row for row in b}
-    joined = [(row, other[row.question_id]) for row in a if row.question_id in other]
-    return paired_binary(
-        [(paired_score(x, metric), paired_score(y, metric)) for x, y in joined],
-        [x.document for x, _ in joined] if by_document else None,
+def _paired(a: Sequence[_Scored], b: Sequence[_Scored], view_documents: bool) -> PairedDifference:
+    other = {question: score for question, score, _ in b}
+    counts = Counter[tuple[Score, Score, Hashable]](
+        (score, other[question], document) for question, score, document in a if question in other
     )
+    return paired_binary_counted(counts, view_documents=view_documents)
 
 
 def _efficiency(
@@ -275,7 +325,8 @@ def _efficiency(
     outcomes: Mapping[str, Mapping[str, Outcomes]],
     primary: str,
 ) -> dict[str, EfficiencyFigures]:
-    medians = {m: latency_quantile(_latencies(rows), 0.5) for m, rows in by_method.items()}
+    latencies = {m: _latencies(rows) for m, rows in by_method.items()}
+    medians = {m: latency_quantile(of_method, 0.5) for m, of_method in latencies.items()}
     best = pareto_set(
         [
             Tradeoff(m, _headline(outcomes[m][primary]), _mean_tokens(rows), medians[m].value)
@@ -285,7 +336,7 @@ def _efficiency(
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],
-            latency_p95=latency_quantile(_latencies(rows), 0.95),
+            latency_p95=latency_quantile(latencies[method], 0.95),
             cost_per_correct=cost_per_correct(
                 [row.cost_usd for row in rows], [paired_score(row, "correctness") for row in rows]
             ),

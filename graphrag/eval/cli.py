@@ -1,13 +1,14 @@
 """The ``graphrag eval`` commands."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from graphrag.eval.compare_command import Place
+    from graphrag.eval.place import Place
 
 app = typer.Typer(
     help="Compare search methods over a list of questions.",
@@ -85,6 +86,15 @@ def evaluate(
             help="Model calls in flight at the same time.",
         ),
     ] = None,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            "--repeat",
+            envvar=_env("REPEAT"),
+            min=1,
+            help="Ask everything this often, to see what varies by chance.",
+        ),
+    ] = None,
     index: Annotated[
         bool,
         typer.Option("--index", envvar=_env("INDEX"), help="First build the indexes missing."),
@@ -126,6 +136,14 @@ def evaluate(
             help="Then compare with this run, file, latest or pinned, and let the gate decide.",
         ),
     ] = None,
+    early_stop: Annotated[
+        bool,
+        typer.Option(
+            "--early-stop",
+            envvar=_env("EARLY_STOP"),
+            help="With --baseline: stop as soon as the run is worse beyond doubt.",
+        ),
+    ] = False,
     verbose: Annotated[
         bool,
         typer.Option("--verbose", "-v", envvar=_env("VERBOSE"), help="Tracebacks and debug log."),
@@ -147,6 +165,9 @@ def evaluate(
         return
     from graphrag.eval.command import CommandOptions, run_command
 
+    if early_stop and baseline is None:
+        typer.echo("Error: --early-stop needs --baseline to compare with.", err=True)
+        raise typer.Exit(2)
     options = CommandOptions(
         root=root,
         config=config,
@@ -156,6 +177,7 @@ def evaluate(
         retry_errors=retry_errors,
         limit=limit,
         concurrency=concurrency,
+        repeat=repeat,
         index=index,
         skip_judge=skip_judge,
         max_cost_usd=max_cost,
@@ -169,10 +191,16 @@ def evaluate(
     if skip_judge:
         typer.echo("Error: --baseline needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
-    from graphrag.eval.compare_command import Place, run_with_baseline
+    from graphrag.eval.compare_command import BaselineOptions, run_with_baseline
+    from graphrag.eval.place import Place
 
-    place = Place(root, config, output)
-    raise typer.Exit(run_with_baseline(place, baseline, lambda: run_command(options), quiet))
+    raise typer.Exit(
+        run_with_baseline(
+            Place(root, config, output),
+            BaselineOptions(baseline, early_stop, quiet),
+            lambda watch: run_command(replace(options, watch=watch)),
+        )
+    )
 
 
 @app.command("init")
@@ -244,6 +272,85 @@ def compare(
     raise typer.Exit(run_compare(_place(context, root, config, output), options))
 
 
+@app.command("judge")
+def judge(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The judge; default: judge.model in eval_config.yaml."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", help="E.g. correctness,faithfulness; default: the file's."),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option("--repeats", min=1, help="How often each verdict is asked for; odd."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the last unfinished judging.")
+    ] = False,
+    retry_errors: Annotated[
+        bool,
+        typer.Option("--retry-errors", help="Ask again for failed verdicts; implies --resume."),
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0, help="Begin no new work past this many US dollars."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Judge the responses of a run again, as a new run; no search is paid for.
+
+    Exit codes are those of graphrag eval.
+    """
+    from graphrag.eval.judge_command import JudgeOptions, run_judge
+
+    options = JudgeOptions(
+        run=run,
+        model=model,
+        metrics=metrics,
+        repeats=repeats,
+        resume=resume,
+        retry_errors=retry_errors,
+        max_cost_usd=max_cost,
+        quiet=quiet,
+    )
+    raise typer.Exit(run_judge(_place(context, root, config, output), options))
+
+
+@app.command("plan")
+def plan(
+    context: typer.Context,
+    detect: Annotated[
+        float, typer.Option("--detect", help="The difference to be seen; 0.05 is 5 points.")
+    ],
+    discordance: Annotated[
+        float | None,
+        typer.Option(
+            "--discordance",
+            help="Share of the questions on which just one method is right; default: observed.",
+        ),
+    ] = None,
+    power: Annotated[float, typer.Option("--power", help="Chance to see it, 0 to 1.")] = 0.8,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Take the discordance from this run; latest.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Say how many questions it takes to see a difference between two methods."""
+    from graphrag.eval.plan_command import PlanOptions, run_plan
+
+    options = PlanOptions(detect, discordance, power, run)
+    raise typer.Exit(run_plan(_place(context, root, config, output), options))
+
+
 @app.command("history")
 def history(
     context: typer.Context,
@@ -278,7 +385,7 @@ def _place(
     context: typer.Context, root: Path | None, config: Path | None, output: Path | None
 ) -> "Place":
     """Return where the results are; a flag may stand before or after the command's name."""
-    from graphrag.eval.compare_command import Place
+    from graphrag.eval.place import Place
 
     outer: tuple[Path, Path | None, Path | None] = context.obj
     return Place(root or outer[0], config or outer[1], output or outer[2])

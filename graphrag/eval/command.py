@@ -1,12 +1,8 @@
 """What ``graphrag eval`` does: from flags to an exit code."""
 
 import asyncio
-import contextlib
-import shlex
-import signal
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +11,19 @@ from rich.console import Console
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, read_samples
 from graphrag.eval.display import (
-    BarProgress,
-    LineProgress,
-    describe_failures,
     describe_price,
     log_to,
-    show_results,
 )
-from graphrag.eval.errors import ConfigError, EvalError, ResumeError, UsageError
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.exit_codes import DONE, explained
 from graphrag.eval.indexing import build_index, is_built
-from graphrag.eval.plan import Unit, describe_setup, list_differences, plan_run
+from graphrag.eval.plan import Unit, describe_setup, plan_run
 from graphrag.eval.preflight import (
     check_keys,
     check_output,
     check_prices,
     estimate,
+    list_judge_warnings,
     list_setting_warnings,
     list_swapped,
 )
@@ -40,24 +34,21 @@ from graphrag.eval.preparation import (
     open_judge,
     read_headers,
 )
-from graphrag.eval.records import label_embedded
-from graphrag.eval.results import EvaluationResults, aggregate_results
+from graphrag.eval.progress import Watch
+from graphrag.eval.resume import ResumeOptions, RunPlan, choose_run
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.supervision import RunDescription, Supervisor
 from graphrag.eval.work import RunOutcome, RunRequest
 from graphrag.offline import OFFLINE_LABEL
-from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.usage import is_offline
-
-DONE, ERROR, USAGE, INCOMPLETE, BELOW_THRESHOLD, INTERRUPTED = 0, 1, 2, 3, 100, 130
-_INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandOptions:
-    """The flags of ``graphrag eval``."""
+    """The flags of ``graphrag eval``, and who looks at the results as they arrive."""
 
     root: Path = Path()
     config: Path | None = None
@@ -67,6 +58,7 @@ class CommandOptions:
     retry_errors: bool = False
     limit: int | None = None
     concurrency: int | None = None
+    repeat: int | None = None
     index: bool = False
     skip_judge: bool = False
     max_cost_usd: float | None = None
@@ -74,6 +66,7 @@ class CommandOptions:
     output: Path | None = None
     verbose: bool = False
     quiet: bool = False
+    watch: Watch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,35 +79,14 @@ class Prepared:
     units: list[Unit]
     setup: dict[str, Any]
     models: list[str]
+    warnings: tuple[str, ...]
 
 
 def run_command(options: CommandOptions) -> int:
     """Run an evaluation and return its exit code; errors are one sentence on stderr."""
     console = Console(quiet=options.quiet)
-    errors = Console(stderr=True)
     notes = Console(stderr=True, quiet=options.quiet)
-    try:
-        return asyncio.run(_Command(options, console, notes).run())
-    except EvalError as error:
-        errors.print(f"Error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-        if options.verbose:
-            errors.print_exception()
-        return USAGE if isinstance(error, UsageError) else ERROR
-    except KeyboardInterrupt:
-        errors.print(
-            "Interrupted; what was finished is kept, if the run had begun. "
-            f"Continue with: {_command_line('--resume')}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
-        return INTERRUPTED
-    except Exception as error:
-        if options.verbose:
-            raise
-        text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
-        errors.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
-        return ERROR
+    return explained(lambda: asyncio.run(_Command(options, console, notes).run()), options.verbose)
 
 
 class _Command:
@@ -122,6 +94,7 @@ class _Command:
         self._options = options
         self._console = console
         self._notes = notes
+        self._supervisor = Supervisor(console, notes)
 
     async def run(self) -> int:
         options = self._options
@@ -134,7 +107,7 @@ class _Command:
         roots = {key: root for key, root in config.index_roots().items() if key in used}
         check_keys(samples, config.index_roots())
         if not options.dry_run:
-            check_output(config.output_dir, len(samples) * len(config.methods))
+            check_output(config.output_dir, len(samples) * len(config.methods) * config.trials)
         if options.index and not options.dry_run:
             await self._build(roots)
         prepared = await self._prepare(config, samples, roots)
@@ -150,7 +123,12 @@ class _Command:
             outcome = await self._evaluate(prepared, MemorySession())
             return self._finish(prepared, outcome, None)
         with EvaluationStore(config.output_dir / "eval.db") as store:
-            run = self._choose_run(store, prepared)
+            run = choose_run(
+                store,
+                RunPlan(prepared.setup, prepared.samples, len(prepared.units)),
+                ResumeOptions(options.resume, options.retry_errors),
+                self._supervisor,
+            )
             session = StoredSession(store, run.run_id, options.retry_errors)
             outcome = await self._evaluate(prepared, session)
             if outcome.is_complete and not options.skip_judge:
@@ -178,124 +156,55 @@ class _Command:
             models.add(model_name(judge_model(config, headers)))
         if self._options.max_cost_usd is not None:
             check_prices(sorted(models))
-        for warning in list_setting_warnings(roots) + await list_swapped(samples, headers):
-            self._warn(warning)
+        warnings = list_setting_warnings(roots) + await list_swapped(samples, headers)
+        if not self._options.skip_judge:
+            warnings += list_judge_warnings(
+                model_name(judge_model(config, headers)),
+                {
+                    model_name(header.model_configs(method)["completion"])
+                    for header in headers.values()
+                    for method in config.methods
+                },
+            )
+        for warning in warnings:
+            self._supervisor.warn(warning)
         if any(is_offline(model) for model in models):
             self._notes.print(f"Using the {OFFLINE_LABEL}.", highlight=False)
         return Prepared(
             config=config,
             samples=samples,
             headers=headers,
-            units=plan_run(samples, config.methods, descriptions),
+            units=plan_run(samples, config.methods, descriptions, config.trials),
             setup=describe_setup(config, samples, descriptions, judge),
             models=sorted(models),
+            warnings=tuple(warnings),
         )
-
-    def _choose_run(self, store: EvaluationStore, prepared: Prepared) -> Run:
-        runs = store.runs()
-        if not self._options.resume:
-            if any(r.status == "unfinished" and r.setup == prepared.setup for r in runs):
-                self._warn("an unfinished run of this configuration exists; --resume continues it")
-            return store.add_run(prepared.setup)
-        wanted = (
-            runs if self._options.retry_errors else [r for r in runs if r.status == "unfinished"]
-        )
-        same = next((r for r in wanted if r.setup == prepared.setup), None)
-        if same is None:
-            raise ResumeError(_why_not(wanted, prepared.setup, store.path))
-        in_flight = store.calls_in_flight(same.run_id)
-        done = len(store.responses(same.run_id))
-        self._notes.print(
-            f"Resuming run {same.run_id}: {done} of {len(prepared.units)} responses are there; "
-            f"{in_flight} calls were in flight when it stopped and may be asked again.",
-            highlight=False,
-        )
-        store.reopen_run(same.run_id)
-        return same
 
     async def _evaluate(self, prepared: Prepared, session: Session) -> RunOutcome:
         judge = None if self._options.skip_judge else open_judge(prepared.config, prepared.headers)
+        request = RunRequest(
+            units=prepared.units,
+            session=session,
+            skip_judge=self._options.skip_judge,
+            max_cost_usd=self._options.max_cost_usd,
+            shuffle=self._options.watch is not None,
+        )
         runner = EvaluationRunner(prepared.config, judge)
-        loop = asyncio.get_running_loop()
-        interrupts = 0
-
-        def interrupt() -> None:
-            nonlocal interrupts
-            interrupts += 1
-            if interrupts > 1:
-                raise KeyboardInterrupt
-            self._notes.print("Finishing what is in flight; Ctrl-C again to stop at once.")
-            runner.stop(_INTERRUPTED)
-
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
-                loop.add_signal_handler(number, interrupt)
-        display = BarProgress if self._notes.is_terminal else LineProgress
-        with display(self._notes) as progress:
-            return await runner.run(
-                RunRequest(
-                    units=prepared.units,
-                    session=session,
-                    skip_judge=self._options.skip_judge,
-                    max_cost_usd=self._options.max_cost_usd,
-                    progress=progress,
-                )
-            )
+        return await self._supervisor.run(runner, request, self._options.watch)
 
     def _finish(self, prepared: Prepared, outcome: RunOutcome, run: Run | None) -> int:
-        results = _describe_run(prepared, outcome, run)
-        if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
-            summary, detailed = results.save(prepared.config.output_dir)
-            show_results(self._console, results)
-            self._console.print(f"Summary:  {summary}\nDetailed: {detailed}", soft_wrap=True)
-        failures = describe_failures(results)
-        if not outcome.is_complete:
-            return self._explain_stop(outcome, "--retry-errors" if failures else "--resume", run)
-        if failures:
-            self._notes.print(
-                f"Ask again what failed with: {_command_line('--retry-errors')}",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
-        if all(result.failure is not None for result in outcome.results):
-            return ERROR
-        if any("verdicts are unscored" in line for line in failures):
-            return INCOMPLETE
-        return self._check_thresholds(prepared.config, results)
-
-    def _explain_stop(self, outcome: RunOutcome, flag: str, run: Run | None) -> int:
-        interrupted = outcome.stopped == _INTERRUPTED
-        again = f"Continue with: {_command_line('--resume' if interrupted else flag)}"
-        if run is None:
-            again = "Nothing was kept, as output.save_intermediate is off."
-        Console(stderr=True).print(
-            f"Stopped after {len(outcome.results)} of {outcome.n_planned}: "
-            f"{outcome.stopped}. {again}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
+        description = RunDescription(
+            config=prepared.config,
+            setup=prepared.setup,
+            models=prepared.models,
+            warnings=prepared.warnings,
+            skip_judge=self._options.skip_judge,
         )
-        if interrupted:
-            return INTERRUPTED
-        return ERROR if outcome.refused else INCOMPLETE
-
-    def _check_thresholds(self, config: EvaluationConfig, results: EvaluationResults) -> int:
-        if self._options.skip_judge:
-            return DONE
-        missed = [
-            f"{method}: {metric} {mean:.3f} is below {lowest:g}"
-            for metric, lowest in config.thresholds.items()
-            for method, means in results.by_method.items()
-            if (mean := means[metric]) is not None and mean < lowest
-        ]
-        for line in missed:
-            self._warn(f"threshold missed: {line}")
-        return BELOW_THRESHOLD if missed else DONE
+        return self._supervisor.finish(description, outcome, run)
 
     def _show_estimate(self, prepared: Prepared) -> None:
         n_metrics = 0 if self._options.skip_judge else len(prepared.config.metrics)
-        most = estimate(prepared.samples, prepared.config.methods, prepared.headers, n_metrics)
+        most = estimate(prepared.config, prepared.samples, prepared.headers, n_metrics)
         tokens = "not bounded by the settings"
         if most.prompt_tokens is not None:
             tokens = f"at most about {most.prompt_tokens:,}, by the settings' context budgets"
@@ -312,11 +221,6 @@ class _Command:
         for model in prepared.models:
             self._console.print(describe_price(model), highlight=False)
 
-    def _warn(self, text: str) -> None:
-        self._notes.print(
-            f"Warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True
-        )
-
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:
     path = options.config or options.root / "eval_config.yaml"
@@ -326,6 +230,8 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
         changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
     if options.concurrency is not None:
         changes["concurrency"] = options.concurrency
+    if options.repeat is not None:
+        changes["trials"] = options.repeat
     if options.output is not None:
         changes["output"] = {**config.output.model_dump(), "dir": str(options.output.resolve())}
     if not changes:
@@ -345,45 +251,3 @@ def _select(config: EvaluationConfig, options: CommandOptions) -> list[Sample]:
             msg = f"--imdb-key {options.imdb_key}: no question is asked of it; use one of {keys}."
             raise ConfigError(msg)
     return samples[: options.limit]
-
-
-def _why_not(runs: Sequence[Run], setup: Mapping[str, Any], path: Path) -> str:
-    if not runs:
-        return f"There is no unfinished run in {path} to resume; leave --resume out."
-    # An added method alone gives many lines about the indexes, so these come last.
-    differences = list_differences(runs[0].setup, setup)
-    differences.sort(key=lambda line: line.startswith("indexes."))
-    shown = "; ".join(differences[:8])
-    more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
-    return (
-        f"The last run ({runs[0].run_id}) was set up differently, so it can't be resumed: "
-        f"{shown}{more}. Undo the change, or leave --resume out to begin a new run."
-    )
-
-
-def _describe_run(prepared: Prepared, outcome: RunOutcome, run: Run | None) -> EvaluationResults:
-    config = prepared.config
-    results = aggregate_results(outcome.results, config.metrics)
-    models = sorted({*results.metadata["models"], *prepared.models})
-    return replace(
-        results,
-        metadata={
-            **results.metadata,
-            "methods": list(config.methods) if not outcome.results else results.metadata["methods"],
-            "models": models,
-            "embedded_models": label_embedded(models),
-            "setup": prepared.setup,
-            "judge": prepared.setup["judge"],
-            "metrics": list(config.metrics),
-            "run_id": None if run is None else run.run_id,
-            "is_complete": outcome.is_complete,
-            "n_planned": outcome.n_planned,
-            "n_done": len(outcome.results),
-            "concurrency": config.concurrency,
-        },
-    )
-
-
-def _command_line(flag: str) -> str:
-    words = [w for w in sys.argv[1:] if w not in ("--resume", "--retry-errors", "--index")]
-    return shlex.join(["graphrag", *(words or ["eval"]), flag])

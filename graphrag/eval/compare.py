@@ -95,6 +95,7 @@ def compare_runs(
     methods: Sequence[str] | None = None,
     metrics: Sequence[str] = ("correctness",),
     margin: float = MARGIN,
+    stopped: Mapping[tuple[str, str], float] | None = None,
 ) -> RunComparison:
     """Compare two runs, joined on question ids.
 
@@ -108,6 +109,8 @@ def compare_runs(
         both tests.
     margin : float
         The loss that the gate still accepts, in (0, 1).
+    stopped : dict, optional
+        For a run that was watched while it went on, see ``early_stop.EarlyStop``.
 
     Raises
     ------
@@ -121,7 +124,7 @@ def compare_runs(
         for method in chosen
         for metric in metrics
     }
-    decisions = decide({key: each.pairs for key, each in joined.items()}, margin)
+    decisions = decide({key: each.pairs for key, each in joined.items()}, margin, stopped)
     results = [_difference(each.pairs, metric) for (_, metric), each in joined.items()]
     corrected = holm([result.p for result in results])
     items = tuple(
@@ -143,7 +146,9 @@ def compare_runs(
 
 
 def decide(
-    pairs: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]], margin: float = MARGIN
+    pairs: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]],
+    margin: float = MARGIN,
+    stopped: Mapping[tuple[str, str], float] | None = None,
 ) -> dict[tuple[str, str], GateDecision]:
     """Decide by the gate; the one place where a comparison is decided.
 
@@ -154,6 +159,9 @@ def decide(
         over which the tests are corrected.
     margin : float
         In (0, 1).
+    stopped : dict, optional
+        (method, metric) -> evidence, of a run that was watched while it went on; those that
+        are not among the pairs are left out.
 
     Notes
     -----
@@ -171,6 +179,9 @@ def decide(
             )
             for name, key in names.items()
         },
+        stopped=None
+        if stopped is None
+        else {name: stopped[key] for name, key in names.items() if key in stopped},
     )
     return {names[name]: decision for name, decision in decisions.items()}
 

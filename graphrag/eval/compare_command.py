@@ -8,8 +8,9 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.eval.compare import RunComparison, compare_runs
-from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import EvalError, StoreError, UsageError
+from graphrag.eval.early_stop import EarlyStop
+from graphrag.eval.errors import StoreError
+from graphrag.eval.exit_codes import DONE, FAILED, INCOMPLETE, explained
 from graphrag.eval.gate import MARGIN, GateOutcome
 from graphrag.eval.gate_report import (
     list_annotations,
@@ -18,36 +19,16 @@ from graphrag.eval.gate_report import (
     show_comparison,
     show_runs,
 )
+from graphrag.eval.place import Place
+from graphrag.eval.progress import Watch
 from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.run_rows import PINNED, list_runs, pin_baseline, read_rows
 
-EXIT_CODES = {GateOutcome.PASS: 0, GateOutcome.INCONCLUSIVE: 3, GateOutcome.FAIL: 100}
-_DONE, _ERROR, _USAGE, _BELOW_THRESHOLD = 0, 1, 2, 100
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where the results are, as the flags name it: ``output``, else what the configuration says."""
-
-    root: Path = Path()
-    config: Path | None = None
-    output: Path | None = None
-
-    def store_path(self) -> Path:
-        """Return the eval.db of the output folder.
-
-        Raises
-        ------
-        ConfigError
-            If the configuration is needed and can't be read.
-        """
-        folder = self.read_config().output_dir if self.output is None else self.output
-        return folder / "eval.db"
-
-    def read_config(self) -> EvaluationConfig:
-        """Return the configuration; raises ConfigError when it can't be read."""
-        path = self.config or self.root / "eval_config.yaml"
-        return EvaluationConfig.from_yaml(path, self.root)
+EXIT_CODES = {
+    GateOutcome.PASS: DONE,
+    GateOutcome.INCONCLUSIVE: INCOMPLETE,
+    GateOutcome.FAIL: FAILED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +58,20 @@ def run_compare(place: Place, options: CompareOptions) -> int:
         _show(comparison, Console(), options.junit)
         return EXIT_CODES[comparison.outcome]
 
-    return _explain(compare)
+    return explained(compare)
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineOptions:
+    """The flags of ``graphrag eval`` with a baseline."""
+
+    source: str
+    early_stop: bool = False
+    quiet: bool = False
 
 
 def run_with_baseline(
-    place: Place, source: str, evaluate: Callable[[], int], quiet: bool = False
+    place: Place, options: BaselineOptions, evaluate: Callable[[Watch | None], int]
 ) -> int:
     """Evaluate, then compare what was written with a baseline, which is read beforehand.
 
@@ -89,21 +79,24 @@ def run_with_baseline(
     -------
     int
         The evaluation's exit code unless that is 0, else the gate's; an evaluation that stopped
-        early or left verdicts unscored is not compared.
+        early for another reason, or left verdicts unscored, is not compared.
     """
 
     def run() -> int:
         config, store_path = place.read_config(), place.store_path()
-        baseline = read_rows(source, store_path)
-        code = evaluate()
-        if code not in (_DONE, _BELOW_THRESHOLD):
+        baseline = read_rows(options.source, store_path)
+        metric = config.metrics[0]
+        early = EarlyStop(baseline, metric) if options.early_stop else None
+        code = evaluate(None if early is None else early.watch)
+        stopped = None if early is None else early.stopped
+        if code not in (DONE, FAILED) and not (code == INCOMPLETE and stopped):
             return code
         new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
-        comparison = compare_runs(new, baseline, metrics=config.metrics[:1])
-        _show(comparison, Console(quiet=quiet), None)
-        return code or EXIT_CODES[comparison.outcome]
+        comparison = compare_runs(new, baseline, metrics=[metric], stopped=stopped)
+        _show(comparison, Console(quiet=options.quiet), None)
+        return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
 
-    return _explain(run)
+    return explained(run)
 
 
 def run_history(place: Place) -> int:
@@ -111,9 +104,9 @@ def run_history(place: Place) -> int:
 
     def show() -> int:
         show_runs(Console(), list_runs(place.store_path()))
-        return _DONE
+        return DONE
 
-    return _explain(show)
+    return explained(show)
 
 
 def run_baseline_set(place: Place, source: str) -> int:
@@ -127,9 +120,9 @@ def run_baseline_set(place: Place, source: str) -> int:
             _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")
         line = f"Pinned {run.metadata.name} in {path}."
         Console().print(line, highlight=False, markup=False, soft_wrap=True)
-        return _DONE
+        return DONE
 
-    return _explain(pin)
+    return explained(pin)
 
 
 def _show(comparison: RunComparison, console: Console, junit: Path | None) -> None:
@@ -143,14 +136,6 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
         _write(junit, render_junit(comparison), "w")
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         _write(Path(summary), render_markdown(comparison), "a")
-
-
-def _explain(command: Callable[[], int]) -> int:
-    try:
-        return command()
-    except EvalError as error:
-        _complain(f"Error: {error}", "red")
-        return _USAGE if isinstance(error, UsageError) else _ERROR
 
 
 def _complain(text: str, style: str, quiet: bool = False) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import yaml
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from graphrag.config.models.tog_search_config import StrictSection, nearest
 from graphrag.eval.errors import ConfigError
@@ -49,11 +49,22 @@ class JudgeSettings(_Section):
         0 to 2.
     max_retries : int
         How often an unreadable reply is asked for again, >= 0.
+    repeats : int
+        How often each verdict is asked for, an odd number: the majority is the score.
     """
 
     model: str | None = None
     temperature: float = Field(default=0.0, ge=0, le=2)
     max_retries: int = Field(default=2, ge=0)
+    repeats: int = Field(default=1, ge=1)
+
+    @field_validator("repeats")
+    @classmethod
+    def _odd(cls, value: int) -> int:
+        if value % 2 == 0:
+            msg = f"must be odd, so that there is a majority, not {value}"
+            raise ValueError(msg)
+        return value
 
 
 class EvaluationConfig(_Section):
@@ -67,6 +78,8 @@ class EvaluationConfig(_Section):
         Of tog, local, basic, global and drift, in the order in which they are reported.
     metrics : tuple of str
         Of correctness, faithfulness, relevance and completeness.
+    trials : int
+        How often every search is repeated as a whole, >= 1.
     concurrency : int
         Model calls in flight at the same time, all models and methods together, >= 1.
     timeout_s : float
@@ -84,6 +97,7 @@ class EvaluationConfig(_Section):
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1)
+    trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
     timeout_s: float = Field(default=300.0, gt=0)
     thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])

@@ -46,6 +46,17 @@ class Sample:
     answerable: bool = True
     tags: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-ready values."""
+        values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Sample":
+        """Read what :meth:`to_dict` gave."""
+        given: dict[str, Any] = {**values, **{name: tuple(values[name]) for name in _LISTS}}
+        return cls(**given)
+
 
 class _Row(BaseModel):
     model_config = ConfigDict(extra="allow", str_strip_whitespace=True, populate_by_name=True)

@@ -24,6 +24,7 @@ from graphrag.query.usage import is_offline, model_price
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis
+    from graphrag.eval.repeats import RepeatAnalysis
     from graphrag.eval.results import EvaluationResults
     from graphrag.eval.statistics import Estimate, LatencyQuantile, Outcomes
 
@@ -122,8 +123,10 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     parts = [label] if label else []
     if not results.metadata.get("is_complete", True):
         parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
-    note = f" ({'; '.join(parts)})" if parts else ""
     analysis = results.analysis
+    if results.repeats is not None and results.repeats.n_trials > 1:
+        parts.append(f"the first of {results.repeats.n_trials} searches each")
+    note = f" ({'; '.join(parts)})" if parts else ""
     title = f"Mean scores by method in % (95 % interval){note}"
     console.print(_outcomes_table(title, analysis.outcomes.items()))
     if len(results.by_movie) > 1:
@@ -140,6 +143,10 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     lines = [*describe_comparisons(analysis), *describe_documents(analysis)]
     for line in lines:
         console.print(f"  {line}", highlight=False, soft_wrap=True)
+    if results.repeats is not None:
+        console.print(_repeats_table(results.repeats, note))
+        for line in describe_repeats(results.repeats, analysis.primary):
+            console.print(f"  {line}", highlight=False, soft_wrap=True)
     console.print(_efficiency_table(results, note))
     for line in (describe_judge_cost(results), *describe_failures(results)):
         console.print(line, highlight=False, soft_wrap=True)
@@ -156,12 +163,27 @@ def describe_comparisons(analysis: "Analysis") -> list[str]:
     ]
 
 
+def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
+    """Return the differences between the methods' means of questions, a line each pair."""
+    return [
+        f"{compared.a} - {compared.b}: {_points(compared.result.difference)} "
+        f"({_points(compared.result.low)} to {_points(compared.result.high)}), "
+        f"p {_number(compared.p_holm, '{:.3f}')}, permutation test on the means of questions"
+        for compared in repeats.comparisons
+        if compared.metric == primary
+    ]
+
+
 def describe_judge_cost(results: "EvaluationResults") -> str:
     """Return what the verdicts cost, apart from the searches."""
     costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
     known = [cost for cost in costs if cost is not None]
     total = _number(sum(known) if len(known) == len(costs) else None, "${:.4f}")
-    return f"The judge cost {total} on top of the searches."
+    line = f"The judge cost {total} on top of the searches."
+    if results.repeats is not None and results.repeats.n_trials > 1:
+        everything = _number(results.metadata["cost_usd"], "${:.4f}")
+        return f"{line} All repeats together, judge included, cost {everything}."
+    return line
 
 
 def describe_documents(analysis: "Analysis") -> list[str]:
@@ -200,14 +222,14 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
         causes = [r.failure.message for r in of_method if r.failure is not None]
         if causes:
             lines.append(
-                f"{summary.method}: {len(causes)} of {summary.n} searches failed and count 0, "
+                f"{summary.method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
                 f"e.g. {causes[0]}"
             )
         for metric in METRICS:
             missing = [r.scores.get(metric) for r in of_method if r.scores.get(metric).failure]
             if missing:
                 lines.append(
-                    f"{summary.method}: {len(missing)} of {summary.n} {metric} verdicts are "
+                    f"{summary.method}: {len(missing)} of {len(of_method)} {metric} verdicts are "
                     f"unscored and left out, e.g. {missing[0].reason}"
                 )
     return lines
@@ -224,13 +246,53 @@ def _outcomes_table(title: str, rows: Iterable[tuple[str, Mapping[str, "Outcomes
 
 
 def _mean_cell(outcomes: "Outcomes") -> str:
-    estimate = outcomes.end_to_end or outcomes.given_answer
+    return _estimate_cell(outcomes.end_to_end or outcomes.given_answer)
+
+
+def _estimate_cell(estimate: "Estimate") -> str:
     if estimate.mean is None:
         return "unscored"
     mean = "100" if estimate.mean == 1 else f"{100 * estimate.mean:.1f}"
     if estimate.low is None or estimate.high is None:
         return mean
     return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+
+
+def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
+    table = Table(
+        title=(
+            f"Means of questions in % over {_times(repeats.n_trials, 'search', 'searches')} and "
+            f"{_times(repeats.n_verdicts, 'verdict', 'verdicts')} each{note}"
+        ),
+        title_justify="left",
+        caption=(
+            "Flips: chance that a repeat changes a score. Variance: shares of question, search and "
+            "judge in the variance of one score."
+        ),
+        caption_justify="left",
+    )
+    for name in ("method", "metric"):
+        table.add_column(name, no_wrap=True)
+    for name in ("mean", "search flips", "judge flips", "variance q/s/j", "better repeat"):
+        table.add_column(name, justify="right")
+    for figures in repeats.figures:
+        shares = figures.variance.shares
+        table.add_row(
+            figures.method,
+            figures.metric,
+            _estimate_cell(figures.mean),
+            _number(figures.search_flip_rate, "{:.1%}", "-"),
+            _number(figures.judge_flip_rate, "{:.1%}", "-"),
+            "/".join(
+                _number(shares[factor], "{:.0%}", "-") for factor in ("question", "search", "judge")
+            ),
+            figures.variance.best_repeat or "-",
+        )
+    return table
+
+
+def _times(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
 
 
 def _efficiency_table(results: "EvaluationResults", note: str) -> Table:
@@ -269,5 +331,5 @@ def _limits(estimate: "Estimate") -> str:
     return f"({_points(estimate.low)} to {_points(estimate.high)})"
 
 
-def _number(value: float | None, form: str) -> str:
-    return "unknown" if value is None else form.format(value)
+def _number(value: float | None, form: str, missing: str = "unknown") -> str:
+    return missing if value is None else form.format(value)

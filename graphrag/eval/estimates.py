@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 Score: TypeAlias = bool | int | float | None
 Floats: TypeAlias = NDArray[np.float64]
+Totals: TypeAlias = Mapping[Hashable, tuple[float, int]]
+"""Document -> the sum of its scores, and how many they are (>= 1)."""
 
 CONFIDENCE = 0.95
 FEW_DOCUMENTS = 10
@@ -159,11 +161,15 @@ def mean_binary(scores: Sequence[Score]) -> Estimate:
     ``statsmodels.stats.proportion.proportion_confint(method="wilson")``.
     """
     values = present(scores, 0, 1)
-    n = len(values)
+    return share_of_total(float(values.sum()), len(values))
+
+
+def share_of_total(total: float, n: int) -> Estimate:
+    """Return what ``mean_binary`` does for n scores in [0, 1] with this sum."""
     if n == 0:
         return Estimate(None, 0, None, None, "wilson")
-    low, high = proportion_interval(float(values.sum()), n, "wilson")
-    return Estimate(float(values.sum()) / n, n, low, high, "wilson")
+    low, high = proportion_interval(total, n, "wilson")
+    return Estimate(total / n, n, low, high, "wilson")
 
 
 def mean_binary_stratified(scores: Sequence[Score], documents: Sequence[Hashable]) -> Estimate:
@@ -194,15 +200,18 @@ def mean_binary_stratified(scores: Sequence[Score], documents: Sequence[Hashable
     Wilson limits of each document, weighted by its share of the questions and combined by
     squares: Zou and Donner 2008, doi:10.1002/sim.3095 (MOVER).
     """
-    method = "wilson, stratified by document"
     present(scores, 0, 1)
-    groups = group_by_document(scores, documents)
-    n = sum(len(values) for values in groups.values())
+    return share_of_totals(total_by_document(scores, documents))
+
+
+def share_of_totals(totals: Totals) -> Estimate:
+    """Return what ``mean_binary_stratified`` does for scores in [0, 1] with these sums."""
+    method = "wilson, stratified by document"
+    n = sum(size for _, size in totals.values())
     if n == 0:
         return Estimate(None, 0, None, None, method)
     below = above = total = 0.0
-    for values in groups.values():
-        count, size = float(values.sum()), len(values)
+    for count, size in totals.values():
         low, high = proportion_interval(count, size, "wilson")
         below += (size / n * (count / size - low)) ** 2
         above += (size / n * (high - count / size)) ** 2
@@ -325,18 +334,27 @@ def by_document(
     t over document means: Ibragimov and Mueller 2010, doi:10.1198/jbes.2009.08046. There is
     no cluster bootstrap: with three documents its interval is their smallest and largest mean.
     """
-    groups = group_by_document(values, documents)
+    return view_of_totals(total_by_document(values, documents), limits)
+
+
+def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) -> DocumentView:
+    """Return what ``by_document`` does for values with these sums."""
     means = tuple(
-        DocumentMean(document, len(group), float(group.mean()))
-        for document, group in groups.items()
+        DocumentMean(document, size, count / size) for document, (count, size) in totals.items()
     )
     estimate = t_estimate(np.array([entry.mean for entry in means], dtype=np.float64), limits)
-    total = sum(float(group.sum()) for group in groups.values())
+    total = sum(count for count, _ in totals.values())
     agreeing = None if total == 0 else sum(entry.mean * total > 0 for entry in means)
     note = None
     if len(means) < FEW_DOCUMENTS:
         note = f"only {len(means)} documents: almost nothing can be claimed about new ones"
     return DocumentView(means, estimate, agreeing, NEW_DOCUMENTS_LABEL, note)
+
+
+def total_by_document(values: Sequence[Score], documents: Sequence[Hashable]) -> Totals:
+    """Add up the values of each document; raises as ``group_by_document`` does."""
+    groups = group_by_document(values, documents)
+    return {document: (float(group.sum()), len(group)) for document, group in groups.items()}
 
 
 def group_by_document(

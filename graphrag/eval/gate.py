@@ -2,9 +2,10 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import exp, log
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ MARGIN = 0.05
 ALPHA = 0.05
 MIN_COVERAGE = 0.95
 MAX_COVERAGE_GAP = 0.02
-STOP_AT = 20.0
+EARLY_ALPHA = ALPHA / 2  # the other half is left for the test at the end
 
 
 class GateOutcome(StrEnum):
@@ -118,6 +119,7 @@ def decide_gates(
     *,
     margin: float = MARGIN,
     coverages: Mapping[str, tuple[float | None, float | None]] | None = None,
+    stopped: Mapping[str, float] | None = None,
 ) -> dict[str, GateDecision]:
     """Decide on several primary metrics, their tests corrected by Holm.
 
@@ -129,6 +131,10 @@ def decide_gates(
         In (0, 1).
     coverages : dict, optional
         Metric -> (coverage, baseline coverage).
+    stopped : dict, optional
+        For a run that was watched while it went on: metric -> the evidence at which
+        ``should_stop_early`` said yes, empty when it never did. Such a metric fails, and the
+        test at the end has only the level ``EARLY_ALPHA`` left.
 
     Returns
     -------
@@ -146,12 +152,23 @@ def decide_gates(
         raise ValueError(msg)
     tests = {metric: _test(paired_counts(values)) for metric, values in pairs.items()}
     corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
-    return {
+    decisions = {
         metric: _decide(
-            values, margin, tests[metric], corrected[metric], (coverages or {}).get(metric)
+            values,
+            _Test(
+                margin, ALPHA if stopped is None else EARLY_ALPHA, tests[metric], corrected[metric]
+            ),
+            (coverages or {}).get(metric),
         )
         for metric, values in pairs.items()
     }
+    for metric, evidence in (stopped or {}).items():
+        decisions[metric] = replace(
+            decisions[metric],
+            outcome=GateOutcome.FAIL,
+            reason=f"stopped early on the evidence of newly wrong answers (e = {evidence:.3g})",
+        )
+    return decisions
 
 
 def combine_outcomes(decisions: Sequence[GateDecision]) -> GateOutcome:
@@ -217,8 +234,8 @@ def early_stop_evidence(newly_wrong: int, newly_right: int) -> float:
     Returns
     -------
     float
-        1 at the start; cut at the largest float. Stop and FAIL at 20 or more: a run that has
-        not got worse reaches that with a probability of at most 5 %, however often one looks.
+        1 at the start; cut at the largest float. A run that has not got worse ever reaches 1/a
+        with a probability of at most a, however often one looks.
 
     Raises
     ------
@@ -242,9 +259,17 @@ def early_stop_evidence(newly_wrong: int, newly_right: int) -> float:
     return exp(min(size, log(sys.float_info.max)))
 
 
-def should_stop_early(newly_wrong: int, newly_right: int) -> bool:
-    """Return whether a running comparison may stop and FAIL."""
-    return early_stop_evidence(newly_wrong, newly_right) >= STOP_AT
+def should_stop_early(newly_wrong: int, newly_right: int, n_tests: int = 1) -> bool:
+    """Return whether a running comparison may stop and FAIL.
+
+    Parameters
+    ----------
+    newly_wrong, newly_right : int
+        Counts so far, >= 0, the questions in shuffled order.
+    n_tests : int
+        Methods times metrics that are watched; each has its share of ``EARLY_ALPHA``.
+    """
+    return early_stop_evidence(newly_wrong, newly_right) >= n_tests / EARLY_ALPHA
 
 
 def _test(counts: tuple[int, int, int]) -> float | None:
@@ -257,11 +282,16 @@ def _test(counts: tuple[int, int, int]) -> float | None:
     return float(test.pvalue)
 
 
+class _Test(NamedTuple):
+    margin: float
+    alpha: float
+    p: float | None
+    p_holm: float | None
+
+
 def _decide(
     pairs: Sequence[Pair],
-    margin: float,
-    p: float | None,
-    p_holm: float | None,
+    test: _Test,
     coverages: tuple[float | None, float | None] | None,
 ) -> GateDecision:
     n, right, wrong = paired_counts(pairs)
@@ -269,7 +299,7 @@ def _decide(
     new = _coverage([pair[0] for pair in pairs]) if given[0] is None else given[0]
     old = _coverage([pair[1] for pair in pairs]) if given[1] is None else given[1]
     lower = bonett_price(right, wrong, n, 1 - 2 * ALPHA)[0] if n else None
-    outcome, reason = _answer(margin, p_holm, lower, new, old)
+    outcome, reason = _answer(test, lower, new, old)
     return GateDecision(
         outcome=outcome,
         reason=reason,
@@ -279,17 +309,16 @@ def _decide(
         newly_right=right,
         difference=(right - wrong) / n if n else None,
         lower_bound=lower,
-        margin=margin,
-        p=p,
-        p_holm=p_holm,
+        margin=test.margin,
+        p=test.p,
+        p_holm=test.p_holm,
         coverage=new,
         baseline_coverage=old,
     )
 
 
 def _answer(
-    margin: float,
-    p: float | None,
+    test: _Test,
     lower: float | None,
     new: float | None,
     old: float | None,
@@ -306,9 +335,10 @@ def _answer(
             GateOutcome.INCONCLUSIVE,
             f"judge coverage differs by {gap:.1f} points between the runs, over 2",
         )
+    margin, p = test.margin, test.p_holm
     if p is None or lower is None:
         return GateOutcome.INCONCLUSIVE, "there is no question with both verdicts"
-    if p <= ALPHA:
+    if p <= test.alpha:
         return GateOutcome.FAIL, f"more newly wrong than newly right answers (p = {p:.3g})"
     accepted = f"the accepted loss of {100 * margin:g} points"
     if lower > -margin:

@@ -1,16 +1,16 @@
 """Whose fault was it: every question ends in one state, and the states add up to the plan."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from graphrag.eval.estimates import (
     Estimate,
     Score,
-    mean_binary,
-    mean_binary_stratified,
     present,
+    share_of_total,
+    share_of_totals,
 )
 
 
@@ -138,34 +138,57 @@ def summarize_outcomes(
         If the outcomes do not add up to the plan, or a metric that counts failed searches as
         0 has an abstention that was not scored.
     """
-    counts = Counter(outcome.state for outcome in outcomes)
+    return summarize_counted(
+        Counter(outcomes),
+        n_planned=n_planned,
+        failed_search_is_zero=failed_search_is_zero,
+        stratified=stratified,
+    )
+
+
+def summarize_counted(
+    outcomes: Mapping[Outcome, int],
+    *,
+    n_planned: int,
+    failed_search_is_zero: bool,
+    stratified: bool = False,
+) -> Outcomes:
+    """Do what ``summarize_outcomes`` does, given how many times each outcome occurs.
+
+    Few outcomes differ: counting equal ones first makes a long run quick to add up.
+    """
+    counts = Counter[State]()
+    for outcome, times in outcomes.items():
+        counts[outcome.state] += times
     if failed_search_is_zero and counts[State.ABSTAINED]:
         msg = "an abstention has to be scored on a metric that counts a failed search as 0"
         raise ValueError(msg)
-    scored = [outcome for outcome in outcomes if outcome.state is State.SCORED]
-    failed = [outcome for outcome in outcomes if outcome.state is State.SEARCH_FAILED]
-    counted = scored + failed if failed_search_is_zero else scored
+    scored = [entry for entry in outcomes.items() if entry[0].state is State.SCORED]
+    failed = [entry for entry in outcomes.items() if entry[0].state is State.SEARCH_FAILED]
+    n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
     missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
-    asked = len(scored) + missing
-    total = sum(float(outcome.score or 0) for outcome in scored)
-    size = len(counted) + missing
+    asked = n_scored + missing
+    total = sum(float(outcome.score or 0) * times for outcome, times in scored)
+    size = asked + n_failed if failed_search_is_zero else asked
     return Outcomes(
         n_planned=n_planned,
-        n_search_failed=len(failed),
+        n_search_failed=n_failed,
         n_judge_failed=counts[State.JUDGE_FAILED],
         n_judge_unparseable=counts[State.JUDGE_UNPARSEABLE],
         n_not_judged=counts[State.NOT_JUDGED],
         n_abstained=counts[State.ABSTAINED],
-        n_scored=len(scored),
-        coverage=len(scored) / asked if asked else None,
-        end_to_end=_mean(counted, stratified) if failed_search_is_zero else None,
+        n_scored=n_scored,
+        coverage=n_scored / asked if asked else None,
+        end_to_end=_mean(scored + failed, stratified) if failed_search_is_zero else None,
         given_answer=_mean(scored, stratified),
         bounds=(total / size, (total + missing) / size) if size else None,
     )
 
 
-def _mean(outcomes: Sequence[Outcome], stratified: bool) -> Estimate:
-    scores = [0 if outcome.state is State.SEARCH_FAILED else outcome.score for outcome in outcomes]
-    if stratified:
-        return mean_binary_stratified(scores, [outcome.document for outcome in outcomes])
-    return mean_binary(scores)
+def _mean(outcomes: Iterable[tuple[Outcome, int]], stratified: bool) -> Estimate:
+    totals: dict[Hashable, tuple[float, int]] = {}
+    for outcome, times in outcomes:  # a failed search has no score, and counts 0
+        document = outcome.document if stratified else None
+        total, size = totals.get(document, (0.0, 0))
+        totals[document] = (total + float(outcome.score or 0) * times, size + times)
+    return share_of_totals(totals) if stratified else share_of_total(*totals.get(None, (0.0, 0)))

@@ -1,6 +1,7 @@
 """Two methods, or two runs, on the same questions: difference, test, and what is missing."""
 
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import sqrt
@@ -12,15 +13,17 @@ from graphrag.eval.estimates import (
     CONFIDENCE,
     DocumentView,
     Score,
-    by_document,
     present,
     scipy_special,
     scipy_stats,
     t_estimate,
+    view_of_totals,
 )
 from graphrag.eval.power import ALPHA, detectable_difference
 
 Pair: TypeAlias = tuple[Score, Score]
+PairCounts: TypeAlias = Mapping[tuple[Score, Score, Hashable], int]
+"""(score of a, score of b, document) -> how many times it occurs."""
 
 N_RESAMPLES = 9_999
 _BATCH_VALUES = 2_000_000
@@ -124,16 +127,21 @@ def paired_counts(pairs: Sequence[Pair]) -> tuple[int, int, int]:
     ValueError
         If a score is not 0, 1 or None.
     """
-    for score in (score for pair in pairs for score in pair):
-        if score not in (0, 1, None):
-            msg = f"a score must be 0, 1 or None, not {score!r}"
-            raise ValueError(msg)
-    whole = [(a, b) for a, b in pairs if a is not None and b is not None]
-    return (
-        len(whole),
-        sum(bool(a) and not b for a, b in whole),
-        sum(bool(b) and not a for a, b in whole),
-    )
+    return _count_pairs(Counter((a, b, None) for a, b in pairs))
+
+
+def _count_pairs(counts: PairCounts) -> tuple[int, int, int]:
+    n = n10 = n01 = 0
+    for (a, b, _), times in counts.items():
+        for score in (a, b):
+            if score not in (0, 1, None):
+                msg = f"a score must be 0, 1 or None, not {score!r}"
+                raise ValueError(msg)
+        if a is not None and b is not None:
+            n += times
+            n10 += times * (a > b)
+            n01 += times * (b > a)
+    return n, n10, n01
 
 
 def paired_binary(
@@ -164,12 +172,20 @@ def paired_binary(
     ``statsmodels.stats.contingency_tables.mcnemar(exact=True)``, ``bonett_price``,
     ``detectable_difference``.
     """
-    n, n10, n01 = paired_counts(pairs)
-    dropped = len(pairs) - n
-    view = None
-    if documents is not None:
-        view = by_document([_difference(pair) for pair in pairs], documents, (-1.0, 1.0))
-    bounds = _difference_bounds(pairs)
+    keys = [None] * len(pairs) if documents is None else documents
+    counts = Counter((a, b, key) for (a, b), key in zip(pairs, keys, strict=True))
+    return paired_binary_counted(counts, view_documents=documents is not None)
+
+
+def paired_binary_counted(counts: PairCounts, *, view_documents: bool) -> PairedDifference:
+    """Do what ``paired_binary`` does, given how many times each pair occurs on each document.
+
+    ``view_documents`` asks for the view document by document.
+    """
+    n, n10, n01 = _count_pairs(counts)
+    dropped = sum(counts.values()) - n
+    view = view_of_totals(_difference_totals(counts), (-1.0, 1.0)) if view_documents else None
+    bounds = _difference_bounds(counts)
     if n == 0:
         return PairedDifference(
             0, dropped, 0, 0, None, None, None, None, None, None, None, bounds, view
@@ -205,14 +221,16 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
 
     Notes
     -----
-    ``statsmodels.stats.multitest.multipletests(method="holm")``.
+    Holm 1979, as ``statsmodels.stats.multitest.multipletests(method="holm")``, which collects
+    the garbage of the whole process on every call.
     """
-    family = [p for p in p_values if p is not None]
-    if len(family) < 2:
-        return tuple(p_values)
-    multitest: Any = import_module("statsmodels.stats.multitest")
-    corrected = iter(multitest.multipletests(family, method="holm")[1])
-    return tuple(None if p is None else float(next(corrected)) for p in p_values)
+    corrected = list(p_values)
+    family = [(p, place) for place, p in enumerate(p_values) if p is not None]
+    least = 0.0
+    for rank, (p, place) in enumerate(sorted(family)):
+        least = max(least, min(1.0, p * (len(family) - rank)))
+        corrected[place] = least
+    return tuple(corrected)
 
 
 def paired_scale(pairs: Sequence[Pair], seed: int = 0) -> ScaleDifference:
@@ -303,12 +321,23 @@ def _difference(pair: Pair) -> float | None:
     return None if a is None or b is None else float(a) - float(b)
 
 
-def _difference_bounds(pairs: Sequence[Pair]) -> tuple[float, float] | None:
-    if not pairs:
+def _difference_totals(counts: PairCounts) -> dict[Hashable, tuple[float, int]]:
+    totals: dict[Hashable, tuple[float, int]] = {}
+    for (a, b, document), times in counts.items():
+        difference = _difference((a, b))
+        if difference is not None:
+            total, size = totals.get(document, (0.0, 0))
+            totals[document] = (total + times * difference, size + times)
+    return totals
+
+
+def _difference_bounds(counts: PairCounts) -> tuple[float, float] | None:
+    n = sum(counts.values())
+    if n == 0:
         return None
-    worst = sum((a or 0) - (1 if b is None else b) for a, b in pairs)
-    best = sum((1 if a is None else a) - (b or 0) for a, b in pairs)
-    return worst / len(pairs), best / len(pairs)
+    worst = sum(times * ((a or 0) - (1 if b is None else b)) for (a, b, _), times in counts.items())
+    best = sum(times * ((1 if a is None else a) - (b or 0)) for (a, b, _), times in counts.items())
+    return worst / n, best / n
 
 
 def _mean_difference(x: Any, y: Any, axis: int) -> Any:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, cast
@@ -10,15 +10,20 @@ from typing import Any, cast
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample, fingerprint_samples
 from graphrag.eval.metrics.judge import JUDGED_METRICS
+from graphrag.eval.store import StoredResponse
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One question asked by one method; ``key`` changes with all that changes its meaning."""
+    """One question asked by one method; ``key`` changes with all that changes its meaning.
+
+    ``trial`` counts the repeats of a whole search from 0.
+    """
 
     key: str
     sample: Sample
     method: str
+    trial: int = 0
 
 
 Descriptions = Mapping[str, Mapping[str, Any]]
@@ -26,18 +31,28 @@ Descriptions = Mapping[str, Mapping[str, Any]]
 
 
 def plan_run(
-    samples: Sequence[Sample], methods: Sequence[str], descriptions: Descriptions
+    samples: Sequence[Sample],
+    methods: Sequence[str],
+    descriptions: Descriptions,
+    trials: int = 1,
 ) -> list[Unit]:
-    """Return the units of a run: for each sample every method, in order."""
+    """Return the units of a run: for each sample every method, in order, once a trial."""
     return [
         Unit(
-            _hash([sample.id, sample.question, method, descriptions[sample.imdb_key][method]]),
+            _key(sample, method, descriptions[sample.imdb_key][method], trial),
             sample,
             method,
+            trial,
         )
+        for trial in range(trials)
         for sample in samples
         for method in methods
     ]
+
+
+def _key(sample: Sample, method: str, description: Any, trial: int) -> str:
+    again = [trial] if trial else []
+    return _hash([sample.id, sample.question, method, description, *again])
 
 
 def describe_setup(
@@ -54,17 +69,39 @@ def describe_setup(
     return {
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
         "methods": {"order": list(config.methods)},
+        **({"trials": config.trials} if config.trials > 1 else {}),
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
-        "metrics": {
-            name: {
-                "prompt": _hash(JUDGED_METRICS[name].prompt),
-                "version": JUDGED_METRICS[name].version,
-            }
-            for name in config.metrics
-        },
+        "metrics": describe_metrics(config.metrics),
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
     }
+
+
+def describe_metrics(names: Sequence[str]) -> dict[str, Any]:
+    """Return everything about metrics that changes what a score means."""
+    return {
+        name: {
+            "prompt": _hash(JUDGED_METRICS[name].prompt),
+            "version": JUDGED_METRICS[name].version,
+        }
+        for name in names
+    }
+
+
+def plan_judging(
+    samples: Sequence[Sample], methods: Sequence[str], responses: Iterable[StoredResponse]
+) -> list[Unit]:
+    """Return the units of responses that are there already, in the order of a run.
+
+    Raises
+    ------
+    KeyError
+        If a response is to a question that is not among the samples.
+    """
+    by_id = {sample.id: (position, sample) for position, sample in enumerate(samples)}
+    order = {method: position for position, method in enumerate(methods)}
+    found = sorted(responses, key=lambda r: (r.trial, by_id[r.sample_id][0], order[r.method]))
+    return [Unit(r.unit, by_id[r.sample_id][1], r.method, r.trial) for r in found]
 
 
 def list_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

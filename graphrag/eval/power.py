@@ -10,6 +10,7 @@ from graphrag.eval.estimates import Floats, scipy_special, scipy_stats
 POWER = 0.8
 ALPHA = 0.05
 MOST_QUESTIONS = 100_000_000
+_STEPS = 2**20  # per unit of the difference: found to less than 1e-6
 _SPREAD = 9.0  # standard deviations of the discordant count that are summed over
 
 
@@ -79,16 +80,25 @@ def detectable_difference(
         In (0, 1], rounded up by less than 1e-6; None when even a difference of 1 stays under the
         power (fewer than six pairs at the default level).
     """
-    low, high = 0.0, 1.0
-    if mcnemar_power(n, high, 1.0, alpha) < power:
+
+    def finds(step: int) -> bool:
+        difference = step / _STEPS
+        return mcnemar_power(n, difference, max(discordance, difference), alpha) >= power
+
+    if not finds(_STEPS):
         return None
-    while high - low > 1e-6:
-        middle = (low + high) / 2
-        if mcnemar_power(n, middle, max(discordance, middle), alpha) < power:
-            low = middle
+    low, high = 0, _STEPS
+    guess, stride = int(_normal_difference(n, discordance, power, alpha) * _STEPS), 1
+    while low < guess < high:  # in growing strides from a good guess, as each look is dear
+        if finds(guess):
+            high, guess = guess, guess - stride
         else:
-            high = middle
-    return high
+            low, guess = guess, guess + stride
+        stride *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if finds(middle) else (middle, high)
+    return high / _STEPS
 
 
 def questions_needed(
@@ -131,6 +141,15 @@ def questions_needed(
         else:
             high = middle
     return high
+
+
+def _normal_difference(n: int, discordance: float, power: float, alpha: float) -> float:
+    """Approximate the smallest difference by normal quantiles, with a continuity correction."""
+    quantile = scipy_special().ndtri
+    level, reach = float(quantile(1 - alpha / 2)), float(quantile(power))
+    first = (level + reach) * sqrt(discordance / n)
+    spread = sqrt(max(0.0, discordance - first**2))
+    return (level * sqrt(discordance) + reach * spread) / sqrt(n) + 1 / n
 
 
 @lru_cache(maxsize=64)

@@ -12,6 +12,7 @@ from graphrag_storage import create_storage
 from graphrag_storage.tables.table_provider_factory import create_table_provider
 
 from graphrag.config.models.tog_search_config import nearest, unknown_settings
+from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, DatasetError, StoreError
 from graphrag.query.index_header import IndexHeader
@@ -21,6 +22,13 @@ _NAME = re.compile(r"(?<=[a-z,;] )([^\W\d_a-z]\w+)")
 _BYTES_A_UNIT = 200_000
 _BYTES_A_RUN = 50_000_000
 _SWAPPED_BELOW = 0.35
+_FAMILIES = {
+    "gpt": ("gpt", "chatgpt", "o1", "o3", "o4"),
+    "gemini": ("gemini", "gemma"),
+    "mistral": ("mistral", "mixtral", "ministral", "codestral", "magistral"),
+    "qwen": ("qwen", "qwq"),
+    "llama": ("llama", "meta-llama", "codellama"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,30 @@ def check_prices(models: Iterable[str]) -> None:
             raise ConfigError(msg)
 
 
+def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
+    """Warn of a judge that is an embedded model or related to the models it grades.
+
+    Parameters
+    ----------
+    judge : str
+        ``provider/model``.
+    answering : iterable of str
+        The completion models that wrote the responses.
+    """
+    if is_offline(judge):
+        return [
+            f"the judge is {judge}, which compares words by fixed rules; its verdicts say nothing "
+            "about what a language model or a person would find"
+        ]
+    family = _family(judge)
+    return [
+        f"the judge {judge} is of the same family as {model}, whose responses it grades; judges "
+        "favour their own kind, so check it against human labels: graphrag eval audit"
+        for model in sorted(set(answering))
+        if _family(model) == family
+    ]
+
+
 def list_setting_warnings(roots: Mapping[str, Path]) -> list[str]:
     """Name the keys in projects' settings files that have no effect."""
     return [f"{key}: {line}" for key, root in roots.items() for line in unknown_settings(root)]
@@ -134,28 +166,39 @@ async def list_swapped(samples: Sequence[Sample], headers: Mapping[str, IndexHea
 
 
 def estimate(
+    config: EvaluationConfig,
     samples: Sequence[Sample],
-    methods: Sequence[str],
     headers: Mapping[str, IndexHeader],
     n_metrics: int,
 ) -> Estimate:
     """Bound what a run will ask from above."""
+    trials, repeats = config.trials, config.judge.repeats
     searches = completions = embeddings = 0
     tokens: int | None = 0
     for sample in samples:
-        for method in methods:
+        for method in config.methods:
             section: Any = headers[sample.imdb_key].section(method)
             calls = 2 * int(section.depth) if method == "tog" else 1
             context: int | None = getattr(section, "max_context_tokens", None)
-            searches += 1
-            completions += calls
-            embeddings += method != "global"
+            searches += trials
+            completions += calls * trials
+            embeddings += trials * (method != "global")
             if method in ("global", "drift") or context is None or tokens is None:
                 tokens = None
                 continue
-            judged = min(n_metrics, 2)  # faithfulness and relevance see the context
-            tokens += context * (calls + judged)
-    return Estimate(searches, completions, embeddings, searches * n_metrics, tokens)
+            judged = repeats * min(n_metrics, 2)  # faithfulness and relevance see the context
+            tokens += context * trials * (calls + judged)
+    judgings = searches * n_metrics * repeats
+    return Estimate(searches, completions, embeddings, judgings, tokens)
+
+
+def _family(model: str) -> str:
+    """Return the family of ``provider/model``: the name that its versions share."""
+    name = model.rpartition("/")[2].rpartition(".")[2].casefold()
+    for family, names in _FAMILIES.items():
+        if any(name.startswith(each) for each in names):
+            return family
+    return re.split(r"[-:_\d]", name)[0] or name
 
 
 async def _title_words(header: IndexHeader) -> set[str]:

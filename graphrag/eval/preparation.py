@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag.config.models.tog_search_config import SettingsError, nearest
+from graphrag.config.models.tog_search_config import SettingsError, nearest, read_settings
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.metrics.judge import Judge, LLMJudge
@@ -41,6 +41,23 @@ async def read_headers(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
             raise ConfigError(f"Index {key}: {error}") from error
         except IndexNotBuiltError as error:
             raise IndexUnavailableError(f"Index {key}: {error}") from error
+    return headers
+
+
+def read_model_settings(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
+    """Read only the settings of every project, for a judge that needs no index.
+
+    Raises
+    ------
+    ConfigError
+        If a project's settings can't be used.
+    """
+    headers: dict[str, IndexHeader] = {}
+    for key, root in roots.items():
+        try:
+            headers[key] = IndexHeader(read_settings(root))
+        except SettingsError as error:
+            raise ConfigError(f"Index {key}: {error}") from error
     return headers
 
 
@@ -102,6 +119,7 @@ def describe_judge(
         "call_args": public_call_args(model),
         "temperature": config.judge.temperature,
         "max_retries": config.judge.max_retries,
+        **({"repeats": config.judge.repeats} if config.judge.repeats > 1 else {}),
     }
 
 

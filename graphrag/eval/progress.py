@@ -6,6 +6,9 @@ from typing import Any, Protocol
 
 from graphrag.eval.records import QueryResult
 
+Watch = Callable[[QueryResult], str | None]
+"""Looks at each result as it arrives; a text asks the run to stop, and says why."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:

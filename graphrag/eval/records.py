@@ -1,7 +1,7 @@
 """The records that an evaluation passes on: verdicts, scores, failures, results."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from graphrag.offline import OFFLINE_LABEL
@@ -46,11 +46,15 @@ class JudgeResult:
         The judge's reason, or why there is no score.
     failure : Failure or None
         Set when the judge failed; None for a score and for what was never to be judged.
+    repeats : tuple
+        The single scores (0, 1, or None for one that failed) when the judge was asked more than
+        once: ``score`` is then their majority. Empty when it was asked once.
     """
 
     score: int | None
     reason: str
     failure: Failure | None = None
+    repeats: tuple[int | None, ...] = ()
 
     def __post_init__(self) -> None:
         if self.score not in (0, 1, None):
@@ -60,6 +64,26 @@ class JudgeResult:
     def to_dict(self) -> dict[str, Any]:
         """Return {score, reason}."""
         return {"score": self.score, "reason": self.reason}
+
+
+def combine_repeats(verdicts: Sequence[JudgeResult]) -> JudgeResult:
+    """Make one verdict of repeated ones: their majority, with the first reason that agrees.
+
+    A verdict that failed has no vote. A tie, which only failures leave, is unscored.
+    """
+    if len(verdicts) == 1:
+        return verdicts[0]
+    repeats = tuple(verdict.score for verdict in verdicts)
+    votes = [score for score in repeats if score is not None]
+    if not votes:
+        return replace(verdicts[0], repeats=repeats)
+    if 2 * sum(votes) == len(votes):
+        message = f"the judge's verdicts are tied, and {len(repeats) - len(votes)} more failed"
+        failure = Failure("judge", "error", message)
+        return JudgeResult(None, f"Unscored: {message}", failure, repeats)
+    score = int(2 * sum(votes) > len(votes))
+    reason = next(verdict.reason for verdict in verdicts if verdict.score == score)
+    return JudgeResult(score, reason, None, repeats)
 
 
 _NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
@@ -144,6 +168,8 @@ class QueryResult:
         Everything that the search's model calls cost.
     judge_usage : Usage or None
         The same of the verdicts; None when nothing was judged.
+    trial : int
+        Which repeat of the whole search it is, from 0.
     """
 
     imdb_key: str
@@ -158,6 +184,7 @@ class QueryResult:
     failure: Failure | None = None
     usage: Usage | None = None
     judge_usage: Usage | None = None
+    trial: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON-ready values, without the context."""
@@ -167,6 +194,7 @@ class QueryResult:
             "question": self.question,
             "ground_truth": self.ground_truth,
             "method": self.method,
+            "trial": self.trial,
             "response": self.response,
             "scores": self.scores.to_dict(),
             "reasons": {metric: self.scores.get(metric).reason for metric in METRICS},

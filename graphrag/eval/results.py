@@ -3,14 +3,15 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from graphrag.eval.analysis import Analysis, analyse, rows_of, state_of
+from graphrag.eval.analysis import Analysis, End, analyse, end_of, rows_of, state_of
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import (
     METRICS,
@@ -19,6 +20,7 @@ from graphrag.eval.records import (
     QueryResult,
     label_embedded,
 )
+from graphrag.eval.repeats import RepeatAnalysis, analyse_repeats
 from graphrag.query.usage import sum_usages
 
 if TYPE_CHECKING:
@@ -76,8 +78,10 @@ class EvaluationResults:
     ----------
     metadata : dict
         timestamp, total_questions (distinct), methods, movies, models, embedded_models (a
-        label when offline baseline models had a part, else None), and what the run adds.
+        label when offline baseline models had a part, else None), cost_usd (of everything,
+        judge and repeats included; None: a price is not known), and what the run adds.
     results : list of QueryResult
+        Every trial; the other fields but ``repeats`` are of the first.
     by_method : dict
         method -> metric -> mean in [0, 1] or None. A failed search counts 0, an unscored
         verdict is left out.
@@ -94,6 +98,8 @@ class EvaluationResults:
         method -> n, n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
     analysis : Analysis
         States, means with intervals, comparisons of the methods, and efficiency figures.
+    repeats : RepeatAnalysis or None
+        What repeated searches or verdicts tell; None when nothing was repeated.
     """
 
     metadata: dict[str, Any]
@@ -103,6 +109,7 @@ class EvaluationResults:
     efficiency: dict[str, dict[str, Any]]
     counts: dict[str, dict[str, Any]]
     analysis: Analysis = field(repr=False)
+    repeats: RepeatAnalysis | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON-ready values."""
@@ -113,6 +120,7 @@ class EvaluationResults:
             "efficiency": self.efficiency,
             "counts": self.counts,
             **self.analysis.to_dict(),
+            "repeats": None if self.repeats is None else self.repeats.to_dict(),
         }
 
     def to_json(self) -> str:
@@ -120,7 +128,10 @@ class EvaluationResults:
         return _to_json(self.to_dict())
 
     def to_detailed_dict(self) -> dict[str, Any]:
-        """Return every response with its verdicts, grouped by question."""
+        """Return every response with its verdicts, grouped by question.
+
+        Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
+        """
         questions: dict[tuple[str, str], dict[str, Any]] = {}
         for result in self.results:
             entry = questions.setdefault(
@@ -133,14 +144,10 @@ class EvaluationResults:
                     "methods": {},
                 },
             )
-            values = result.to_dict()
-            entry["methods"][result.method] = {
-                **{
-                    name: values[name]
-                    for name in ("response", "scores", "reasons", "efficiency", "failure")
-                },
-                "states": _states(result),
-            }
+            if result.trial == 0:
+                entry["methods"][result.method] = _detail(result)
+            else:
+                entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
         return {"metadata": self.metadata, "results": list(questions.values())}
 
     def to_detailed_json(self) -> str:
@@ -194,10 +201,11 @@ class EvaluationResults:
 
     def summaries(self) -> list[MethodSummary]:
         """Return the figures of each method, in the order of the methods."""
-        return [_summarize(method, self._of(method)) for method in self.metadata["methods"]]
-
-    def _of(self, method: str) -> list[QueryResult]:
-        return [result for result in self.results if result.method == method]
+        ends = Counter((r.method, end_of(r)) for r in self.results if r.trial == 0)
+        return [
+            _summarize(method, {end: n for (of, end), n in ends.items() if of == method})
+            for method in self.metadata["methods"]
+        ]
 
     def _repr_html_(self) -> str:
         import pandas as pd
@@ -220,15 +228,19 @@ def aggregate_results(
         What was judged; methods are compared on the first by tests that are corrected for the
         number of pairs, on the others exploratively.
     """
+    first = [result for result in results if result.trial == 0]
     methods = list(dict.fromkeys(result.method for result in results))
     movies = list(dict.fromkeys(result.imdb_key for result in results))
     usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
     models = sorted({model for usage in usages for model in usage.models})
-    by_method = {m: [r for r in results if r.method == m] for m in methods}
-    grouped: dict[tuple[str, str], list[QueryResult]] = {}
-    for result in results:
-        grouped.setdefault((result.imdb_key, result.method), []).append(result)
-    summaries = {m: _summarize(m, found) for m, found in by_method.items()}
+    by_method = {m: [r for r in first if r.method == m] for m in methods}
+    ends = defaultdict[tuple[str, str], Counter[End]](Counter)
+    for result in first:
+        ends[result.imdb_key, result.method][end_of(result)] += 1
+    summaries = {
+        m: _summarize(m, sum((c for (_, of), c in ends.items() if of == m), Counter[End]()))
+        for m in methods
+    }
     return EvaluationResults(
         metadata={
             "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -237,37 +249,54 @@ def aggregate_results(
             "movies": movies,
             "models": models,
             "embedded_models": label_embedded(models),
+            "cost_usd": sum_usages(usages).cost_usd,
         },
         results=list(results),
         by_method={m: summary.means for m, summary in summaries.items()},
         by_movie={
-            movie: {
-                m: _summarize(m, grouped[movie, m]).means for m in methods if (movie, m) in grouped
-            }
+            movie: {m: _summarize(m, ends[movie, m]).means for m in methods if (movie, m) in ends}
             for movie in movies
         },
         efficiency={m: _efficiency(found) for m, found in by_method.items()},
         counts={m: _counts(summary) for m, summary in summaries.items()},
-        analysis=analyse(rows_of(results), methods, metrics),
+        analysis=analyse(rows_of(first), methods, metrics),
+        repeats=analyse_repeats(results, methods, metrics),
     )
 
 
-def _summarize(method: str, results: Sequence[QueryResult]) -> MethodSummary:
-    answered = [r for r in results if r.failure is None]
-    n_failed = len(results) - len(answered)
-    verdicts = {metric: [r.scores.get(metric) for r in answered] for metric in METRICS}
-    scores = {m: [v.score for v in of_metric] for m, of_metric in verdicts.items()}
-    n_scored = {m: len(given) - given.count(None) for m, given in scores.items()}
-    n_unscored = {m: sum(v.failure is not None for v in verdicts[m]) for m in METRICS}
+def _summarize(method: str, ends: Mapping[End, int]) -> MethodSummary:
+    """Add up the results of a method, given how many times each end occurs."""
+    n = sum(ends.values())
+    n_failed = sum(times for end, times in ends.items() if end.failed)
+    total, n_scored, n_unscored = Counter[str](), Counter[str](), Counter[str]()
+    for end, times in ends.items():
+        if end.failed:
+            continue
+        for metric, (score, failure) in zip(METRICS, end.verdicts, strict=True):
+            n_unscored[metric] += times * (failure is not None)
+            n_scored[metric] += times * (score is not None)
+            total[metric] += times * (score or 0)
+    counted = {metric: n_failed + n_scored[metric] for metric in METRICS}
     return MethodSummary(
         method=method,
-        n=len(results),
+        n=n,
         n_search_failed=n_failed,
-        means={m: _mean([*given, *[0] * n_failed]) for m, given in scores.items()},
-        n_scored=n_scored,
-        n_unscored=n_unscored,
-        n_not_judged={m: len(answered) - n_scored[m] - n_unscored[m] for m in METRICS},
+        means={m: total[m] / counted[m] if counted[m] else None for m in METRICS},
+        n_scored={m: n_scored[m] for m in METRICS},
+        n_unscored={m: n_unscored[m] for m in METRICS},
+        n_not_judged={m: n - counted[m] - n_unscored[m] for m in METRICS},
     )
+
+
+def _detail(result: QueryResult) -> dict[str, Any]:
+    values = result.to_dict()
+    names = ("response", "scores", "reasons", "efficiency", "failure")
+    repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
+    return {
+        **{name: values[name] for name in names},
+        "states": _states(result),
+        **({"repeats": repeats} if any(repeats.values()) else {}),
+    }
 
 
 def _states(result: QueryResult) -> dict[str, str]:
@@ -301,11 +330,6 @@ def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
         "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": judge.cost_usd,
     }
-
-
-def _mean(scores: Iterable[int | None]) -> float | None:
-    given = [score for score in scores if score is not None]
-    return sum(given) / len(given) if given else None
 
 
 def _to_json(values: dict[str, Any]) -> str:

@@ -126,7 +126,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
     if source.endswith(".json") or Path(source).is_file():
         return _read_file(Path(source), store_path)
     with open_store(store_path) as store:
-        run = _find_run(store.runs(), source, store_path)
+        run = find_run(store.runs(), source, store_path)
         rows = stored_rows(store, run)
     return RunRows(rows, RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup))
 
@@ -204,15 +204,16 @@ def open_store(path: Path) -> EvaluationStore:
 def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
     """Return the rows of a run in the store, ordered by method, then by question id.
 
-    The document is "" unless the run asks of just one, as the store does not keep it.
+    Of repeated searches the first is taken. The document is "" in a run that an older release
+    kept without its questions.
     """
-    documents = list(run.setup["indexes"])
-    document = documents[0] if len(documents) == 1 else ""
+    documents = {sample.id: sample.imdb_key for sample in store.samples(run.run_id)}
     verdicts = store.verdicts(run.run_id)
     rows = rows_of(
         [
-            _stored_result(found, document, verdicts.get(unit, {}))
+            _stored_result(found, documents.get(found.sample_id, ""), verdicts.get(unit, {}))
             for unit, found in store.responses(run.run_id).items()
+            if found.trial == 0
         ]
     )
     order: list[str] = run.setup["methods"]["order"]
@@ -308,7 +309,14 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     )
 
 
-def _find_run(runs: Sequence[Run], name: str, store_path: Path) -> Run:
+def find_run(runs: Sequence[Run], name: str, store_path: Path) -> Run:
+    """Return the run of this id, of the only id that begins so, or the latest.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or more than one.
+    """
     if name == LATEST and runs:
         return runs[0]
     found = [run for run in runs if run.run_id == name]

@@ -20,7 +20,14 @@ from graphrag.eval.preparation import (
     read_headers,
 )
 from graphrag.eval.progress import CallbackProgress, NotebookProgress, Progress, Unwatched
-from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult
+from graphrag.eval.records import (
+    METRICS,
+    EfficiencyMetrics,
+    Failure,
+    JudgeResult,
+    QueryResult,
+    combine_repeats,
+)
 from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore, StoredResponse
 from graphrag.eval.work import RunOutcome, RunRequest, Stop, Work
@@ -117,7 +124,7 @@ class EvaluationRunner:
             {k: root for k, root in self.index_roots.items() if k in asked and is_project(root)}
         )
         descriptions = describe_indexes(headers, chosen, asked)
-        units = plan_run(samples, chosen, descriptions)
+        units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
             progress = _watching(progress_callback)
             session: Session = MemorySession()
@@ -125,7 +132,7 @@ class EvaluationRunner:
             if config.output.save_intermediate:
                 store = stack.enter_context(EvaluationStore(config.output_dir / "eval.db"))
                 judge = describe_judge(config, headers, self._judge)
-                run = store.add_run(describe_setup(config, samples, descriptions, judge))
+                run = store.add_run(describe_setup(config, samples, descriptions, judge), samples)
                 session = StoredSession(store, run.run_id)
             outcome = await self.run(RunRequest(units, session, progress=progress))
             if outcome.stopped is not None:
@@ -217,6 +224,7 @@ class EvaluationRunner:
             latency_s=None if log.replayed else latency,
             usage=usage,
             failure=failure,
+            trial=unit.trial,
         )
 
     async def judge_unit(
@@ -230,28 +238,39 @@ class EvaluationRunner:
             If the judge's service would refuse every further request as well.
         """
         judge = await self._load_judge()
-        question, truth = unit.sample.question, unit.sample.ground_truth
-        response, context = found.response, found.context_text
-        ask: dict[str, Callable[[], Any]] = {
-            "correctness": lambda: judge.judge_correctness(question, truth, response),
-            "faithfulness": lambda: judge.judge_faithfulness(context, response),
-            "relevance": lambda: judge.judge_relevance(question, context),
-            "completeness": lambda: judge.judge_completeness(question, response),
-        }
         with measure_calls(log):
-            if set(metrics) == set(ask):
-                scores = await judge.evaluate_all(
-                    question=question, ground_truth=truth, predicted=response, context=context
-                )
-                verdicts = {metric: scores.get(metric) for metric in metrics}
-            else:
-                given = await asyncio.gather(*(ask[metric]() for metric in metrics))
-                verdicts = dict(zip(metrics, given, strict=True))
+            given = await asyncio.gather(
+                *(_ask(judge, unit, found, metrics) for _ in range(self.config.judge.repeats))
+            )
+        verdicts = {
+            metric: combine_repeats([verdicts[metric] for verdicts in given]) for metric in metrics
+        }
         for verdict in verdicts.values():
             if verdict.failure is not None and verdict.failure.kind == "refused":
                 msg = f"The judge's service refuses the requests: {verdict.failure.message}"
                 raise RunStoppedError(msg)
         return verdicts
+
+
+async def _ask(
+    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str]
+) -> dict[str, JudgeResult]:
+    """Ask the judge once for each metric."""
+    question, truth = unit.sample.question, unit.sample.ground_truth
+    response, context = found.response, found.context_text
+    if set(metrics) == set(METRICS):
+        scores = await judge.evaluate_all(
+            question=question, ground_truth=truth, predicted=response, context=context
+        )
+        return {metric: scores.get(metric) for metric in metrics}
+    ask: dict[str, Callable[[], Any]] = {
+        "correctness": lambda: judge.judge_correctness(question, truth, response),
+        "faithfulness": lambda: judge.judge_faithfulness(context, response),
+        "relevance": lambda: judge.judge_relevance(question, context),
+        "completeness": lambda: judge.judge_completeness(question, response),
+    }
+    given = await asyncio.gather(*(ask[metric]() for metric in metrics))
+    return dict(zip(metrics, given, strict=True))
 
 
 def _as_samples(

@@ -91,9 +91,18 @@ class StoredSession(MemorySession):
     retry_errors : bool
         Whether failed searches and unscored verdicts are taken as not there. What a forgotten
         response cost still counts as spent.
+    prepaid : bool
+        Whether another run paid for the responses, so that they cost nothing here and are kept
+        as they are.
     """
 
-    def __init__(self, store: EvaluationStore, run_id: str, retry_errors: bool = False) -> None:
+    def __init__(
+        self,
+        store: EvaluationStore,
+        run_id: str,
+        retry_errors: bool = False,
+        prepaid: bool = False,
+    ) -> None:
         super().__init__()
         self.store = store
         self.run_id = run_id
@@ -103,19 +112,23 @@ class StoredSession(MemorySession):
         self._unclaimed_usd = {
             scope: usage.cost_usd or 0.0 for scope, usage in store.unclaimed_usage(run_id).items()
         }
-        usages = [found.usage for found in self._responses.values()]
+        usages = [] if prepaid else [found.usage for found in self._responses.values()]
         usages += [usage for each in self._judge_usage.values() for usage in each]
         usages += store.forgotten_usage(run_id)
         self._spent_usd = sum(self._unclaimed_usd.values())
         self._spent_usd += sum(usage.cost_usd or 0.0 for usage in usages)
+        if retry_errors and not prepaid:
+            self._forget_failed_searches()
         if retry_errors:
-            self._forget_failures()
+            self._forget_failed_verdicts()
 
-    def _forget_failures(self) -> None:
+    def _forget_failed_searches(self) -> None:
         for unit, found in list(self._responses.items()):
             if found.failure is not None:
                 del self._responses[unit]
                 self.store.discard_response(self.run_id, unit)
+
+    def _forget_failed_verdicts(self) -> None:
         for unit, verdicts in self._verdicts.items():
             self._verdicts[unit] = {m: v for m, v in verdicts.items() if v.failure is None}
 

@@ -7,7 +7,7 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 import json
 import secrets
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -16,11 +16,12 @@ from typing import Any, Literal, cast
 
 from filelock import FileLock, Timeout
 
+from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, summarize_attempts
 
-FORMAT = 1
+FORMAT = 2
 Status = Literal["unfinished", "finished"]
 
 _TABLES = """
@@ -42,6 +43,7 @@ CREATE TABLE responses (
     usage TEXT NOT NULL,
     failure TEXT,
     recorded_at TEXT NOT NULL,
+    trial INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (run_id, unit)
 );
 CREATE TABLE verdicts (
@@ -52,6 +54,7 @@ CREATE TABLE verdicts (
     reason TEXT NOT NULL,
     failure TEXT,
     recorded_at TEXT NOT NULL,
+    repeats TEXT,
     PRIMARY KEY (run_id, unit, metric)
 );
 CREATE TABLE judge_usage (
@@ -72,6 +75,22 @@ CREATE TABLE calls (
     attempts TEXT,
     PRIMARY KEY (run_id, scope, call)
 );
+CREATE TABLE samples (
+    run_id TEXT NOT NULL REFERENCES runs,
+    position INTEGER NOT NULL,
+    sample TEXT NOT NULL,
+    PRIMARY KEY (run_id, position)
+);
+"""
+_FROM_FORMAT_1 = """
+ALTER TABLE responses ADD COLUMN trial INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE verdicts ADD COLUMN repeats TEXT;
+CREATE TABLE samples (
+    run_id TEXT NOT NULL REFERENCES runs,
+    position INTEGER NOT NULL,
+    sample TEXT NOT NULL,
+    PRIMARY KEY (run_id, position)
+);
 """
 
 
@@ -87,7 +106,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response as it was recorded; ``failure`` is set when the search failed."""
+    """A response as it was recorded; ``failure`` is set when the search failed.
+
+    ``trial`` counts the repeats of a whole search from 0.
+    """
 
     unit: str
     sample_id: str
@@ -97,6 +119,7 @@ class StoredResponse:
     latency_s: float | None
     usage: Usage
     failure: Failure | None = None
+    trial: int = 0
 
 
 class EvaluationStore:
@@ -146,16 +169,17 @@ class EvaluationStore:
         if version == 0 and self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
             msg = f"{self.path} is a database of something else; choose another --output."
             raise StoreError(msg)
-        if version not in (0, FORMAT):
+        if version not in (0, 1, FORMAT):
             msg = (
-                f"{self.path} has format {version}, this release reads {FORMAT}; "
+                f"{self.path} has format {version}, this release reads 1 and {FORMAT}; "
                 "choose another folder with --output."
             )
             raise StoreError(msg)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        if version == 0:
-            self._db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version={FORMAT};COMMIT;")
+        if version != FORMAT:
+            changes = _FROM_FORMAT_1 if version == 1 else _TABLES
+            self._db.executescript(f"BEGIN;{changes}PRAGMA user_version={FORMAT};COMMIT;")
 
     def close(self) -> None:
         """Close the database and let others have it."""
@@ -168,15 +192,27 @@ class EvaluationStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add_run(self, setup: dict[str, Any]) -> Run:
-        """Begin a run."""
+    def add_run(self, setup: dict[str, Any], samples: Sequence[Sample] = ()) -> Run:
+        """Begin a run and keep its questions, so that its responses can be read without them."""
         now = _now()
         run = Run(f"{now[:19].replace(':', '')}-{secrets.token_hex(4)}", now, "unfinished", setup)
-        self._write(
-            "INSERT INTO runs VALUES (?, ?, NULL, ?, ?)",
-            (run.run_id, run.started_at, run.status, json.dumps(setup, sort_keys=True)),
-        )
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO runs VALUES (?, ?, NULL, ?, ?)",
+                (run.run_id, run.started_at, run.status, json.dumps(setup, sort_keys=True)),
+            )
+            self._db.executemany(
+                "INSERT INTO samples VALUES (?, ?, ?)",
+                [(run.run_id, i, json.dumps(s.to_dict())) for i, s in enumerate(samples)],
+            )
         return run
+
+    def samples(self, run_id: str) -> list[Sample]:
+        """Return the questions of a run in their order; empty for a run of an older release."""
+        rows = self._read(
+            "SELECT sample FROM samples WHERE run_id = ? ORDER BY position", (run_id,)
+        )
+        return [Sample.from_dict(json.loads(row[0])) for row in rows]
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
@@ -202,7 +238,7 @@ class EvaluationStore:
         """Keep a response and drop the calls that it was made of, in one transaction."""
         with self._transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     run_id,
                     found.unit,
@@ -214,6 +250,7 @@ class EvaluationStore:
                     json.dumps(found.usage.to_dict()),
                     json.dumps(found.failure.to_dict()) if found.failure else None,
                     _now(),
+                    found.trial,
                 ),
             )
             self._drop_calls(run_id, f"search {found.unit}")
@@ -225,9 +262,10 @@ class EvaluationStore:
         with self._transaction():
             for metric, verdict in verdicts.items():
                 failure = json.dumps(verdict.failure.to_dict()) if verdict.failure else None
+                repeats = json.dumps(verdict.repeats) if verdict.repeats else None
                 self._db.execute(
-                    "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (run_id, unit, metric, verdict.score, verdict.reason, failure, _now()),
+                    "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (run_id, unit, metric, verdict.score, verdict.reason, failure, _now(), repeats),
                 )
             self._db.execute(
                 "INSERT INTO judge_usage VALUES (?, ?, ?)",
@@ -238,13 +276,16 @@ class EvaluationStore:
     def responses(self, run_id: str) -> dict[str, StoredResponse]:
         """Return unit -> response of a run."""
         rows = self._read(
-            "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure "
-            "FROM responses WHERE run_id = ?",
+            "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure, "
+            "trial FROM responses WHERE run_id = ?",
             (run_id,),
         )
         return {
             row[0]: StoredResponse(
-                *row[:6], usage=Usage.from_dict(json.loads(row[6])), failure=_failure(row[7])
+                *row[:6],
+                usage=Usage.from_dict(json.loads(row[6])),
+                failure=_failure(row[7]),
+                trial=row[8],
             )
             for row in rows
         }
@@ -253,10 +294,13 @@ class EvaluationStore:
         """Return unit -> metric -> verdict of a run."""
         found: dict[str, dict[str, JudgeResult]] = {}
         rows = self._read(
-            "SELECT unit, metric, score, reason, failure FROM verdicts WHERE run_id = ?", (run_id,)
+            "SELECT unit, metric, score, reason, failure, repeats FROM verdicts WHERE run_id = ?",
+            (run_id,),
         )
-        for unit, metric, score, reason, failure in rows:
-            found.setdefault(unit, {})[metric] = JudgeResult(score, reason, _failure(failure))
+        for unit, metric, score, reason, failure, repeats in rows:
+            found.setdefault(unit, {})[metric] = JudgeResult(
+                score, reason, _failure(failure), tuple(json.loads(repeats or "[]"))
+            )
         return found
 
     def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
@@ -267,6 +311,15 @@ class EvaluationStore:
         ):
             found.setdefault(unit, []).append(Usage.from_dict(json.loads(usage)))
         return found
+
+    def copy_responses(self, source: str, target: str) -> None:
+        """Take the responses of one run over into another, as far as they are not there."""
+        self._write(
+            "INSERT OR IGNORE INTO responses SELECT ?, unit, sample_id, method, response, "
+            "context_text, latency_s, usage, failure, recorded_at, trial FROM responses "
+            "WHERE run_id = ?",
+            (target, source),
+        )
 
     def discard_response(self, run_id: str, unit: str) -> None:
         """Forget a response, so that its question is asked again; keep what it cost."""

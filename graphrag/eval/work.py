@@ -1,6 +1,7 @@
 """One run in progress: the queue that its workers share, what it may spend, when it stops."""
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -42,6 +43,9 @@ class RunRequest:
         Whether responses are collected without verdicts.
     max_cost_usd : float or None
         No new search or judging is begun once this much is spent.
+    shuffle : bool
+        Whether the questions are begun in a shuffled order, the same each time; the results
+        keep the order of the units.
     progress : Progress
     """
 
@@ -49,6 +53,7 @@ class RunRequest:
     session: Session = field(default_factory=MemorySession)
     skip_judge: bool = False
     max_cost_usd: float | None = None
+    shuffle: bool = False
     progress: Progress = field(default_factory=Unwatched)
 
 
@@ -125,7 +130,9 @@ class Work:
             If a result can't be kept.
         """
         self._request.progress.advance(self._tally, None)
-        for unit in self._request.units:
+        for unit in (
+            _shuffled(self._request.units) if self._request.shuffle else self._request.units
+        ):
             if self._is_done(unit):
                 self._count(unit)
             else:
@@ -245,4 +252,13 @@ class Work:
             failure=found.failure,
             usage=found.usage,
             judge_usage=sum_usages(judged) if judged else None,
+            trial=unit.trial,
         )
+
+
+def _shuffled(units: Sequence[Unit]) -> list[Unit]:
+    """Return the units in a fixed random order of their questions."""
+    ids = list(dict.fromkeys(unit.sample.id for unit in units))
+    random.Random(0).shuffle(ids)
+    place = {sample_id: position for position, sample_id in enumerate(ids)}
+    return sorted(units, key=lambda unit: (unit.trial, place[unit.sample.id]))

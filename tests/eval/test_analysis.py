@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -49,6 +49,7 @@ def results_of(ends, method="tog"):
     return [result(end, str(n), method) for n, end in enumerate(ends)]
 
 
+@settings(deadline=None)  # the first call loads scipy and statsmodels
 @given(st.lists(st.sampled_from(ENDS), min_size=1, max_size=30))
 def test_every_state_is_counted_and_the_counts_add_up(ends):
     outcomes = aggregate_results(results_of(ends)).analysis.outcomes["tog"]
@@ -152,3 +153,41 @@ def test_the_terminal_says_how_sure_a_mean_is():
 def test_only_the_fixed_sentences_are_abstentions():
     assert is_abstention(f"{NOT_FOUND} Missing: the year.")
     assert not is_abstention("It could not be found in Rome, as Ann had sold it.")
+
+
+def test_equal_ends_are_all_counted_for_their_own_method_and_document():
+    ends = ["right"] * 5 + ["wrong"] * 2 + ["search failed"] * 3 + ["judge failed"] * 4
+    other = ["right"] * 2 + ["wrong"] * 12
+    results = [
+        *(result(end, str(n), "tog", "a", float(n)) for n, end in enumerate(ends)),
+        *(result(end, str(n), "basic", "a") for n, end in enumerate(other)),
+        *(result("right", str(n), "tog", "b", 99.0) for n in range(3)),
+    ]
+    found = aggregate_results(results)
+    tog, basic = found.summaries()
+    assert (tog.n, tog.n_search_failed, basic.n, basic.n_search_failed) == (17, 3, 14, 0)
+    assert (tog.n_scored["correctness"], tog.n_unscored["correctness"]) == (10, 4)
+    assert found.counts["tog"]["n_scored"] == tog.n_scored
+    assert found.by_method == {"tog": tog.means, "basic": basic.means}
+    assert tog.means["relevance"] == pytest.approx(8 / 13)
+    assert basic.means["relevance"] == pytest.approx(2 / 14)
+    assert found.by_movie["a"]["tog"]["correctness"] == pytest.approx(5 / 10)
+    on = found.analysis.outcomes_by_document
+    assert {document: list(methods) for document, methods in on.items()} == {
+        "a": ["tog", "basic"],
+        "b": ["tog"],
+    }
+    assert on["a"]["tog"]["correctness"].n_planned == 14
+    assert on["b"]["tog"]["correctness"].n_scored == 3
+    view = found.analysis.comparisons[0].result.by_document
+    assert view is not None
+    # of the first 10 questions, tog is right on 5 and basic on 2
+    assert [(d.document, d.n, d.mean) for d in view.documents] == [("a", 10, pytest.approx(0.3))]
+
+
+def test_the_median_and_the_95th_percentile_are_of_their_own_ranks():
+    figures = aggregate_results(
+        [result("right", str(n), latency=float(n)) for n in range(101)]
+    ).analysis.efficiency["tog"]
+    assert figures.latency_median.value == pytest.approx(50)
+    assert figures.latency_p95.value == pytest.approx(95)

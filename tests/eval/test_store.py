@@ -4,12 +4,14 @@ import contextlib
 import resource
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.journal import StoreJournal
 from graphrag.eval.preflight import check_output
@@ -46,8 +48,12 @@ RESPONSES = st.builds(
     latency_s=st.none() | MONEY,
     usage=USAGES,
     failure=st.none() | FAILURES,
+    trial=COUNTS,
 )
-VERDICTS = st.builds(JudgeResult, st.sampled_from([0, 1, None]), TEXT, st.none() | FAILURES)
+SCORES = st.sampled_from([0, 1, None])
+VERDICTS = st.builds(
+    JudgeResult, SCORES, TEXT, st.none() | FAILURES, st.lists(SCORES, max_size=3).map(tuple)
+)
 ATTEMPTS = st.builds(
     CallAttempt,
     kind=st.sampled_from(["completion", "embedding"]),
@@ -227,6 +233,46 @@ def test_a_folder_in_the_place_of_the_file_is_one_sentence(path: Path):
     for _ in range(2):  # and it does not stay locked
         with pytest.raises(StoreError, match="can't be used"):
             EvaluationStore(path)
+
+
+def test_a_store_of_the_first_format_is_brought_up_to_date(path: Path):
+    verdicts = {"correctness": JudgeResult(1, "same")}
+    with EvaluationStore(path) as store:
+        run = store.add_run({})
+        store.append_response(run.run_id, response())
+        store.append_verdicts(run.run_id, "u", verdicts, Usage())
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE responses DROP COLUMN trial")
+        connection.execute("ALTER TABLE verdicts DROP COLUMN repeats")
+        connection.execute("DROP TABLE samples")
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    for _ in range(2):
+        with EvaluationStore(path) as store:
+            assert store.responses(run.run_id) == {"u": response()}
+            assert store.verdicts(run.run_id) == {"u": verdicts}
+            assert store.samples(run.run_id) == []
+            repeated = replace(response("v"), trial=1)
+            store.append_response(run.run_id, repeated)
+            assert store.responses(run.run_id)["v"] == repeated
+            store.discard_response(run.run_id, "v")
+
+
+SAMPLES = st.builds(
+    Sample,
+    *[TEXT] * 4,
+    *[st.lists(TEXT, max_size=2).map(tuple)] * 5,
+    answerable=st.booleans(),
+    tags=st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2),
+)
+
+
+@SHARED_STORE
+@given(samples=st.lists(SAMPLES, max_size=3))
+def test_the_questions_of_a_run_come_back_in_their_order(
+    store: EvaluationStore, samples: list[Sample]
+):
+    assert store.samples(store.add_run({}, samples).run_id) == samples
 
 
 def test_a_store_of_another_format_is_refused_and_left_alone(path: Path):

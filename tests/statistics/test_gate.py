@@ -145,8 +145,9 @@ def test_the_e_value_at_its_ends():
     assert early_stop_evidence(0, 0) == pytest.approx(1)
     assert early_stop_evidence(0, 5_000) < 1e-3
     assert math.isfinite(early_stop_evidence(5_000, 0))
-    assert should_stop_early(8, 0)
-    assert not should_stop_early(0, 8)
+    assert should_stop_early(9, 0)
+    assert not should_stop_early(9, 0, n_tests=3)
+    assert not should_stop_early(0, 9)
     with pytest.raises(ValueError, match="counts"):
         early_stop_evidence(-1, 0)
 

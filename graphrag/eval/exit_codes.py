@@ -1,0 +1,51 @@
+"""The exit codes of the commands, and how an error becomes one of them and a sentence."""
+
+import shlex
+import sys
+from collections.abc import Callable
+
+from rich.console import Console
+
+from graphrag.eval.errors import EvalError, UsageError
+
+DONE = 0
+ERROR = 1
+USAGE = 2
+INCOMPLETE = 3
+FAILED = 100
+INTERRUPTED = 130
+
+
+def explained(run: Callable[[], int], verbose: bool = False) -> int:
+    """Return a command's exit code; an error becomes one sentence on stderr."""
+    errors = Console(stderr=True)
+    try:
+        return run()
+    except EvalError as error:
+        errors.print(f"Error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        if verbose:
+            errors.print_exception()
+        return USAGE if isinstance(error, UsageError) else ERROR
+    except KeyboardInterrupt:
+        errors.print(
+            "Interrupted; what was finished is kept, if the run had begun. "
+            f"Continue with: {command_line('--resume')}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+        return INTERRUPTED
+    except Exception as error:
+        if verbose:
+            raise
+        from graphrag.query.calls import describe_error
+
+        text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
+        errors.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
+        return ERROR
+
+
+def command_line(flag: str) -> str:
+    """Return the command that was given, with another flag for how to go on."""
+    words = [w for w in sys.argv[1:] if w not in ("--resume", "--retry-errors", "--index")]
+    return shlex.join(["graphrag", *(words or ["eval"]), flag])

@@ -1,0 +1,160 @@
+"""What ``graphrag eval judge`` does: the responses of an earlier run are judged again."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from graphrag.eval.config import EvaluationConfig, parse_config
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import UsageError
+from graphrag.eval.exit_codes import DONE, explained
+from graphrag.eval.place import Place
+from graphrag.eval.plan import Unit, describe_metrics, plan_judging
+from graphrag.eval.preflight import check_prices, list_judge_warnings
+from graphrag.eval.preparation import (
+    describe_judge,
+    judge_model,
+    open_judge,
+    read_model_settings,
+)
+from graphrag.eval.resume import ResumeOptions, RunPlan, choose_run
+from graphrag.eval.run_rows import find_run, open_store
+from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.session import StoredSession
+from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.supervision import RunDescription, Supervisor
+from graphrag.eval.work import RunRequest
+from graphrag.query.index_header import IndexHeader, model_name
+
+ORIGIN = "responses_of"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """The flags of ``graphrag eval judge``; ``metrics`` are comma-separated."""
+
+    run: str
+    model: str | None = None
+    metrics: str | None = None
+    repeats: int | None = None
+    resume: bool = False
+    retry_errors: bool = False
+    max_cost_usd: float | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    """A run whose responses are to be judged again, and by whom."""
+
+    origin: Run
+    config: EvaluationConfig
+    headers: dict[str, IndexHeader]
+    samples: list[Sample]
+    units: list[Unit]
+    setup: dict[str, Any]
+
+
+def run_judge(place: Place, options: JudgeOptions) -> int:
+    """Judge the responses of a run again as a new run, and return its exit code."""
+    return explained(lambda: asyncio.run(_judge(place, options)))
+
+
+async def _judge(place: Place, options: JudgeOptions) -> int:
+    config = _read_config(place, options)
+    notes = Console(stderr=True, quiet=options.quiet)
+    supervisor = Supervisor(Console(quiet=options.quiet), notes)
+    with open_store(config.output_dir / "eval.db") as store:
+        judging = _prepare(store, config, options.run)
+        judge = model_name(judge_model(judging.config, judging.headers))
+        if options.max_cost_usd is not None:
+            check_prices([judge])
+        warnings = list_judge_warnings(judge, _answering_models(judging.setup))
+        for warning in warnings:
+            supervisor.warn(warning)
+        run = choose_run(
+            store,
+            RunPlan(judging.setup, judging.samples, len(judging.units)),
+            ResumeOptions(options.resume or options.retry_errors, options.retry_errors),
+            supervisor,
+        )
+        store.copy_responses(judging.origin.run_id, run.run_id)
+        supervisor.note(
+            f"Judging {len(judging.units)} responses of run {judging.origin.run_id} with {judge} "
+            f"as run {run.run_id}; no search is paid for."
+        )
+        request = RunRequest(
+            units=judging.units,
+            session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),
+            max_cost_usd=options.max_cost_usd,
+        )
+        runner = EvaluationRunner(config, open_judge(config, judging.headers))
+        outcome = await supervisor.run(runner, request)
+        if outcome.is_complete:
+            store.finish_run(run.run_id)
+    code = supervisor.finish(
+        RunDescription(
+            config, judging.setup, [judge, *_answering_models(judging.setup)], tuple(warnings)
+        ),
+        outcome,
+        run,
+    )
+    if code == DONE:
+        supervisor.note(f"Compare with: graphrag eval compare {run.run_id} {judging.origin.run_id}")
+    return code
+
+
+def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
+    config = place.read_config()
+    judge = config.judge.model_dump()
+    if options.model is not None:
+        judge["model"] = options.model
+    if options.repeats is not None:
+        judge["repeats"] = options.repeats
+    changes: dict[str, Any] = {"judge": judge, "root": config.root}
+    if options.metrics is not None:
+        names = [name.strip() for name in options.metrics.split(",") if name.strip()]
+        kept = {m: least for m, least in config.thresholds.items() if m in names}
+        changes |= {"metrics": names, "thresholds": kept}
+    if place.output is not None:
+        changes["output"] = {**config.output.model_dump(), "dir": str(place.output.resolve())}
+    return parse_config({**config.model_dump(), **changes}, "the flags")
+
+
+def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Judging:
+    runs = store.runs()
+    origin = find_run(runs, name, store.path)
+    if ORIGIN in origin.setup:
+        origin = find_run(runs, origin.setup[ORIGIN], store.path)
+    samples = store.samples(origin.run_id)
+    responses = store.responses(origin.run_id)
+    if not samples or not responses:
+        missing = "questions" if responses else "responses"
+        msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
+        raise UsageError(msg)
+    methods: list[str] = origin.setup["methods"]["order"]
+    used = set(origin.setup["indexes"])
+    roots = {key: root for key, root in config.index_roots().items() if key in used}
+    headers = read_model_settings(roots)
+    setup = {
+        **origin.setup,
+        "judge": describe_judge(config, headers),
+        "metrics": describe_metrics(config.metrics),
+        ORIGIN: origin.run_id,
+    }
+    units = plan_judging(samples, methods, responses.values())
+    return _Judging(origin, config, headers, samples, units, setup)
+
+
+def _answering_models(setup: dict[str, Any]) -> list[str]:
+    """Return the completion models of every method, as a run's setup describes them."""
+    return sorted(
+        {
+            described["models"]["completion"]["model"]
+            for by_method in setup["indexes"].values()
+            for described in by_method.values()
+            if "models" in described
+        }
+    )
