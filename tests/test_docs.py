@@ -109,15 +109,16 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
 
 
 def test_every_flag_of_the_readme_is_in_the_help(project_root):
+    commands = ("init", "validate", "history", "compare", "baseline", "judge", "audit", "plan")
     helps = [
         run(f"graphrag eval {command} --help", project_root, COLUMNS="200").stdout
-        for command in ("", "compare")
+        for command in ("", *commands)
     ]
     text = (project_root / "README.md").read_text(encoding="utf-8")
     table = text[text.index("## Commands") : text.index("## How far")]
     flags = set(re.findall(r"--[a-z][a-z-]+", table))
     assert flags
-    for command in ("init", "history", "compare", "baseline"):
+    for command in commands:
         assert f"graphrag eval {command}" in table
         assert re.search(rf"│ {command} ", helps[0]), command
     assert flags <= set(re.findall(r"--[a-z][a-z-]+", " ".join(helps)))

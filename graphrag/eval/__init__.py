@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
     from graphrag.eval.results import EvaluationResults, MethodSummary, aggregate_results
     from graphrag.eval.runner import EvaluationRunner
+    from graphrag.eval.validation import PipelineValidationReport, validate_index
 
 __all__ = [
     "COMPLETENESS_PROMPT",
@@ -32,8 +33,10 @@ __all__ = [
     "LLMJudge",
     "MethodSummary",
     "MetricScores",
+    "PipelineValidationReport",
     "QueryResult",
     "aggregate_results",
+    "validate_index",
 ]
 
 _HOME = {
@@ -49,8 +52,10 @@ _HOME = {
     "LLMJudge": "metrics.judge",
     "MethodSummary": "results",
     "MetricScores": "records",
+    "PipelineValidationReport": "validation",
     "QueryResult": "records",
     "aggregate_results": "results",
+    "validate_index": "validation",
 }
 
 

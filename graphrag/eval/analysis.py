@@ -53,8 +53,8 @@ class Row:
         Seconds; None when it was not measured.
     censored : bool
         Whether the search failed, so that its answer would have taken longer.
-    tokens : int
-        Prompt and output tokens of the search's completions.
+    tokens : int or None
+        Prompt and output tokens of the search's completions; None when they are not counted.
     cost_usd : float or None
         Of the search; None when a price is not known.
     """
@@ -66,7 +66,7 @@ class Row:
     scores: Mapping[str, int | None]
     latency_s: float | None = None
     censored: bool = False
-    tokens: int = 0
+    tokens: int | None = 0
     cost_usd: float | None = None
 
 
@@ -280,7 +280,7 @@ def _row(result: QueryResult, states: Mapping[str, State], scores: Mapping[str, 
         scores=scores,
         latency_s=result.efficiency.latency,
         censored=result.failure is not None,
-        tokens=result.efficiency.prompt_tokens + result.efficiency.output_tokens,
+        tokens=result.efficiency.tokens,
         cost_usd=result.usage.cost_usd if result.usage is not None else None,
     )
 
@@ -352,7 +352,8 @@ def _latencies(rows: Sequence[Row]) -> list[Latency]:
 
 
 def _mean_tokens(rows: Sequence[Row]) -> float | None:
-    return sum(row.tokens for row in rows) / len(rows) if rows else None
+    known = [row.tokens for row in rows if row.tokens is not None]
+    return sum(known) / len(known) if known and len(known) == len(rows) else None
 
 
 def _headline(outcomes: Outcomes) -> float | None:

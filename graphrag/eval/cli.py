@@ -3,12 +3,11 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from graphrag.eval.place import Place
+from graphrag.eval import cli_projects, cli_runs
 
 app = typer.Typer(
     help="Compare search methods over a list of questions.",
@@ -16,16 +15,18 @@ app = typer.Typer(
     no_args_is_help=False,
 )
 baseline_app = typer.Typer(help="The run that others are compared with.", no_args_is_help=True)
+audit_app = typer.Typer(help="How far the judge agrees with people.", no_args_is_help=True)
 app.add_typer(baseline_app, name="baseline")
-
-RootOption = Annotated[
-    Path | None, typer.Option("--root", "-r", help="Folder that paths are relative to.")
-]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option("--config", "-c", help="Default: eval_config.yaml in the root."),
-]
-OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Folder of the results.")]
+app.add_typer(audit_app, name="audit")
+app.command("init")(cli_projects.init)
+app.command("validate")(cli_projects.validate)
+app.command("compare")(cli_runs.compare)
+app.command("judge")(cli_runs.judge)
+app.command("plan")(cli_runs.plan)
+app.command("history")(cli_runs.history)
+baseline_app.command("set")(cli_runs.set_baseline)
+audit_app.command("export")(cli_runs.export_audit)
+audit_app.command("import")(cli_runs.import_audit)
 
 
 def add_eval_commands(released: typer.Typer) -> None:
@@ -86,6 +87,14 @@ def evaluate(
             help="Model calls in flight at the same time.",
         ),
     ] = None,
+    equal_terms: Annotated[
+        bool,
+        typer.Option(
+            "--equal-terms",
+            envvar=_env("EQUAL_TERMS"),
+            help="Hold all methods to one form of answer and one context budget.",
+        ),
+    ] = False,
     repeat: Annotated[
         int | None,
         typer.Option(
@@ -98,6 +107,12 @@ def evaluate(
     index: Annotated[
         bool,
         typer.Option("--index", envvar=_env("INDEX"), help="First build the indexes missing."),
+    ] = False,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate", envvar=_env("VALIDATE"), help="First check the indexes; stop at a fault."
+        ),
     ] = False,
     skip_judge: Annotated[
         bool,
@@ -178,7 +193,9 @@ def evaluate(
         limit=limit,
         concurrency=concurrency,
         repeat=repeat,
+        equal_terms=equal_terms,
         index=index,
+        validate=validate,
         skip_judge=skip_judge,
         max_cost_usd=max_cost,
         dry_run=dry_run,
@@ -201,205 +218,3 @@ def evaluate(
             lambda watch: run_command(replace(options, watch=watch)),
         )
     )
-
-
-@app.command("init")
-def init(
-    root: Annotated[
-        Path, typer.Option("--root", "-r", help="An existing GraphRAG project.")
-    ] = Path(),
-) -> None:
-    """Write eval_config.yaml and a dataset template beside a GraphRAG project."""
-    from graphrag.config.models.tog_search_config import SettingsError, find_settings
-    from graphrag.eval.templates import CONFIG_TEMPLATE, DATASET_TEMPLATE
-
-    try:
-        find_settings(root)
-    except SettingsError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
-    dataset = Path("eval") / "questions.csv"
-    key = root.resolve().name
-    files = {
-        root / "eval_config.yaml": CONFIG_TEMPLATE.format(dataset=dataset, key=key, project="."),
-        root / dataset: DATASET_TEMPLATE,
-    }
-    for path, content in files.items():
-        _write_new(path, content)
-    typer.echo(f"Next: put questions into {root / dataset}, then: graphrag eval --root {root}")
-
-
-@app.command("compare")
-def compare(
-    context: typer.Context,
-    new: Annotated[
-        str,
-        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
-    ],
-    old: Annotated[
-        str | None, typer.Argument(help="The baseline, the same way; default: pinned.")
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option("--baseline", help="The baseline, if not the second argument.")
-    ] = None,
-    metric: Annotated[
-        str, typer.Option("--metric", help="What to compare, e.g. correctness,completeness.")
-    ] = "correctness",
-    methods: Annotated[
-        str | None, typer.Option("--methods", "-m", help="Default: those that both runs hold.")
-    ] = None,
-    margin: Annotated[
-        float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
-    ] = 0.05,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", help="Write JUnit XML to this file as well.")
-    ] = None,
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """Compare a run with a baseline, question by question, and let the gate decide.
-
-    Exit codes: 0 PASS; 1 error; 2 wrong usage; 3 INCONCLUSIVE, which is not a pass; 100 FAIL.
-    In a GitHub workflow the answer also goes to the job's summary and annotations.
-    """
-    from graphrag.eval.compare_command import CompareOptions, run_compare
-
-    if old is not None and baseline is not None:
-        typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
-        raise typer.Exit(2)
-    options = CompareOptions(new, old or baseline or "pinned", metric, methods, margin, junit)
-    raise typer.Exit(run_compare(_place(context, root, config, output), options))
-
-
-@app.command("judge")
-def judge(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
-    model: Annotated[
-        str | None,
-        typer.Option("--model", help="The judge; default: judge.model in eval_config.yaml."),
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option("--metrics", help="E.g. correctness,faithfulness; default: the file's."),
-    ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option("--repeats", min=1, help="How often each verdict is asked for; odd."),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the last unfinished judging.")
-    ] = False,
-    retry_errors: Annotated[
-        bool,
-        typer.Option("--retry-errors", help="Ask again for failed verdicts; implies --resume."),
-    ] = False,
-    max_cost: Annotated[
-        float | None,
-        typer.Option("--max-cost", min=0, help="Begin no new work past this many US dollars."),
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """Judge the responses of a run again, as a new run; no search is paid for.
-
-    Exit codes are those of graphrag eval.
-    """
-    from graphrag.eval.judge_command import JudgeOptions, run_judge
-
-    options = JudgeOptions(
-        run=run,
-        model=model,
-        metrics=metrics,
-        repeats=repeats,
-        resume=resume,
-        retry_errors=retry_errors,
-        max_cost_usd=max_cost,
-        quiet=quiet,
-    )
-    raise typer.Exit(run_judge(_place(context, root, config, output), options))
-
-
-@app.command("plan")
-def plan(
-    context: typer.Context,
-    detect: Annotated[
-        float, typer.Option("--detect", help="The difference to be seen; 0.05 is 5 points.")
-    ],
-    discordance: Annotated[
-        float | None,
-        typer.Option(
-            "--discordance",
-            help="Share of the questions on which just one method is right; default: observed.",
-        ),
-    ] = None,
-    power: Annotated[float, typer.Option("--power", help="Chance to see it, 0 to 1.")] = 0.8,
-    run: Annotated[
-        str | None, typer.Option("--run", help="Take the discordance from this run; latest.")
-    ] = None,
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """Say how many questions it takes to see a difference between two methods."""
-    from graphrag.eval.plan_command import PlanOptions, run_plan
-
-    options = PlanOptions(detect, discordance, power, run)
-    raise typer.Exit(run_plan(_place(context, root, config, output), options))
-
-
-@app.command("history")
-def history(
-    context: typer.Context,
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """List the runs in the output folder."""
-    from graphrag.eval.compare_command import run_history
-
-    raise typer.Exit(run_history(_place(context, root, config, output)))
-
-
-@baseline_app.command("set")
-def set_baseline(
-    context: typer.Context,
-    run: Annotated[
-        str,
-        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
-    ],
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """Pin a run as the baseline; its rows are copied, so that it outlives the run."""
-    from graphrag.eval.compare_command import run_baseline_set
-
-    raise typer.Exit(run_baseline_set(_place(context, root, config, output), run))
-
-
-def _place(
-    context: typer.Context, root: Path | None, config: Path | None, output: Path | None
-) -> "Place":
-    """Return where the results are; a flag may stand before or after the command's name."""
-    from graphrag.eval.place import Place
-
-    outer: tuple[Path, Path | None, Path | None] = context.obj
-    return Place(root or outer[0], config or outer[1], output or outer[2])
-
-
-def _write_new(path: Path, content: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
-            file.write(content)
-    except FileExistsError:
-        typer.echo(f"{path} exists and is left as it is.")
-        return
-    except OSError as error:
-        typer.echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
-        raise typer.Exit(1) from None
-    typer.echo(f"Wrote {path}.")

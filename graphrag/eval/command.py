@@ -15,8 +15,9 @@ from graphrag.eval.display import (
     log_to,
 )
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.exit_codes import DONE, explained
+from graphrag.eval.exit_codes import DONE, FAILED, explained
 from graphrag.eval.indexing import build_index, is_built
+from graphrag.eval.methods import MethodSet
 from graphrag.eval.plan import Unit, describe_setup, plan_run
 from graphrag.eval.preflight import (
     check_keys,
@@ -40,6 +41,7 @@ from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore, Run
 from graphrag.eval.supervision import RunDescription, Supervisor
+from graphrag.eval.validate_command import check_indexes
 from graphrag.eval.work import RunOutcome, RunRequest
 from graphrag.offline import OFFLINE_LABEL
 from graphrag.query.index_header import IndexHeader, model_name
@@ -59,7 +61,9 @@ class CommandOptions:
     limit: int | None = None
     concurrency: int | None = None
     repeat: int | None = None
+    equal_terms: bool = False
     index: bool = False
+    validate: bool = False
     skip_judge: bool = False
     max_cost_usd: float | None = None
     dry_run: bool = False
@@ -76,6 +80,7 @@ class Prepared:
     config: EvaluationConfig
     samples: list[Sample]
     headers: dict[str, IndexHeader]
+    methods: MethodSet
     units: list[Unit]
     setup: dict[str, Any]
     models: list[str]
@@ -110,6 +115,9 @@ class _Command:
             check_output(config.output_dir, len(samples) * len(config.methods) * config.trials)
         if options.index and not options.dry_run:
             await self._build(roots)
+        if options.validate and not check_indexes(roots, self._notes):
+            self._supervisor.warn("an index is not sound; mend it, or leave --validate out")
+            return FAILED
         prepared = await self._prepare(config, samples, roots)
         if options.dry_run:
             self._show_estimate(prepared)
@@ -149,9 +157,11 @@ class _Command:
         self, config: EvaluationConfig, samples: list[Sample], roots: dict[str, Path]
     ) -> Prepared:
         headers = await read_headers(roots)
-        descriptions = describe_indexes(headers, config.methods, headers)
+        methods = MethodSet(config)
+        descriptions = describe_indexes(headers, methods, config.methods, headers)
         judge = describe_judge(config, headers)
-        models = {m for h in headers.values() for name in config.methods for m in h.models(name)}
+        asked = [(name, header) for header in headers.values() for name in config.methods]
+        models = {model for name, header in asked for model in methods.models(name, header)}
         if not self._options.skip_judge:
             models.add(model_name(judge_model(config, headers)))
         if self._options.max_cost_usd is not None:
@@ -161,10 +171,16 @@ class _Command:
             warnings += list_judge_warnings(
                 model_name(judge_model(config, headers)),
                 {
-                    model_name(header.model_configs(method)["completion"])
-                    for header in headers.values()
-                    for method in config.methods
+                    model
+                    for name, header in asked
+                    if (model := methods.answering_model(name, header)) is not None
                 },
+            )
+        without = sum(not sample.evidence for sample in samples)
+        if "oracle" in config.methods and without:
+            warnings.append(
+                f"oracle is not asked {without} of the {len(samples)} questions, as these quote "
+                "no evidence"
             )
         for warning in warnings:
             self._supervisor.warn(warning)
@@ -174,6 +190,7 @@ class _Command:
             config=config,
             samples=samples,
             headers=headers,
+            methods=methods,
             units=plan_run(samples, config.methods, descriptions, config.trials),
             setup=describe_setup(config, samples, descriptions, judge),
             models=sorted(models),
@@ -204,7 +221,9 @@ class _Command:
 
     def _show_estimate(self, prepared: Prepared) -> None:
         n_metrics = 0 if self._options.skip_judge else len(prepared.config.metrics)
-        most = estimate(prepared.config, prepared.samples, prepared.headers, n_metrics)
+        most = estimate(
+            prepared.config, prepared.units, prepared.headers, prepared.methods, n_metrics
+        )
         tokens = "not bounded by the settings"
         if most.prompt_tokens is not None:
             tokens = f"at most about {most.prompt_tokens:,}, by the settings' context budgets"
@@ -232,6 +251,8 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
         changes["concurrency"] = options.concurrency
     if options.repeat is not None:
         changes["trials"] = options.repeat
+    if options.equal_terms and config.equal_terms is None:
+        changes["equal_terms"] = True
     if options.output is not None:
         changes["output"] = {**config.output.model_dump(), "dir": str(options.output.resolve())}
     if not changes:

@@ -1,19 +1,22 @@
 """The settings of an evaluation, read from eval_config.yaml."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
 import yaml
-from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from graphrag.config.models.tog_search_config import StrictSection, nearest
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS
 
 Metric = Literal["correctness", "faithfulness", "relevance", "completeness"]
-Method = Literal["tog", "local", "basic", "global", "drift"]
-_NAMES = (*get_args(Method), *METRICS)
+SearchMethod = Literal["tog", "local", "basic", "global", "drift"]
+Control = Literal["closed_book", "oracle"]
+CONTROLS: tuple[str, ...] = get_args(Control)
+_METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
+_NAMES = (*_METHODS, *METRICS)
 
 
 class _Section(StrictSection):
@@ -67,6 +70,54 @@ class JudgeSettings(_Section):
         return value
 
 
+class Variant(BaseModel):
+    """A method under a name of its own: a search with other settings, or a function.
+
+    Attributes
+    ----------
+    method : str or None
+        tog, local, basic, global or drift; every further key is a setting of that method, in
+        place of what settings.yaml says.
+    function : str or None
+        ``module:function``, see ``graphrag.eval.methods``. One of the two is given.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    method: SearchMethod | None = None
+    function: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "Variant":
+        if (self.method is None) == (self.function is None):
+            msg = "give either method, with settings of its own, or function"
+            raise ValueError(msg)
+        if self.function is not None and self.changes:
+            msg = f"a function takes no settings, but {', '.join(self.changes)} is given"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that differ."""
+        return dict(self.model_extra or {})
+
+
+class EqualTerms(_Section):
+    """What every method of a run is held to alike.
+
+    Attributes
+    ----------
+    response_type : str
+        Form of the answer, free text.
+    max_context_tokens : int
+        Budget of the context that the answer is written from, in the model's tokens.
+    """
+
+    response_type: str = "Single paragraph"
+    max_context_tokens: int = Field(default=8000, ge=100)
+
+
 class EvaluationConfig(_Section):
     """An evaluation: which questions, asked of which indexes by which methods, judged how.
 
@@ -75,7 +126,14 @@ class EvaluationConfig(_Section):
     indexes : dict
         Key in the dataset -> project folder, relative to the root.
     methods : tuple of str
-        Of tog, local, basic, global and drift, in the order in which they are reported.
+        Of tog, local, basic, global, drift, the controls closed_book and oracle, and the
+        variants, in the order in which they are reported. In the file an entry may also be a
+        variant itself: ``{name: tog-wide, method: tog, width: 5}``.
+    variants : dict
+        Name -> Variant.
+    equal_terms : EqualTerms or None
+        None: each method keeps its own length of answer and context budget. ``true`` in the
+        file stands for the defaults.
     metrics : tuple of str
         Of correctness, faithfulness, relevance and completeness.
     trials : int
@@ -93,7 +151,9 @@ class EvaluationConfig(_Section):
 
     dataset: DatasetSettings = DatasetSettings()
     indexes: dict[str, str] = Field(default_factory=dict[str, str])
-    methods: tuple[Method, ...] = Field(default=("tog", "local", "basic"), min_length=1)
+    methods: tuple[str, ...] = Field(default=("tog", "local", "basic"), min_length=1)
+    variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
+    equal_terms: EqualTerms | None = None
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1)
@@ -103,8 +163,35 @@ class EvaluationConfig(_Section):
     thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
     root: Path = Field(default=Path(), exclude=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _name_variants(cls, values: Any) -> Any:
+        """Take the variants among the methods out, so that methods are names."""
+        if not isinstance(values, Mapping):
+            return values
+        given = dict(cast("Mapping[str, Any]", values))
+        methods: Any = given.get("methods")
+        if isinstance(methods, list | tuple):
+            entries = cast("Sequence[Any]", methods)
+            given["methods"] = [_name_of(entry) for entry in entries]
+            inline = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+            named = {e["name"]: {k: v for k, v in e.items() if k != "name"} for e in inline}
+            given["variants"] = {**(given.get("variants") or {}), **named}
+        if isinstance(given.get("equal_terms"), bool):
+            given["equal_terms"] = {} if given["equal_terms"] else None
+        return given
+
     @model_validator(mode="after")
     def _check(self) -> "EvaluationConfig":
+        known = (*_METHODS, *self.variants)
+        for name in self.methods:
+            if name not in known:
+                msg = f"methods: unknown name {name!r}{nearest(name, known)}"
+                raise ValueError(msg)
+        for name in self.variants:
+            if name in _METHODS:
+                msg = f"variants: {name!r} is the name of a method; choose another"
+                raise ValueError(msg)
         for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
             if len(set(chosen)) != len(chosen):
                 msg = f"{name} names one twice: {', '.join(chosen)}"
@@ -163,6 +250,17 @@ class EvaluationConfig(_Section):
     def index_roots(self) -> dict[str, Path]:
         """Return key -> project folder."""
         return {key: self.root / folder for key, folder in self.indexes.items()}
+
+
+def _name_of(entry: Any) -> Any:
+    """Return the name of an entry of ``methods``."""
+    if not isinstance(entry, dict):
+        return entry
+    name = cast("dict[str, Any]", entry).get("name")
+    if not isinstance(name, str) or not name:
+        msg = f"methods: a variant needs a name, which {entry} lacks"
+        raise ValueError(msg)
+    return name
 
 
 def parse_config(values: Mapping[str, Any], source: str) -> EvaluationConfig:

@@ -307,12 +307,17 @@ def _efficiency_table(results: "EvaluationResults", note: str) -> Table:
             _quantile(further.latency_median),
             _quantile(further.latency_p95),
             _number(figures["avg_llm_calls"], "{:.2f}"),
-            f"{figures['avg_prompt_tokens'] + figures['avg_output_tokens']:,.0f}",
+            _number(_total(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), "{:,.0f}"),
             _number(figures["cost_usd"], "{:.4f}"),
             _number(further.cost_per_correct.value, "{:.4f}"),
             "yes" if further.is_pareto else "no",
         )
     return table
+
+
+def _total(*parts: float | None) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
 def _quantile(quantile: "LatencyQuantile") -> str:

@@ -36,7 +36,10 @@ def plan_run(
     descriptions: Descriptions,
     trials: int = 1,
 ) -> list[Unit]:
-    """Return the units of a run: for each sample every method, in order, once a trial."""
+    """Return the units of a run: for each sample every method, in order, once a trial.
+
+    An oracle is asked only where there is evidence to show it.
+    """
     return [
         Unit(
             _key(sample, method, descriptions[sample.imdb_key][method], trial),
@@ -47,6 +50,7 @@ def plan_run(
         for trial in range(trials)
         for sample in samples
         for method in methods
+        if method != "oracle" or sample.evidence
     ]
 
 

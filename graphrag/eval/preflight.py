@@ -12,9 +12,11 @@ from graphrag_storage import create_storage
 from graphrag_storage.tables.table_provider_factory import create_table_provider
 
 from graphrag.config.models.tog_search_config import nearest, unknown_settings
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, DatasetError, StoreError
+from graphrag.eval.methods import MethodSet
+from graphrag.eval.plan import Unit
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import is_offline, model_price
 
@@ -167,29 +169,41 @@ async def list_swapped(samples: Sequence[Sample], headers: Mapping[str, IndexHea
 
 def estimate(
     config: EvaluationConfig,
-    samples: Sequence[Sample],
+    units: Sequence[Unit],
     headers: Mapping[str, IndexHeader],
+    methods: MethodSet,
     n_metrics: int,
 ) -> Estimate:
-    """Bound what a run will ask from above."""
-    trials, repeats = config.trials, config.judge.repeats
-    searches = completions = embeddings = 0
+    """Bound what a run will ask from above; what a method of one's own asks is not known."""
+    completions = embeddings = 0
     tokens: int | None = 0
-    for sample in samples:
-        for method in config.methods:
-            section: Any = headers[sample.imdb_key].section(method)
-            calls = 2 * int(section.depth) if method == "tog" else 1
-            context: int | None = getattr(section, "max_context_tokens", None)
-            searches += trials
-            completions += calls * trials
-            embeddings += trials * (method != "global")
-            if method in ("global", "drift") or context is None or tokens is None:
-                tokens = None
-                continue
-            judged = repeats * min(n_metrics, 2)  # faithfulness and relevance see the context
-            tokens += context * trials * (calls + judged)
-    judgings = searches * n_metrics * repeats
-    return Estimate(searches, completions, embeddings, judgings, tokens)
+    for unit in units:
+        if methods.function(unit.method) is not None:
+            tokens = None
+            continue
+        calls, embedded, context = _bound(unit, headers, methods)
+        completions += calls
+        embeddings += embedded
+        if context is None or tokens is None:
+            tokens = None
+            continue
+        judged = config.judge.repeats * min(n_metrics, 2)  # faithfulness, relevance: the context
+        tokens += context * (calls + judged)
+    judgings = len(units) * n_metrics * config.judge.repeats
+    return Estimate(len(units), completions, embeddings, judgings, tokens)
+
+
+def _bound(
+    unit: Unit, headers: Mapping[str, IndexHeader], methods: MethodSet
+) -> tuple[int, int, int | None]:
+    """Return completions, embeddings and tokens of one context of a search, at most."""
+    if unit.method in CONTROLS:
+        return 1, 0, None
+    method = methods.search_method(unit.method)
+    section: Any = methods.header(unit.method, headers[unit.sample.imdb_key]).section(method)
+    context: int | None = getattr(section, "max_context_tokens", None)
+    calls = 2 * int(section.depth) if method == "tog" else 1
+    return calls, int(method != "global"), None if method in ("global", "drift") else context
 
 
 def _family(model: str) -> str:

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.config.models.tog_search_config import SettingsError, nearest, read_settings
 from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.controls import answering_config
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.eval.methods import MethodSet
 from graphrag.eval.metrics.judge import Judge, LLMJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.index_header import (
@@ -20,6 +22,7 @@ from graphrag.query.models import open_completion
 from graphrag.query.usage import is_offline
 
 if TYPE_CHECKING:
+    from graphrag_llm.completion import LLMCompletion
     from graphrag_llm.config import ModelConfig
 
 
@@ -62,13 +65,18 @@ def read_model_settings(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
 
 
 def describe_indexes(
-    headers: Mapping[str, IndexHeader], methods: Sequence[str], keys: Iterable[str]
+    headers: Mapping[str, IndexHeader],
+    methods: MethodSet,
+    names: Sequence[str],
+    keys: Iterable[str],
 ) -> dict[str, dict[str, Any]]:
     """Return key -> method -> everything that changes what the method answers there."""
-    return {
-        key: {m: headers[key].describe(m) if key in headers else {} for m in methods}
-        for key in keys
-    }
+    return {key: {name: methods.describe(name, headers.get(key)) for name in names} for key in keys}
+
+
+def open_answering(header: IndexHeader) -> "LLMCompletion":
+    """Open the model of the methods that retrieve nothing."""
+    return open_completion(answering_config(header))
 
 
 def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> "ModelConfig":

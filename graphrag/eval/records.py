@@ -131,14 +131,29 @@ class EfficiencyMetrics:
     latency : float or None
         Seconds until the response, or until a failed search was given up; None when it was put
         together from the parts before and after an interruption.
-    llm_calls, prompt_tokens, output_tokens : int
-        Completion requests sent, failed ones and retries included, and their tokens.
+    llm_calls, prompt_tokens, output_tokens : int or None
+        Completion requests sent, failed ones and retries included, and their tokens; None for
+        a method of one's own that does not count.
     """
 
     latency: float | None
-    llm_calls: int
-    prompt_tokens: int
-    output_tokens: int
+    llm_calls: int | None
+    prompt_tokens: int | None
+    output_tokens: int | None
+
+    @property
+    def tokens(self) -> int | None:
+        """Prompt and output tokens together; None when either is."""
+        if self.prompt_tokens is None or self.output_tokens is None:
+            return None
+        return self.prompt_tokens + self.output_tokens
+
+    @classmethod
+    def of(cls, latency: float | None, usage: Usage) -> "EfficiencyMetrics":
+        """Return the figures of a search from its usage."""
+        if not usage.is_counted:
+            return cls(latency, None, None, None)
+        return cls(latency, usage.llm_calls, usage.prompt_tokens, usage.output_tokens)
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Return the four figures."""

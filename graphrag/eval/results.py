@@ -89,7 +89,8 @@ class EvaluationResults:
         index key -> method -> metric -> mean or None.
     efficiency : dict
         method -> avg_latency (seconds, over responses whose latency was measured, None
-        without any), n_latency, avg_llm_calls, avg_prompt_tokens, avg_output_tokens,
+        without any), n_latency, avg_llm_calls, avg_prompt_tokens, avg_output_tokens (None for a
+        method of one's own that does not count),
         avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
         output_tokens_by_phase (sums), cost_usd, cost_usd_by_model, judge_cost_usd (None: the
         price of a model is not known).
@@ -318,9 +319,9 @@ def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
     return {
         "avg_latency": fmean(latencies) if latencies else None,
         "n_latency": len(latencies),
-        "avg_llm_calls": fmean(r.efficiency.llm_calls for r in results),
-        "avg_prompt_tokens": fmean(r.efficiency.prompt_tokens for r in results),
-        "avg_output_tokens": fmean(r.efficiency.output_tokens for r in results),
+        "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
+        "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
+        "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
         "avg_embedding_calls": usage.embedding_calls / n,
         "avg_embedding_tokens": usage.embedding_tokens / n,
         "llm_calls_by_phase": usage.llm_calls_by_phase,
@@ -330,6 +331,12 @@ def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
         "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": judge.cost_usd,
     }
+
+
+def _mean(counts: Sequence[int | None]) -> float | None:
+    """Return the mean, None as soon as one is not counted."""
+    known = [count for count in counts if count is not None]
+    return fmean(known) if known and len(known) == len(counts) else None
 
 
 def _to_json(values: dict[str, Any]) -> str:

@@ -222,8 +222,8 @@ def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
 
 class _Efficiency(BaseModel):
     latency: float | None
-    prompt_tokens: int
-    output_tokens: int
+    prompt_tokens: int | None
+    output_tokens: int | None
 
 
 class _Response(BaseModel):
@@ -263,7 +263,6 @@ def _baseline_path(store_path: Path) -> Path:
 def _stored_result(
     found: StoredResponse, document: str, verdicts: Mapping[str, JudgeResult]
 ) -> QueryResult:
-    usage = found.usage
     known = {metric: verdict for metric, verdict in verdicts.items() if metric in METRICS}
     return QueryResult(
         imdb_key=document,
@@ -271,12 +270,10 @@ def _stored_result(
         method=found.method,
         response=found.response,
         scores=failed_search_scores() if found.failure else MetricScores(**known),
-        efficiency=EfficiencyMetrics(
-            found.latency_s, usage.llm_calls, usage.prompt_tokens, usage.output_tokens
-        ),
+        efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
         sample_id=found.sample_id,
         failure=found.failure,
-        usage=usage,
+        usage=found.usage,
     )
 
 
@@ -372,7 +369,7 @@ def _file_rows(detailed: _Detailed) -> list[Row]:
             },
             latency_s=found.efficiency.latency,
             censored=found.failure is not None,
-            tokens=found.efficiency.prompt_tokens + found.efficiency.output_tokens,
+            tokens=EfficiencyMetrics(llm_calls=None, **dict(found.efficiency)).tokens,
         )
         for entry in detailed.results
         for method, found in entry.methods.items()

@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.config.models.tog_search_config import is_project
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config import CONTROLS, EvaluationConfig
+from graphrag.eval.controls import answer_control, evidence_of, response_type
 from graphrag.eval.dataset import Sample, parse_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
+from graphrag.eval.methods import Method, MethodAnswer, MethodSet, ask_method
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.plan import Unit, describe_setup, plan_run
 from graphrag.eval.preparation import (
     describe_indexes,
     describe_judge,
+    open_answering,
     open_judge,
     read_headers,
+    read_model_settings,
 )
 from graphrag.eval.progress import CallbackProgress, NotebookProgress, Progress, Unwatched
 from graphrag.eval.records import (
@@ -32,7 +36,7 @@ from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore, StoredResponse
 from graphrag.eval.work import RunOutcome, RunRequest, Stop, Work
 from graphrag.query.calls import describe_error
-from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
 from graphrag.query.usage import CallLog, Usage, current_scope, measure_calls
 
 if TYPE_CHECKING:
@@ -53,6 +57,15 @@ class EvaluationRunner:
         None: made from ``config.judge`` and the indexes' settings when first needed.
     index_roots : mapping or None
         Index key -> project folder; None: ``config.indexes``.
+    methods : mapping or None
+        Name -> ``async def method(question)`` or ``async def method(question, index)``: methods
+        of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
+        ``graphrag.eval.methods``.
+
+    Raises
+    ------
+    ConfigError
+        If a function that the configuration names can't be imported.
 
     Notes
     -----
@@ -66,12 +79,15 @@ class EvaluationRunner:
         config: EvaluationConfig,
         judge: Judge | None = None,
         index_roots: Mapping[str, Path | str] | None = None,
+        methods: Mapping[str, Method] | None = None,
     ) -> None:
         self.config = config
+        self._methods = MethodSet(config, methods)
         roots = config.index_roots() if index_roots is None else index_roots
         self.index_roots = {key: Path(root) for key, root in roots.items()}
         self._judge = judge
         self._indexes: dict[str, GraphIndex] = {}
+        self._varied: dict[tuple[str, str], GraphIndex] = {}
         self._opening = asyncio.Lock()
         self._stop = Stop()
 
@@ -123,7 +139,7 @@ class EvaluationRunner:
         headers = await read_headers(
             {k: root for k, root in self.index_roots.items() if k in asked and is_project(root)}
         )
-        descriptions = describe_indexes(headers, chosen, asked)
+        descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
             progress = _watching(progress_callback)
@@ -161,7 +177,47 @@ class EvaluationRunner:
     async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
         """Answer a question; the only place where an index is opened."""
         index = await self._load_index(imdb_key)
-        return await index.search(method, query, log=current_scope())
+        if (imdb_key, method) not in self._varied:
+            header = self._methods.header(method, index.header)
+            varied = index if header is index.header else GraphIndex(header, index.tables)
+            self._varied[imdb_key, method] = varied
+        return await self._varied[imdb_key, method].search(
+            self._methods.search_method(method), query, log=current_scope()
+        )
+
+    async def _answer(self, sample: Sample, method: str) -> "SearchResult":
+        """Answer a question by a search, a function or a control."""
+        function = self._methods.function(method)
+        if function is not None:
+            return await _call(function, sample)
+        if method in CONTROLS:
+            return await self._ask_control(sample, method)
+        return await self._run_search(method, sample.question, sample.imdb_key)
+
+    async def _ask_control(self, sample: Sample, method: str) -> "SearchResult":
+        if sample.imdb_key not in self.index_roots:
+            msg = f"no index is configured for {sample.imdb_key!r}"
+            raise IndexUnavailableError(msg)
+        key = sample.imdb_key
+        header = read_model_settings({key: self.index_roots[key]})[key]
+        contexts = evidence_of(sample) if method == "oracle" else []
+        started = time.perf_counter()
+        response = await answer_control(
+            open_answering(header),
+            method,
+            sample.question,
+            contexts,
+            response_type(header, self.config.equal_terms),
+        )
+        return CountedSearchResult(
+            response=response,
+            context_data={},
+            context_text=contexts,
+            completion_time=time.perf_counter() - started,
+            llm_calls=0,
+            prompt_tokens=0,
+            output_tokens=0,
+        )
 
     async def _load_index(self, imdb_key: str) -> GraphIndex:
         """Return an index, opened at its first question and then kept."""
@@ -195,7 +251,7 @@ class EvaluationRunner:
         with measure_calls(log):
             try:
                 async with asyncio.timeout(self.config.timeout_s):
-                    result = await self._run_search(unit.method, sample.question, sample.imdb_key)
+                    result = await self._answer(sample, unit.method)
             except TimeoutError:
                 message = f"no response within {self.config.timeout_s:g} s"
                 failure = Failure("search", "timeout", message)
@@ -292,10 +348,29 @@ def _watching(callback: ProgressCallback | None) -> Progress:
     return NotebookProgress() if get_console().is_jupyter else Unwatched()
 
 
+async def _call(function: Method, sample: Sample) -> "SearchResult":
+    started = time.perf_counter()
+    answer = await ask_method(function, sample.question, sample.imdb_key)
+    if not isinstance(answer, MethodAnswer):
+        return answer
+    return CountedSearchResult(
+        response=answer.response,
+        context_data={},
+        context_text=list(answer.contexts),
+        completion_time=time.perf_counter() - started,
+        llm_calls=answer.llm_calls or 0,
+        prompt_tokens=answer.prompt_tokens or 0,
+        output_tokens=answer.output_tokens or 0,
+        usage=answer.usage(),
+    )
+
+
 def _usage_of(result: "SearchResult | None", log: CallLog) -> Usage:
     """Return what a search cost: its log, else the counters of a method that keeps its own."""
     if log.attempts or result is None:
         return log.usage()
+    if isinstance(result, CountedSearchResult):
+        return result.usage
     return Usage(
         llm_calls=result.llm_calls,
         prompt_tokens=result.prompt_tokens,

@@ -181,6 +181,7 @@ def _describe_run(
             "setup": description.setup,
             "judge": description.setup["judge"],
             "metrics": list(config.metrics),
+            "equal_terms": None if config.equal_terms is None else config.equal_terms.model_dump(),
             "warnings": list(description.warnings),
             "run_id": None if run is None else run.run_id,
             "is_complete": outcome.is_complete,

@@ -240,12 +240,7 @@ class Work:
             scores=failed_search_scores()
             if found.failure
             else MetricScores(**self._session.verdicts(unit.key)),
-            efficiency=EfficiencyMetrics(
-                found.latency_s,
-                found.usage.llm_calls,
-                found.usage.prompt_tokens,
-                found.usage.output_tokens,
-            ),
+            efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
             ground_truth=unit.sample.ground_truth,
             context_text=found.context_text,
             sample_id=unit.sample.id,

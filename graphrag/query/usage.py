@@ -81,6 +81,9 @@ class Usage:
         phase -> count; the sums equal the totals.
     models : tuple of str
         The models asked, sorted.
+    is_counted : bool
+        False when something that does not count its calls had a part: every other figure is
+        then too low, and the cost None.
     """
 
     llm_calls: int = 0
@@ -97,6 +100,7 @@ class Usage:
     prompt_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
     output_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
     models: tuple[str, ...] = ()
+    is_counted: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON-ready values."""
@@ -281,6 +285,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         prompt_tokens_by_phase=_sum_phases(usage.prompt_tokens_by_phase for usage in given),
         output_tokens_by_phase=_sum_phases(usage.output_tokens_by_phase for usage in given),
         models=tuple(sorted({model for usage in given for model in usage.models})),
+        is_counted=all(usage.is_counted for usage in given),
     )
 
 

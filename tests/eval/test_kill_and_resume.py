@@ -17,7 +17,7 @@ LATENCY_S = 0.03
 # request waits, while its answer is on its way, and while the answer is being kept.
 KILLS = [(n, (n % 4) * 0.012) for n in range(1, 14)]
 # An answer that the server finished this long before a kill may not have been kept.
-NOT_YET_KEPT_S = 0.5
+NOT_YET_KEPT_S = 2.0
 
 
 @dataclass(frozen=True)

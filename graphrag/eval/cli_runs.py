@@ -1,0 +1,190 @@
+"""The ``graphrag eval`` commands that work on runs which are there."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphrag.eval.cli_options import ConfigOption, OutputOption, RootOption, place_of
+
+
+def compare(
+    context: typer.Context,
+    new: Annotated[
+        str,
+        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
+    ],
+    old: Annotated[
+        str | None, typer.Argument(help="The baseline, the same way; default: pinned.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="The baseline, if not the second argument.")
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", help="What to compare, e.g. correctness,completeness.")
+    ] = "correctness",
+    methods: Annotated[
+        str | None, typer.Option("--methods", "-m", help="Default: those that both runs hold.")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
+    ] = 0.05,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write JUnit XML to this file as well.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Compare a run with a baseline, question by question, and let the gate decide.
+
+    Exit codes: 0 PASS; 1 error; 2 wrong usage; 3 INCONCLUSIVE, which is not a pass; 100 FAIL.
+    In a GitHub workflow the answer also goes to the job's summary and annotations.
+    """
+    from graphrag.eval.compare_command import CompareOptions, run_compare
+
+    if old is not None and baseline is not None:
+        typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
+        raise typer.Exit(2)
+    options = CompareOptions(new, old or baseline or "pinned", metric, methods, margin, junit)
+    raise typer.Exit(run_compare(place_of(context, root, config, output), options))
+
+
+def judge(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The judge; default: judge.model in eval_config.yaml."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", help="E.g. correctness,faithfulness; default: the file's."),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option("--repeats", min=1, help="How often each verdict is asked for; odd."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the last unfinished judging.")
+    ] = False,
+    retry_errors: Annotated[
+        bool,
+        typer.Option("--retry-errors", help="Ask again for failed verdicts; implies --resume."),
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0, help="Begin no new work past this many US dollars."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Judge the responses of a run again, as a new run; no search is paid for.
+
+    Exit codes are those of graphrag eval.
+    """
+    from graphrag.eval.judge_command import JudgeOptions, run_judge
+
+    options = JudgeOptions(
+        run=run,
+        model=model,
+        metrics=metrics,
+        repeats=repeats,
+        resume=resume,
+        retry_errors=retry_errors,
+        max_cost_usd=max_cost,
+        quiet=quiet,
+    )
+    raise typer.Exit(run_judge(place_of(context, root, config, output), options))
+
+
+def plan(
+    context: typer.Context,
+    detect: Annotated[
+        float, typer.Option("--detect", help="The difference to be seen; 0.05 is 5 points.")
+    ],
+    discordance: Annotated[
+        float | None,
+        typer.Option(
+            "--discordance",
+            help="Share of the questions on which just one method is right; default: observed.",
+        ),
+    ] = None,
+    power: Annotated[float, typer.Option("--power", help="Chance to see it, 0 to 1.")] = 0.8,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Take the discordance from this run; latest.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Say how many questions it takes to see a difference between two methods."""
+    from graphrag.eval.plan_command import PlanOptions, run_plan
+
+    options = PlanOptions(detect, discordance, power, run)
+    raise typer.Exit(run_plan(place_of(context, root, config, output), options))
+
+
+def history(
+    context: typer.Context,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """List the runs in the output folder."""
+    from graphrag.eval.compare_command import run_history
+
+    raise typer.Exit(run_history(place_of(context, root, config, output)))
+
+
+def set_baseline(
+    context: typer.Context,
+    run: Annotated[
+        str,
+        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
+    ],
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Pin a run as the baseline; its rows are copied, so that it outlives the run."""
+    from graphrag.eval.compare_command import run_baseline_set
+
+    raise typer.Exit(run_baseline_set(place_of(context, root, config, output), run))
+
+
+def export_audit(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
+    metric: Annotated[str, typer.Option("--metric", help="The verdicts to check.")] = "correctness",
+    questions: Annotated[
+        int, typer.Option("--questions", min=1, help="How many are drawn, at least.")
+    ] = 80,
+    seed: Annotated[int, typer.Option("--seed", help="Another number draws others.")] = 0,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Folder to write to; default: the results'.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Draw responses for people to label, and write them as CSV and as a page to fill in."""
+    from graphrag.eval.audit_command import AuditExportOptions, run_audit_export
+
+    options = AuditExportOptions(run, metric, questions, seed, to)
+    raise typer.Exit(run_audit_export(place_of(context, root, config, output), options))
+
+
+def import_audit(
+    context: typer.Context,
+    labels: Annotated[Path, typer.Argument(help="The CSV file, labelled.")],
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Hold the judge against the labels, and correct its means by them."""
+    from graphrag.eval.audit_command import run_audit_import
+
+    raise typer.Exit(run_audit_import(place_of(context, root, config, output), labels))

@@ -1,0 +1,101 @@
+"""Methods that retrieve nothing, to show how much of a score retrieval earned.
+
+``closed_book`` asks the model without any context, ``oracle`` with the sample's evidence as the
+context. Both use the model of local search and the same instructions, so that they differ in
+nothing but the context.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from graphrag.eval.config import EqualTerms
+from graphrag.eval.dataset import Sample
+from graphrag.query.usage import phase
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+
+    from graphrag.query.index_header import IndexHeader
+
+VERSION = 1
+CONTROL_PROMPT = """You answer questions.
+{source}
+Form of the answer: {response_type}
+When you do not know the answer, say so.
+
+-----Sources-----
+id|text
+{table}
+"""
+_INSTRUCTIONS = {
+    "closed_book": "No sources are given; rely on what you know.",
+    "oracle": "Rely on the sources below alone, and cite them as [Data: Sources (ids)].",
+}
+
+
+class NoEvidenceError(ValueError):
+    """The sample quotes no evidence, so that an oracle has nothing to show."""
+
+
+def answering_config(header: "IndexHeader") -> "ModelConfig":
+    """Return the configuration of the model that answers: local search's."""
+    model_id = header.config.local_search.completion_model_id
+    return header.config.get_completion_model_config(model_id)
+
+
+def describe_control(name: str, header: "IndexHeader", terms: EqualTerms | None) -> dict[str, Any]:
+    """Return everything that changes what a control answers."""
+    from graphrag.query.index_header import model_name, public_call_args
+
+    config = answering_config(header)
+    return {
+        "control": name,
+        "version": VERSION,
+        "response_type": response_type(header, terms),
+        "models": {
+            "completion": {"model": model_name(config), "call_args": public_call_args(config)}
+        },
+    }
+
+
+def response_type(header: "IndexHeader", terms: EqualTerms | None) -> str:
+    """Return the form of the answer that the other methods are asked for as well."""
+    return header.options.response_type if terms is None else terms.response_type
+
+
+def evidence_of(sample: Sample) -> list[str]:
+    """Return the quotes that an oracle shows.
+
+    Raises
+    ------
+    NoEvidenceError
+        If there is none.
+    """
+    if not sample.evidence:
+        msg = "the sample quotes no evidence, so there is nothing to show"
+        raise NoEvidenceError(msg)
+    return list(sample.evidence)
+
+
+async def answer_control(
+    model: Any, name: str, question: str, contexts: Sequence[str], form: str
+) -> str:
+    """Ask the model with these contexts, none for a closed book.
+
+    Parameters
+    ----------
+    model : LLMCompletion
+    name : {"closed_book", "oracle"}
+    question : str
+    contexts : sequence of str
+    form : str
+        See :func:`response_type`.
+    """
+    rows = [f"{number}|{' '.join(text.split())}" for number, text in enumerate(contexts)]
+    system = CONTROL_PROMPT.format(
+        source=_INSTRUCTIONS[name], response_type=form, table="\n".join(rows)
+    )
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    with phase("response"):
+        reply = await model.completion_async(messages=messages)
+    return str(reply.content)

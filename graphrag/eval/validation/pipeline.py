@@ -1,0 +1,62 @@
+"""Validating one built index."""
+
+from pathlib import Path
+
+from graphrag.config.models.tog_search_config import ProjectConfig, SettingsError, read_settings
+from graphrag.eval.errors import IndexUnavailableError
+from graphrag.eval.validation.documents import check_documents
+from graphrag.eval.validation.edges import read_edges
+from graphrag.eval.validation.extraction import check_entities, check_relationships
+from graphrag.eval.validation.graph import check_graph
+from graphrag.eval.validation.records import PhaseReport, Thresholds
+from graphrag.eval.validation.report import PipelineValidationReport
+from graphrag.eval.validation.tables import arrow, open_tables
+from graphrag.eval.validation.vectors import check_vectors
+
+
+def validate_index(
+    root: Path | str,
+    thresholds: Thresholds | None = None,
+    data_dir: Path | str | None = None,
+) -> PipelineValidationReport:
+    """Check a built index phase by phase, without asking a model.
+
+    A plain function: it can be called from a notebook, and inside a running event loop (which it
+    then blocks).
+
+    Parameters
+    ----------
+    root : Path or str
+        The project folder, with its settings file.
+    thresholds : Thresholds or None
+        Where checks fail and warnings are given; None for the documented ones.
+    data_dir : Path or str or None
+        Folder of the tables, in place of ``output_storage.base_dir``.
+
+    Raises
+    ------
+    IndexUnavailableError
+        If the settings can't be read, no table is there, or a table can't be read.
+    """
+    limits = thresholds or Thresholds()
+    try:
+        config = read_settings(root, data_dir)
+    except SettingsError as error:
+        raise IndexUnavailableError(str(error)) from error
+    try:
+        return PipelineValidationReport(str(root), _check(config, Path(root), limits))
+    except (arrow.ArrowException, OSError) as error:
+        cause = " ".join(str(error).split())
+        msg = f"A table of {root} can't be read ({cause}); build the index anew."
+        raise IndexUnavailableError(msg) from error
+
+
+def _check(config: ProjectConfig, root: Path, limits: Thresholds) -> tuple[PhaseReport, ...]:
+    tables = open_tables(config, root)
+    edges = read_edges(tables.entities, tables.relationships)
+    return (
+        check_documents(tables, limits),
+        check_entities(tables, limits),
+        check_relationships(tables, edges, limits),
+        check_graph(tables, edges, check_vectors(config, limits), limits),
+    )

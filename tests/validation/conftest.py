@@ -1,0 +1,25 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+from damaged_index import FERRY, ISLE, SETTINGS, DamagedIndex, copy_index
+
+from graphrag.eval.indexing import build_index
+
+
+@pytest.fixture(scope="session")
+def sound_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a built project of two documents."""
+    root = tmp_path_factory.mktemp("sound")
+    (root / "input").mkdir()
+    for name, text in (("isle", ISLE), ("ferry", FERRY)):
+        (root / "input" / f"{name}.txt").write_text(text, encoding="utf-8")
+    (root / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
+    asyncio.run(build_index(root, lambda _: None))
+    return root
+
+
+@pytest.fixture
+def index(sound_project: Path, tmp_path: Path) -> DamagedIndex:
+    """Return a copy of the built project that may be damaged."""
+    return copy_index(sound_project, tmp_path / "damaged")

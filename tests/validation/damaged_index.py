@@ -1,0 +1,104 @@
+"""A small built index with two documents, and copies of it that are damaged on purpose."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from graphrag.eval.validation import PipelineValidationReport, validate_index
+
+ISLE = """\
+Marta Quill keeps the lighthouse on Gannet Isle. The lighthouse was built by Oswin Tarrant in
+1871. Oswin Tarrant was an engineer from Port Merrow. Marta Quill repaired the great lamp with
+Jonas Feld. Jonas Feld is a glassmaker in Port Merrow. Jonas Feld learned his craft from Berta
+Lindqvist. Berta Lindqvist founded the Merrow Glass Company. The Merrow Glass Company made the
+lens of the great lamp. Oswin Tarrant admired Berta Lindqvist.
+"""
+FERRY = """\
+Captain Rufus Doyle sails the ferry Halcyon between Port Merrow and Gannet Isle. Rufus Doyle is
+married to Marta Quill. The ferry Halcyon was damaged in the storm of March. Jonas Feld paid for
+the repair of the Halcyon. Lady Agnes Thorne owns Gannet Isle. Agnes Thorne wants to sell Gannet
+Isle to the Northern Whaling Company. The Northern Whaling Company is led by Silas Crane. Silas
+Crane once worked for Berta Lindqvist. Marta Quill wrote a letter to Agnes Thorne about the
+sale. Rufus Doyle carried the letter on the Halcyon.
+"""
+SETTINGS = """\
+completion_models:
+  default_completion_model: {type: offline, model_provider: offline, model: rules}
+embedding_models:
+  default_embedding_model:
+    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
+vector_store: {vector_size: 384}
+extract_graph:
+  entity_types: [person, place, organization, object, event]
+  max_gleanings: 0
+chunking: {type: tokens, size: 60, overlap: 10, encoding_model: o200k_base}
+"""
+Frame = Any
+
+
+@dataclass(frozen=True)
+class DamagedIndex:
+    """A copy of a project whose tables can be changed."""
+
+    root: Path
+
+    @property
+    def output(self) -> Path:
+        return self.root / "output"
+
+    def read(self, table: str) -> Frame:
+        return pd.read_parquet(self.output / f"{table}.parquet")
+
+    def change(self, table: str, edit: Callable[[Frame], Frame]) -> None:
+        """Write what ``edit`` makes of a table."""
+        edit(self.read(table)).to_parquet(self.output / f"{table}.parquet")
+
+    def set_cell(self, table: str, row: int, column: str, value: Any) -> str:
+        """Change one cell and return the row's id."""
+        changed: list[str] = []
+
+        def edit(frame: Frame) -> Frame:
+            values = list(frame[column]) if column in frame else [None] * len(frame)
+            values[row] = value
+            changed.append(str(frame["id"].iloc[row]))
+            return frame.assign(**{column: values})
+
+        self.change(table, edit)
+        return changed[0]
+
+    def add_row(self, table: str, like: int = 0, **values: Any) -> None:
+        """Append a copy of a row with some cells changed."""
+
+        def edit(frame: Frame) -> Frame:
+            row = {**frame.iloc[like].to_dict(), **values}
+            return pd.concat([frame, pd.DataFrame([row])], ignore_index=True)
+
+        self.change(table, edit)
+
+    def validate(self, **options: Any) -> PipelineValidationReport:
+        return validate_index(self.root, **options)
+
+
+def copy_index(project: Path, target: Path) -> DamagedIndex:
+    """Copy a built project."""
+    shutil.copytree(project, target)
+    return DamagedIndex(target)
+
+
+def failed(report: PipelineValidationReport) -> set[str]:
+    """Return the names of the failed checks."""
+    return {check.name for check in report.checks() if check.status == "failed"}
+
+
+def kinds(report: PipelineValidationReport) -> set[str]:
+    """Return the beginnings of the warnings, up to the colon."""
+    return {warning.partition(":")[0] for warning in report.all_warnings()}
+
+
+def examples(report: PipelineValidationReport, name: str) -> tuple[str, ...]:
+    """Return the examples of a check."""
+    return next(check.examples for check in report.checks() if check.name == name)

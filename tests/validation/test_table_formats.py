@@ -1,0 +1,195 @@
+"""Tables of older releases, of other providers, and tables that lack something."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from damaged_index import DamagedIndex, failed
+from graphrag_storage import register_storage
+from graphrag_storage.file_storage import FileStorage
+
+from graphrag.eval.errors import IndexUnavailableError
+from graphrag.eval.validation import PipelineValidationReport, validate_index
+
+TABLES = ("documents", "text_units", "entities", "relationships", "community_reports")
+
+
+def outcome(report: PipelineValidationReport) -> dict[str, Any]:
+    """Return everything but the root."""
+    return {**report.to_dict(), "root": ""}
+
+
+def add_settings(index: DamagedIndex, text: str) -> None:
+    path = index.root / "settings.yaml"
+    path.write_text(path.read_text(encoding="utf-8") + text, encoding="utf-8")
+
+
+def write_lists_as_pandas_does(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def write_lists_as_python_does(frame: pd.DataFrame) -> pd.DataFrame:
+    lists = [name for name in frame if name.endswith("_ids") or name == "children"]
+    return frame.assign(**{name: [str(list(ids)) for ids in frame[name]] for name in lists})
+
+
+@pytest.mark.parametrize("form", [write_lists_as_pandas_does, write_lists_as_python_does])
+def test_csv_tables_give_the_same_report(
+    index: DamagedIndex, form: Callable[[pd.DataFrame], pd.DataFrame]
+) -> None:
+    expected = outcome(index.validate())
+    for name in TABLES:
+        form(index.read(name)).to_csv(index.output / f"{name}.csv", index=False)
+        (index.output / f"{name}.parquet").unlink()
+    add_settings(index, "table_provider: {type: csv}\n")
+    assert outcome(index.validate()) == expected
+
+
+def test_tables_of_graphrag_2_give_the_same_report(index: DamagedIndex) -> None:
+    expected = outcome(index.validate())
+    index.change(
+        "text_units",
+        lambda frame: frame.assign(document_ids=[[i] for i in frame["document_id"]]).drop(
+            columns="document_id"
+        ),
+    )
+    index.change("documents", lambda frame: frame.assign(metadata=None).drop(columns="raw_data"))
+    index.change("entities", lambda frame: frame.assign(x=0.0, y=0.0))
+    report = index.validate()
+    assert report.metrics() == index.validate().metrics()
+    for phase, before in zip(outcome(report)["phases"], expected["phases"], strict=True):
+        assert phase["metrics"] == before["metrics"]
+        assert [c["status"] for c in phase["checks"]] == [c["status"] for c in before["checks"]]
+
+
+class StorageElsewhere(FileStorage):
+    """Stands for a storage whose files only its own methods can reach."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(base_dir=kwargs["elsewhere"])
+
+
+async def test_a_storage_that_is_no_folder_is_read_inside_a_running_loop(
+    index: DamagedIndex,
+) -> None:
+    expected = outcome(index.validate())
+    register_storage("elsewhere", StorageElsewhere)
+    output = index.output.rename(index.root / "remote")
+    (index.root / "output").mkdir()
+    (output / "lancedb").rename(index.root / "output" / "lancedb")
+    add_settings(index, f"output_storage: {{type: elsewhere, elsewhere: {str(output)!r}}}\n")
+    assert outcome(index.validate()) == expected
+
+
+OPTIONAL = {
+    "documents": {"text": {"document_not_empty", "content_coverage"}},
+    "text_units": {
+        "text": {"content_coverage", "no_empty_chunks"},
+        "id": {"entity_mentions_valid"},
+    },
+    "entities": {"type": {"entity_types_populated"}, "text_unit_ids": {"entity_mentions_valid"}},
+    "relationships": {"description": {"relationship_types_populated"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [(table, column) for table, some in OPTIONAL.items() for column in some]
+)
+def test_a_missing_optional_column_makes_its_checks_not_applicable(
+    index: DamagedIndex, table: str, column: str
+) -> None:
+    index.change(table, lambda frame: frame.drop(columns=column))
+    report = index.validate()
+    skipped = {check.name for check in report.checks() if check.status == "not applicable"}
+    assert skipped == OPTIONAL[table][column] | {
+        "confidence_scores_valid",
+        "relationship_confidence_valid",
+    }
+    assert all(check.reason for check in report.checks())
+    assert report.overall_passed
+
+
+def test_without_ids_the_examples_are_rows(index: DamagedIndex) -> None:
+    index.set_cell("relationships", 1, "description", "")
+    index.change("relationships", lambda frame: frame.drop(columns="id"))
+    report = index.validate()
+    assert [c.examples for c in report.checks() if c.status == "failed"] == [("row 1",)]
+
+
+def test_without_text_unit_of_document_the_documents_list_is_used(index: DamagedIndex) -> None:
+    index.change("text_units", lambda frame: frame.drop(columns="document_id"))
+    report = index.validate()
+    assert report.overall_passed
+    assert report.metrics()["coverage_ratio"] == 1.0
+
+
+def test_tables_without_rows_or_types(index: DamagedIndex) -> None:
+    for name in TABLES:
+        index.change(name, lambda frame: pd.DataFrame({column: [] for column in frame}))
+    report = index.validate()
+    assert failed(report) == {
+        "document_not_empty",
+        "chunks_created",
+        "entities_extracted",
+        "relationships_extracted",
+        "graph_not_empty",
+    }
+    assert report.to_dict()["not_applicable_checks"] == 12
+    assert report.metrics()["entities_per_chunk"] is None
+    assert "NaN" not in report.to_json()
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ("text_units", {"chunks_created"}),
+        (
+            "entities",
+            {"entities_extracted", "graph_not_empty", "entity_chunk_ratio_reasonable"},
+        ),
+        ("relationships", {"relationships_extracted", "graph_not_empty"}),
+    ],
+)
+def test_an_index_that_stopped_half_way_fails_where_it_stopped(
+    index: DamagedIndex, table: str, expected: set[str]
+) -> None:
+    (index.output / f"{table}.parquet").unlink()
+    assert failed(index.validate()) == expected
+
+
+def test_a_project_without_tables_is_not_indexed(index: DamagedIndex) -> None:
+    for path in index.output.glob("*.parquet"):
+        path.unlink()
+    with pytest.raises(IndexUnavailableError, match=r"is not indexed: .*graphrag index --root"):
+        index.validate()
+
+
+def test_a_damaged_file_is_named(index: DamagedIndex) -> None:
+    (index.output / "entities.parquet").write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(IndexUnavailableError, match=r"entities\.parquet in .* can't be read"):
+        index.validate()
+
+
+def test_a_file_that_is_cut_inside_is_an_error_of_the_index(index: DamagedIndex) -> None:
+    path = index.output / "entities.parquet"
+    content = bytearray(path.read_bytes())
+    content[4:2000] = bytes(1996)
+    path.write_bytes(content)
+    with pytest.raises(IndexUnavailableError, match="can't be read"):
+        index.validate()
+
+
+def test_a_folder_that_is_no_project_is_named(tmp_path: Path) -> None:
+    with pytest.raises(IndexUnavailableError, match=r"settings\.yaml"):
+        validate_index(tmp_path)
+    with pytest.raises(IndexUnavailableError, match="does not exist"):
+        validate_index(tmp_path / "nowhere")
+
+
+def test_the_tables_may_be_in_another_folder(index: DamagedIndex, tmp_path: Path) -> None:
+    moved = index.output.rename(tmp_path / "moved")
+    report = validate_index(index.root, data_dir=moved)
+    assert report.overall_passed
+    assert [w.partition(":")[0] for w in report.all_warnings()] == ["Missing vectors"]

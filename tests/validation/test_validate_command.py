@@ -1,0 +1,84 @@
+"""The command: what it prints, writes and returns."""
+
+import json
+from pathlib import Path
+
+import pytest
+from damaged_index import DamagedIndex
+from rich.console import Console
+
+from graphrag.eval.validate_command import ValidateOptions, check_indexes, run_validate
+
+
+def test_a_sound_index_ends_with_0(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_validate(index.root) == 0
+    printed = capsys.readouterr().out
+    for name in ("document_processing", "content_coverage", "graph_connectivity"):
+        assert name in printed
+    assert "Of 17 checks: 15 passed, 0 failed, 2 not applicable; warnings: 0." in printed
+
+
+def test_a_failed_check_ends_with_100_and_is_written(
+    index: DamagedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entity = index.set_cell("entities", 1, "confidence", 1.7)
+    index.add_row("entities", id="a|b", title=" \n ")
+    options = ValidateOptions(tmp_path / "new" / "report.json", tmp_path / "report.md")
+    assert run_validate(index.root, options) == 100
+    printed = capsys.readouterr().out
+    assert "failed" in printed
+    assert "Warning: Missing vectors" in printed
+    written = json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))
+    assert written["overall_passed"] is False
+    assert written["total_checks"] == 17
+    assert written["failed_phases"] == ["entity_extraction"]
+    (confidence,) = (
+        check
+        for phase in written["phases"]
+        for check in phase["checks"]
+        if check["name"] == "confidence_scores_valid"
+    )
+    assert confidence["status"] == "failed"
+    assert confidence["examples"] == [entity]
+    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "## entity_extraction: failed" in page
+    assert r"| a\|b |" in page
+    found = "1 of 1 confidences are not within 0 and 1"
+    assert f"| confidence_scores_valid | failed | {found} | {entity} |" in page
+
+
+def test_quiet_prints_nothing(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_validate(index.root, ValidateOptions(quiet=True)) == 0
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("what", ["nowhere", "unindexed", "unwritable"])
+def test_what_can_not_be_validated_ends_with_2(
+    index: DamagedIndex, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, options = index.root, ValidateOptions()
+    if what == "nowhere":
+        root = tmp_path / "nowhere"
+    elif what == "unindexed":
+        index.output.rename(tmp_path / "gone")
+    else:
+        options = ValidateOptions(json=index.root / "settings.yaml" / "report.json")
+    assert run_validate(root, options) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("Error: ")
+    assert "Traceback" not in captured.err
+
+
+def test_an_evaluation_is_told_whether_its_indexes_are_sound(
+    index: DamagedIndex, sound_project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check_indexes({"sound": sound_project}, Console())
+    index.set_cell("relationships", 0, "source", "NOBODY")
+    assert not check_indexes({"bad": index.root, "sound": sound_project}, Console())
+    printed = capsys.readouterr().out
+    assert "relationship_entities_exist: 1 of" in printed
+    assert "Orphaned relationships" in printed
+
+
+async def test_it_runs_in_a_notebook_whose_loop_is_running(index: DamagedIndex) -> None:
+    assert index.validate().overall_passed
