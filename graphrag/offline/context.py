@@ -35,13 +35,16 @@ class Record:
     text : str
         The row's prose.
     label : str
-        Names in the row's other columns (an entity's title, an edge's two ends).
+        Names in the row's other columns (an entity's title, an edge's two ends), joined.
+    names : tuple[str, ...]
+        The same, apart.
     """
 
     table: str
     id: str
     text: str
     label: str = ""
+    names: tuple[str, ...] = ()
 
 
 def context_region(system: str) -> str:
@@ -98,12 +101,12 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
     found: list[Record] = []
     for start, end in pairwise([*starts, len(rest)]):
         fields = _fields(rest[start:end].rstrip("\n"), separator, len(columns), text_at)
-        label = " ".join(
+        names = tuple(
             field
             for column, field in zip(columns, fields, strict=False)
             if column in {"entity", "source", "target", "title"}
         )
-        found.append(Record(name, fields[0], fields[text_at], label))
+        found.append(Record(name, fields[0], fields[text_at], " ".join(names), names))
     return found
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from graphrag.offline.context import context_region, read_context
 from graphrag.offline.errors import OfflineModelError
 from graphrag.offline.extraction import COMPLETE, answer_extraction, is_extraction
+from graphrag.offline.grading import compare_answers, grade_quality, grade_rubric
 from graphrag.offline.judging import judge
 from graphrag.offline.query_replies import (
     answer_drift_local,
@@ -30,13 +31,18 @@ SUPPORTED = (
     "graphrag's index prompts (extract graph, summarize descriptions, community reports)",
     "its local, basic, global and drift search prompts",
     "Think-on-Graph's edge scoring and check-and-answer",
-    "the evaluation's judge prompts",
+    "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise)",
 )
 
 _BY_FIELDS: dict[frozenset[str], Callable[[Request], dict[str, object]]] = {
     frozenset({"scores"}): score_edges,
     frozenset({"sufficient", "answer", "relationships", "sources", "missing"}): check_and_answer,
     frozenset({"reason", "score"}): judge,
+    frozenset({"relevance", "faithfulness", "completeness", "coherence", "groundedness"}): (
+        grade_rubric
+    ),
+    frozenset({"reasoning", "accuracy", "completeness", "relevance", "overall"}): grade_quality,
+    frozenset({"reasoning", "winner"}): compare_answers,
     frozenset({"intermediate_answer", "score", "follow_up_queries"}): answer_primer,
     frozenset({"title", "summary", "findings", "rating", "rating_explanation"}): (
         lambda request: answer_community_report(request.user)
@@ -92,7 +98,7 @@ def _reply_from_context(request: Request) -> str:
         if "follow_up_queries" in instructions:
             return answer_drift_local(request)
         return answer_from_tables(request)
-    if read_context(request.system):
+    if read_context(request.system) or "-----Sources-----" in request.system:
         return answer_from_tables(request)
     raise _unknown("something else")
 

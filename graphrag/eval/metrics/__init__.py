@@ -1,6 +1,10 @@
 """The metrics: what is measured on a response, one family a module."""
 
+from graphrag.eval.metrics.evaluable import EvaluableQueryResult, EvaluableQueryResultBuilder
 from graphrag.eval.metrics.judge import JUDGED_METRICS, JudgedMetric, LLMJudge
+from graphrag.eval.metrics.pairwise import PairwiseJudge
+from graphrag.eval.metrics.quality import QualityJudge
+from graphrag.eval.metrics.rubric import LLMEvaluation, LLMEvaluationPrompt, RubricJudge
 from graphrag.eval.prompts import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
@@ -15,8 +19,15 @@ __all__ = [
     "FAITHFULNESS_PROMPT",
     "JUDGED_METRICS",
     "RELEVANCE_PROMPT",
+    "EvaluableQueryResult",
+    "EvaluableQueryResultBuilder",
     "JudgeResult",
     "JudgedMetric",
+    "LLMEvaluation",
+    "LLMEvaluationPrompt",
     "LLMJudge",
     "MetricScores",
+    "PairwiseJudge",
+    "QualityJudge",
+    "RubricJudge",
 ]

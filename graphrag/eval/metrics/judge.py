@@ -8,9 +8,8 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, field_validator
 
 from graphrag.eval import prompts
-from graphrag.eval.records import Failure, JudgeResult, MetricScores
-from graphrag.query.calls import describe_error, is_refusal
-from graphrag.query.models import UnreadableReplyError, read_reply
+from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, whole_number
+from graphrag.eval.records import JudgeResult, MetricScores
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +49,10 @@ class JudgeReply(BaseModel):
     @field_validator("score", mode="before")
     @classmethod
     def _plain_number(cls, value: Any) -> Any:
-        if isinstance(value, bool):
-            return None  # true is no grade
-        if isinstance(value, str) and value.strip() in ("0", "1"):
-            return int(value)
-        return int(value) if isinstance(value, float) and value in (0.0, 1.0) else value
+        return whole_number(value)
+
+
+_WANTED = ReplyForm(JudgeReply, '{"reason": "...", "score": 0 or 1}')
 
 
 class Judge(Protocol):
@@ -105,9 +103,7 @@ class LLMJudge:
     """
 
     def __init__(self, model: Any, temperature: float = 0.0, max_retries: int = 2) -> None:
-        if not hasattr(model, "completion_async") and not hasattr(model, "achat_stream"):
-            msg = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
-            raise TypeError(msg)
+        JudgeModel(model, temperature, max_retries)  # refuses a model that can't be asked
         self.model = model
         self.temperature = temperature
         self.max_retries = max_retries
@@ -146,48 +142,8 @@ class LLMJudge:
 
     async def _grade(self, metric: str, **material: str) -> JudgeResult:
         quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
-        messages = [{"role": "user", "content": JUDGED_METRICS[metric].prompt.format(**quoted)}]
-        problem = ""
-        for _ in range(self.max_retries + 1):
-            try:
-                reply = await self._ask(messages)
-            except UnreadableReplyError as error:
-                problem = str(error)
-                messages = [messages[0], *_repair(error)]
-                continue
-            except Exception as error:
-                kind = "refused" if is_refusal(error) else "error"
-                failure = Failure("judge", kind, describe_error(error))
-                return JudgeResult(None, f"Unscored: {failure.message}", failure)
-            return JudgeResult(reply.score, reply.reason)
-        failure = Failure("judge", "unreadable", problem)
-        return JudgeResult(None, f"Unscored: {problem}", failure)
-
-    async def _ask(self, messages: list[dict[str, str]]) -> JudgeReply:
-        if hasattr(self.model, "completion_async"):
-            response = await self.model.completion_async(
-                messages=messages, temperature=self.temperature, response_format=JudgeReply
-            )
-            formatted = getattr(response, "formatted_response", None)
-            if isinstance(formatted, JudgeReply):
-                return formatted
-            return read_reply(str(response.content), JudgeReply)
-        pieces: list[str] = []
-        async for piece in self.model.achat_stream(
-            prompt=messages[-1]["content"],
-            history=messages[:-1],
-            model_parameters={"temperature": self.temperature},
-        ):
-            pieces.append(piece)
-        return read_reply("".join(pieces), JudgeReply)
-
-
-def _repair(error: UnreadableReplyError) -> list[dict[str, str]]:
-    request = (
-        f"{error} Grade the same material again and reply with only the JSON object "
-        '{"reason": "...", "score": 0 or 1}.'
-    )
-    return [
-        {"role": "assistant", "content": error.content},
-        {"role": "user", "content": request},
-    ]
+        asked = JudgeModel(self.model, self.temperature, self.max_retries)
+        reply = await asked.ask(JUDGED_METRICS[metric].prompt.format(**quoted), _WANTED)
+        if isinstance(reply, Unanswered):
+            return JudgeResult(None, f"Unscored: {reply.failure.message}", reply.failure)
+        return JudgeResult(reply.score, reply.reason)

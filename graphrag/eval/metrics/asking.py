@@ -1,0 +1,118 @@
+"""Asking a judge: one structured reply, asked for again while it can't be read, never raising."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from graphrag.eval.records import Failure
+from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.models import UnreadableReplyError, read_reply
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm(Generic[Form]):
+    """What a judge must reply: the pydantic class, and its shape as shown to the judge."""
+
+    form: type[Form]
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A judge that gave no usable reply.
+
+    Attributes
+    ----------
+    failure : Failure
+        ``unreadable``, ``error`` or ``refused``.
+    replies : tuple of str
+        The unreadable replies as they came, in order; empty when the first call failed.
+    """
+
+    failure: Failure
+    replies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeModel:
+    """A model and how it is asked.
+
+    Parameters
+    ----------
+    model : LLMCompletion or object
+        A graphrag_llm completion, asked without streaming for a structured reply; or any
+        object whose ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
+    temperature : float
+        Sampling temperature, 0 to 2.
+    max_retries : int
+        How often a reply that can't be read is asked for again, >= 0.
+
+    Raises
+    ------
+    TypeError
+        If the model can be asked in neither way.
+    """
+
+    model: Any
+    temperature: float = 0.0
+    max_retries: int = 2
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.model, "completion_async") and not hasattr(self.model, "achat_stream"):
+            msg = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
+            raise TypeError(msg)
+
+    async def ask(self, prompt: str, wanted: ReplyForm[Form]) -> Form | Unanswered:
+        """Ask until the reply has the form, at most ``max_retries`` times more; never raises."""
+        messages = [{"role": "user", "content": prompt}]
+        replies: list[str] = []
+        problem = ""
+        for _ in range(self.max_retries + 1):
+            try:
+                return await self._ask_once(messages, wanted.form)
+            except UnreadableReplyError as error:
+                problem = str(error)
+                replies.append(error.content)
+                messages = [messages[0], *_repair(error, wanted.shape)]
+            except Exception as error:
+                kind = "refused" if is_refusal(error) else "error"
+                return Unanswered(Failure("judge", kind, describe_error(error)), tuple(replies))
+        return Unanswered(Failure("judge", "unreadable", problem), tuple(replies))
+
+    async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
+        if hasattr(self.model, "completion_async"):
+            response = await self.model.completion_async(
+                messages=messages, temperature=self.temperature, response_format=form
+            )
+            formatted = getattr(response, "formatted_response", None)
+            if isinstance(formatted, form):
+                return formatted
+            return read_reply(str(response.content), form)
+        pieces: list[str] = []
+        async for piece in self.model.achat_stream(
+            prompt=messages[-1]["content"],
+            history=messages[:-1],
+            model_parameters={"temperature": self.temperature},
+        ):
+            pieces.append(piece)
+        return read_reply("".join(pieces), form)
+
+
+def whole_number(value: Any) -> Any:
+    """Read a grade: 4, 4.0 and "4" are 4; true is none; all else is left for the form to refuse."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in "0123456789":
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _repair(error: UnreadableReplyError, shape: str) -> list[dict[str, str]]:
+    request = f"{error} Grade the same material again and reply with only the JSON object {shape}."
+    return [
+        {"role": "assistant", "content": error.content},
+        {"role": "user", "content": request},
+    ]
