@@ -22,7 +22,7 @@ from graphrag.query.factory import (
     get_local_search_engine,
 )
 from graphrag.query.index_header import IndexHeader, SearchOptions, read_tog_config
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.index_tables import StoredTables, Tables
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,
     read_indexer_covariates,
@@ -33,8 +33,11 @@ from graphrag.query.indexer_adapters import (
     read_indexer_text_units,
 )
 from graphrag.query.models import CountedCompletion, CountedEmbedding
+from graphrag.query.structured_search.tog_search.graph_cache import TableFiles, open_graph
+from graphrag.query.structured_search.tog_search.graph_files import OpenedGraph
 from graphrag.query.structured_search.tog_search.graph_store import GraphStore
 from graphrag.query.structured_search.tog_search.search import ToGSearch
+from graphrag.query.structured_search.tog_search.text_units import TextUnits
 from graphrag.utils.api import get_embedding_store, load_search_prompt
 
 if TYPE_CHECKING:
@@ -48,7 +51,7 @@ class EngineBuilder:
     """Makes engines over one index; the released readers write into tables, so each gets a copy."""
 
     header: IndexHeader
-    tables: IndexTables
+    tables: Tables
 
     @property
     def config(self) -> "GraphRagConfig":
@@ -61,14 +64,29 @@ class EngineBuilder:
         return self.header.options
 
     def build(
-        self, method: str, completion: CountedCompletion, embedding: CountedEmbedding | None
+        self,
+        method: str,
+        completion: CountedCompletion,
+        embedding: CountedEmbedding | None,
+        graph: OpenedGraph | None = None,
     ) -> SearchEngine:
-        """Make the engine of a method; every method but global needs the embedding."""
+        """Make the engine of a method.
+
+        Parameters
+        ----------
+        method : {"tog", "local", "basic", "global", "drift"}
+        completion : CountedCompletion
+        embedding : CountedEmbedding or None
+            Every method but global needs it.
+        graph : OpenedGraph or None
+            For tog, from :func:`open_graph_of`.
+        """
         if method == "global":
             return GlobalMapReduce(_with_model(self._global(), completion))
         assert embedding is not None
         if method == "tog":
-            return self._tog(completion, embedding)
+            assert graph is not None
+            return self._tog(graph, completion, embedding)
         if method == "drift":
             engine = _with_model(self._drift(), completion)
             engine.context_builder.model = completion
@@ -78,17 +96,16 @@ class EngineBuilder:
         engine = self._local() if method == "local" else self._basic()
         return ContextSearch(_with_model(engine, completion), embedding)
 
-    def _tog(self, completion: CountedCompletion, embedding: CountedEmbedding) -> SearchEngine:
-        graph = GraphStore.from_tables(
-            self.tables.table("entities"), self.tables.table("relationships")
-        )
+    def _tog(
+        self, opened: OpenedGraph, completion: CountedCompletion, embedding: CountedEmbedding
+    ) -> SearchEngine:
         config = read_tog_config(self.config)
         return ThinkOnGraph(
             ToGSearch(
                 model=completion,
                 text_embedder=embedding,
-                graph=graph,
-                text_units=self.tables.table("text_units"),
+                graph=opened.graph,
+                text_units=opened.text_units,
                 entity_vectors=self._store(entity_description_embedding),
                 text_unit_vectors=self._store(text_unit_text_embedding)
                 if config.prune_strategy == "semantic"
@@ -99,14 +116,14 @@ class EngineBuilder:
         )
 
     def _local(self) -> Any:
-        claims = self.tables.covariates
+        claims = self.tables.table("covariates") if self.tables.has("covariates") else None
         return get_local_search_engine(
             config=self.config,
             reports=self._reports(),
             text_units=self._text_units(),
             entities=self._entities(),
             relationships=self._relationships(),
-            covariates={"claims": [] if claims is None else read_indexer_covariates(claims.copy())},
+            covariates={"claims": [] if claims is None else read_indexer_covariates(claims)},
             description_embedding_store=self._store(entity_description_embedding),
             response_type=self.options.response_type,
             system_prompt=load_search_prompt(self.config.local_search.prompt),
@@ -176,6 +193,24 @@ class EngineBuilder:
 
     def _text_units(self) -> Any:
         return read_indexer_text_units(self.tables.table("text_units"))
+
+
+def open_graph_of(tables: Tables) -> OpenedGraph:
+    """Map the graph of tables that are files, see ``graph_cache``; build that of others in memory.
+
+    May take seconds on a large index that was not opened before.
+
+    Raises
+    ------
+    UnreadableTableError
+        If a table lacks a column or can't be read.
+    """
+    if isinstance(tables, StoredTables):
+        paths = tables.paths
+        files = TableFiles(paths["entities"], paths["relationships"], paths["text_units"])
+        return open_graph(files)
+    graph = GraphStore.from_tables(tables.table("entities"), tables.table("relationships"))
+    return OpenedGraph(graph, TextUnits.from_table(tables.table("text_units")))
 
 
 def _with_model(engine: Any, completion: CountedCompletion) -> Any:

@@ -1,5 +1,6 @@
 """One built GraphRAG project, opened once and then asked many questions at the same time."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,10 +9,10 @@ from typing import Any
 
 from graphrag.config.models.tog_search_config import nearest
 from graphrag.query.calls import describe_error, is_refusal
-from graphrag.query.engine_building import EngineBuilder
+from graphrag.query.engine_building import EngineBuilder, open_graph_of
 from graphrag.query.engines import OnText, SearchEngine
 from graphrag.query.index_header import METHODS, IndexHeader, SearchOptions, read_header
-from graphrag.query.index_tables import IndexTables, read_tables
+from graphrag.query.index_tables import Tables, open_tables
 from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import CallLog, Usage, measure_calls
@@ -58,13 +59,14 @@ class GraphIndex:
     ----------
     header : IndexHeader
         The project's settings with absolute paths.
-    tables : IndexTables
+    tables : Tables
     """
 
-    def __init__(self, header: IndexHeader, tables: IndexTables) -> None:
+    def __init__(self, header: IndexHeader, tables: Tables) -> None:
         self.header = header
         self.tables = tables
         self._engines: dict[str, SearchEngine] = {}
+        self._building = asyncio.Lock()
 
     @classmethod
     async def open(
@@ -83,7 +85,7 @@ class GraphIndex:
             If a table or vector store is missing or has another embedding size.
         """
         header = await read_header(root, data_dir, options)
-        return cls(header, await read_tables(header.config))
+        return cls(header, await open_tables(header.config))
 
     async def search(
         self,
@@ -111,7 +113,7 @@ class GraphIndex:
             an error is never returned as a response.
         """
         log = log or CallLog(live=on_text is not None)
-        engine = self._engine(method)
+        engine = await self._engine(method)
         started = time.perf_counter()
         with measure_calls(log):
             try:
@@ -139,19 +141,24 @@ class GraphIndex:
             usage=usage,
         )
 
-    def _engine(self, method: str) -> SearchEngine:
+    async def _engine(self, method: str) -> SearchEngine:
         if method not in METHODS:
             msg = f"unknown method {method!r}{nearest(method, METHODS)}"
             raise ValueError(msg)
         if method not in self._engines:
-            self._engines[method] = self._build(method)
+            async with self._building:
+                if method not in self._engines:
+                    self._engines[method] = await self._build(method)
         return self._engines[method]
 
-    def _build(self, method: str) -> SearchEngine:
+    async def _build(self, method: str) -> SearchEngine:
         models = self.header.model_configs(method)
         embedding = models.get("embedding")
+        # Building the graph of a large index takes seconds, in which other searches go on.
+        graph = await asyncio.to_thread(open_graph_of, self.tables) if method == "tog" else None
         return EngineBuilder(self.header, self.tables).build(
             method,
             open_completion(models["completion"]),
             None if embedding is None else open_embedding(embedding),
+            graph,
         )

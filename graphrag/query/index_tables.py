@@ -1,31 +1,55 @@
 """Reading the tables of a built index and checking that it is complete."""
 
+import asyncio
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from graphrag_storage import create_storage
+from graphrag_storage.file_storage import FileStorage
 from graphrag_storage.tables.table_provider_factory import create_table_provider
 
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
 from graphrag.data_model.data_reader import DataReader
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 _TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
+_PIECE_BYTES = 1 << 20
 
 
 class IndexNotBuiltError(ValueError):
     """A project has no complete index; the message names what is missing and what to run."""
 
 
+class Tables(Protocol):
+    """The tables of a built index as graphrag 3.3 writes them."""
+
+    def table(self, name: str) -> "pd.DataFrame":
+        """Return a copy of a table, as the released readers write into what they are given.
+
+        Raises
+        ------
+        IndexNotBuiltError
+            If the index has no such table.
+        """
+        ...
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table; covariates there are only with claims."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class IndexTables:
-    """The tables of a built index as graphrag 3.3 writes them; covariates only with claims."""
+    """Tables that were read before."""
 
     entities: "pd.DataFrame | None" = None
     relationships: "pd.DataFrame | None" = None
@@ -35,12 +59,43 @@ class IndexTables:
     covariates: "pd.DataFrame | None" = None
 
     def table(self, name: str) -> "pd.DataFrame":
-        """Return a copy of a table, as the released readers write into what they are given."""
+        """Return a copy of a table."""
         found: pd.DataFrame | None = getattr(self, name)
         if found is None:
             msg = f"the index has no {name} table, which this search needs"
             raise IndexNotBuiltError(msg)
         return found.copy()
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table."""
+        return getattr(self, name) is not None
+
+
+class StoredTables:
+    """Tables in files of this machine, each read when it is first asked for.
+
+    Parameters
+    ----------
+    paths : dict of str to Path
+        Table name -> ``.parquet`` or ``.csv`` file.
+    """
+
+    def __init__(self, paths: "Mapping[str, Path]") -> None:
+        self.paths = dict(paths)
+        self._frames: dict[str, pd.DataFrame] = {}
+
+    def table(self, name: str) -> "pd.DataFrame":
+        """Return a copy of a table."""
+        if name not in self.paths:
+            msg = f"the index has no {name} table, which this search needs"
+            raise IndexNotBuiltError(msg)
+        if name not in self._frames:
+            self._frames[name] = _read_file(self.paths[name], name)
+        return self._frames[name].copy()
+
+    def has(self, name: str) -> bool:
+        """Whether there is a table."""
+        return name in self.paths
 
 
 async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
@@ -62,20 +117,47 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
         raise IndexNotBuiltError(msg)
     digest = hashlib.blake2b(digest_size=16)
     for name in _TABLES:
-        content = await storage.get(f"{name}.{config.table_provider.type}", as_bytes=True)
-        digest.update(f"{name}:{len(content or b'')}:".encode())
-        digest.update(content or b"")
+        key = f"{name}.{config.table_provider.type}"
+        if isinstance(storage, FileStorage):
+            await asyncio.to_thread(_hash_file, storage.get_path(key), name, digest)
+            continue
+        content = await storage.get(key, as_bytes=True) or b""
+        digest.update(f"{name}:{len(content)}:".encode())
+        digest.update(content)
     return digest.hexdigest()
 
 
-async def read_tables(config: "GraphRagConfig") -> IndexTables:
-    """Read the tables of a complete index."""
+def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
+    """Hash a table piece by piece, as it may be larger than the memory."""
+    with path.open("rb") as file:
+        digest.update(f"{name}:{os.fstat(file.fileno()).st_size}:".encode())
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+
+
+async def open_tables(config: "GraphRagConfig") -> Tables:
+    """Open the tables of a complete index: read later from files, at once from elsewhere."""
     storage = create_storage(config.output_storage)
+    kind = config.table_provider.type
     provider = create_table_provider(config.table_provider, storage=storage)
     names = [*_TABLES, *(["covariates"] if await provider.has("covariates") else [])]
+    if isinstance(storage, FileStorage) and kind in ("parquet", "csv"):
+        return StoredTables({name: storage.get_path(f"{name}.{kind}") for name in names})
     reader = DataReader(provider)
     frames = {name: await getattr(reader, name)() for name in names}
     return IndexTables(**frames)
+
+
+def _read_file(path: Path, name: str) -> "pd.DataFrame":
+    """Read a table as the released table providers do."""
+    import pandas as pd
+
+    from graphrag.data_model import dfs
+
+    frame: Any = (
+        pd.read_csv(path, keep_default_na=False) if path.suffix == ".csv" else pd.read_parquet(path)
+    )
+    return getattr(dfs, f"{name}_typed")(frame)
 
 
 def check_vectors(config: "GraphRagConfig", root: Path) -> None:

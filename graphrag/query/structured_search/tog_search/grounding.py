@@ -253,7 +253,7 @@ class Grounder:
         if self._vectors is not None:
             near = await cosine_by_id(question.vector, [unit.id for unit in units], self._vectors)
             return {unit.id: max(_FLOOR, near.get(unit.id, 0.0)) for unit in units}
-        scores = bm25_scores(question.text, [self._text_units.terms(unit) for unit in units])
+        scores = bm25_scores(question.text, self._text_units.terms(units))
         best = float(scores.max(initial=0.0)) or 1.0
         return {
             unit.id: max(_FLOOR, float(score) / best)

@@ -59,8 +59,8 @@ class ToGSearch:
     text_embedder : TextEmbedder
         Embeds the question: the graphrag_llm embedding that embedded the index.
     graph : GraphStore
-    text_units : pandas.DataFrame
-        ``id``, ``human_readable_id``, ``text``.
+    text_units : pandas.DataFrame or TextUnits
+        A table with ``id``, ``human_readable_id`` and ``text``, or mapped text units.
     entity_vectors : VectorStore
         Entity descriptions.
     text_unit_vectors : VectorStore or None
@@ -82,7 +82,7 @@ class ToGSearch:
         model: CompletionModel,
         text_embedder: TextEmbedder,
         graph: GraphStore,
-        text_units: pd.DataFrame,
+        text_units: pd.DataFrame | TextUnits,
         entity_vectors: "VectorStore",
         text_unit_vectors: "VectorStore | None" = None,
         config: ToGSearchConfig | None = None,
@@ -103,9 +103,9 @@ class ToGSearch:
             temperature=config.temperature_exploration,
             max_tokens=config.max_context_tokens,
         )
-        self._grounder = Grounder(
-            graph, TextUnits(text_units), text_unit_vectors, model.tokenizer, config
-        )
+        if not isinstance(text_units, TextUnits):
+            text_units = TextUnits.from_table(text_units)
+        self._grounder = Grounder(graph, text_units, text_unit_vectors, model.tokenizer, config)
         self._reasoner = Reasoner(
             model, prompts.reasoning, config.temperature_reasoning, response_type
         )

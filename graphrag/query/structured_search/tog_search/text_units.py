@@ -1,11 +1,14 @@
 """The text units of an index, read one by one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+import numpy as np
 import pandas as pd
 
-from graphrag.query.structured_search.tog_search.columns import Columns, first_positions
+from graphrag.query.structured_search.tog_search.names import NameIndex, hash_names, index_names
+from graphrag.query.structured_search.tog_search.row_tables import TEXT_UNITS, RowTable
+from graphrag.query.structured_search.tog_search.table_reading import stream_frame
 from graphrag.query.structured_search.tog_search.words import split_terms
 
 _N_CACHED_TERMS = 512
@@ -21,36 +24,54 @@ class TextUnit:
 
 
 class TextUnits:
-    """Looks text units up by id.
+    """Looks text units up by id; made with :meth:`from_table` or mapped from files.
 
     Parameters
     ----------
-    table : pandas.DataFrame
-        ``id`` and ``text``; optional ``human_readable_id`` (default: the row number).
-
-    Raises
-    ------
-    ValueError
-        If a needed column is missing.
+    ids : NameIndex
+    table : RowTable
     """
 
-    def __init__(self, table: pd.DataFrame) -> None:
-        self._columns = Columns(table, "text units", ("id", "text"))
-        self._row_of_id = first_positions(self._columns.texts("id"))
-        self._terms = lru_cache(maxsize=_N_CACHED_TERMS)(self._split)
+    def __init__(self, ids: NameIndex, table: RowTable) -> None:
+        self._ids = ids
+        self._table = table
+        self._terms: dict[str, list[str]] = {}
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame) -> "TextUnits":
+        """Keep the text units of a table in memory.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame
+            ``id`` and ``text``; optional ``human_readable_id`` (default: the row number).
+
+        Raises
+        ------
+        UnreadableTableError
+            If a needed column is missing.
+        """
+        batches = list(stream_frame(table, "text units", TEXT_UNITS, ("id", "text")))
+        ids: list[str] = [name for batch in batches for name in batch.column("id").to_pylist()]
+        rows = np.arange(len(ids), dtype=np.int32)
+        return cls(index_names(hash_names(ids), rows), RowTable.of(batches))
 
     def get(self, unit_id: str) -> TextUnit | None:
         """Return a text unit, None for an unknown id or one without text."""
-        row = self._row_of_id.get(unit_id)
-        if row is None or not self._columns.text("text", row).strip():
-            return None
-        text = self._columns.text("text", row)
-        return TextUnit(unit_id, self._columns.whole("human_readable_id", row), text)
+        for row in self._ids.find([unit_id])[0]:
+            unit = TextUnit(*self._table.values(row, *TEXT_UNITS))
+            if unit.id == unit_id:
+                return unit if unit_id and unit.text.strip() else None
+        return None
 
-    def terms(self, unit: TextUnit) -> list[str]:
-        """Return the comparable terms of a text unit's text."""
-        return self._terms(unit.text)
-
-    @staticmethod
-    def _split(text: str) -> list[str]:
-        return split_terms([text])[0]
+    def terms(self, units: Sequence[TextUnit]) -> list[list[str]]:
+        """Return the comparable terms of each text unit's text."""
+        known = self._terms
+        new = [unit for unit in units if unit.id not in known]
+        split = split_terms([unit.text for unit in new])
+        fresh = dict(zip((unit.id for unit in new), split, strict=True))
+        found = [fresh[unit.id] if unit.id in fresh else known[unit.id] for unit in units]
+        known |= fresh
+        while len(known) > _N_CACHED_TERMS:
+            known.pop(next(iter(known)))
+        return found

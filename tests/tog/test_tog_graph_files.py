@@ -1,0 +1,497 @@
+"""The graph beside an index: built once, mapped afterwards, and never believed blindly."""
+
+import dataclasses
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tog_world import (
+    Embedder,
+    ScriptedModel,
+    World,
+    entities,
+    explore_on,
+    relationships,
+    text_units,
+)
+
+from graphrag.query.engine_building import open_graph_of
+from graphrag.query.index_tables import IndexNotBuiltError, IndexTables, StoredTables
+from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
+from graphrag.query.structured_search.tog_search.graph_cache import (
+    FOLDER,
+    TableFiles,
+    fingerprint_files,
+    open_graph,
+)
+from graphrag.query.structured_search.tog_search.graph_files import OpenedGraph
+from graphrag.query.structured_search.tog_search.names import hash_names
+from graphrag.query.structured_search.tog_search.table_reading import UnreadableTableError
+
+TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
+
+
+def write_index(folder: Path, kind: str = "parquet", **frames: Any) -> TableFiles:
+    """Write the small index, or other tables, into a folder."""
+    folder.mkdir(exist_ok=True)
+    paths: list[Path] = []
+    for name, make in TABLES.items():
+        paths.append(folder / f"{name}.{kind}")
+        frame = frames.get(name, make())
+        if kind == "csv":
+            frame.to_csv(paths[-1], index=False)
+        else:
+            frame.to_parquet(paths[-1])
+    return TableFiles(*paths)
+
+
+def contents(graph: GraphStore) -> list[object]:
+    """Everything that a graph says, in comparable form."""
+    nodes = range(graph.n_entities)
+    around = [graph.neighbours(node, 1000) for node in nodes]
+    return [
+        [graph.entity_row(node) for node in nodes],
+        [graph.relationship_row(edge) for edge in range(graph.n_relationships)],
+        [
+            list(zip(a.nodes.tolist(), a.edges.tolist(), a.weights.tolist(), strict=True))
+            for a in around
+        ],
+        [graph.node_of_title(graph.title(node)) for node in nodes],
+        [graph.node_of_id(graph.entity_row(node).id) for node in nodes],
+        [graph.nodes_named_in(f"who is {graph.title(node)} there") for node in nodes],
+    ]
+
+
+def the_cache(files: TableFiles) -> Path:
+    """The only graph beside an index."""
+    (found,) = (files.entities.parent / FOLDER).iterdir()
+    return found
+
+
+def stamp(folder: Path) -> int:
+    """When the header of a graph was written."""
+    return (folder / "header.json").stat().st_mtime_ns
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_mapped_graph_says_what_the_tables_say(tmp_path: Path, kind: str) -> None:
+    """Built, and opened again, from either kind of table."""
+    files = write_index(tmp_path, kind)
+    expected = contents(GraphStore.from_tables(entities(), relationships()))
+    assert contents(open_graph(files).graph) == expected
+    before = stamp(the_cache(files))
+    opened = open_graph(files)
+    assert contents(opened.graph) == expected
+    assert stamp(the_cache(files)) == before
+    unit = opened.text_units.get("t7")
+    assert unit is not None
+    assert (unit.human_readable_id, unit.text[:2]) == (7, "東京")
+    assert opened.text_units.get("t77") is None
+
+
+async def test_a_search_on_a_mapped_graph_is_the_same_search(world: World, tmp_path: Path) -> None:
+    """Context, paths and scores are those of the graph in memory."""
+    opened = open_graph(write_index(tmp_path))
+    results: list[Any] = []
+    for graph, units in ((world.graph, text_units()), (opened.graph, opened.text_units)):
+        search = ToGSearch(
+            model=ScriptedModel(answer=explore_on),
+            text_embedder=Embedder(),
+            graph=graph,
+            text_units=units,
+            entity_vectors=world.entity_vectors,
+        )
+        results.append(await search.search("Who carried Dorothy to the WIZARD OF OZ?"))
+    assert results[0].context_text == results[1].context_text
+    assert results[0].response == results[1].response
+    for name, frame in results[0].context_data.items():
+        pd.testing.assert_frame_equal(frame, results[1].context_data[name])
+
+
+def test_tables_in_files_are_mapped_and_others_are_not(tmp_path: Path) -> None:
+    """An index of this machine is never read whole; tables that were handed over leave no file."""
+    files = write_index(tmp_path)
+    stored = StoredTables({path.stem: path for path in dataclasses.astuple(files)})
+    handed = IndexTables(
+        entities=entities(), relationships=relationships(), text_units=text_units()
+    )
+    expected = contents(open_graph_of(handed).graph)
+    assert not (tmp_path / FOLDER).exists()
+    assert contents(open_graph_of(stored).graph) == expected
+    assert the_cache(files).is_dir()
+    pd.testing.assert_frame_equal(stored.table("entities"), pd.read_parquet(files.entities))
+    assert not stored.has("covariates")
+    with pytest.raises(IndexNotBuiltError, match="no covariates table"):
+        stored.table("covariates")
+
+
+def rewritten(files: TableFiles) -> None:
+    """Another weight: a table that was built anew."""
+    table = relationships()
+    table.loc[0, "weight"] = 12.5
+    table.to_parquet(files.relationships)
+
+
+def updated(files: TableFiles) -> None:
+    """One more entity and relationship, as ``graphrag update`` merges them in."""
+    more = entities().iloc[[0]].assign(id="new", title="NEW", human_readable_id=900)
+    pd.concat([entities(), more]).to_parquet(files.entities)
+    join = relationships().iloc[[0]].assign(source="NEW", human_readable_id=901)
+    pd.concat([relationships(), join]).to_parquet(files.relationships)
+
+
+@pytest.mark.parametrize("change", [rewritten, updated])
+def test_changed_tables_are_noticed(tmp_path: Path, change: Any) -> None:
+    """The graph is built again, and the old one is removed."""
+    files = write_index(tmp_path)
+    open_graph(files)
+    old = the_cache(files)
+    change(files)
+    graph = open_graph(files).graph
+    assert the_cache(files) != old
+    expected = GraphStore.from_tables(
+        pd.read_parquet(files.entities), pd.read_parquet(files.relationships)
+    )
+    assert contents(graph) == contents(expected)
+
+
+def test_a_table_that_keeps_its_length_and_time_is_noticed(tmp_path: Path) -> None:
+    """Its first and last bytes tell."""
+    files = write_index(tmp_path)
+    table = relationships()
+    fingerprints: list[str] = []
+    for weight in (9.5, 9.25):
+        table.loc[7, "weight"] = weight
+        table.to_parquet(files.relationships, compression=None)
+        os.utime(files.relationships, ns=(0, 0))
+        fingerprints.append(f"{files.relationships.stat().st_size} {fingerprint_files(files)}")
+    (size, first), (same_size, second) = (text.split() for text in fingerprints)
+    assert size == same_size
+    assert first != second
+
+
+def cut_short(folder: Path, name: str) -> None:
+    """The disk was full."""
+    path = folder / name
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def emptied(folder: Path, name: str) -> None:
+    """The power failed."""
+    os.truncate(folder / name, 0)
+
+
+def zeroed(folder: Path, name: str) -> None:
+    """The power failed on another kind of disk."""
+    path = folder / name
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def removed(folder: Path, name: str) -> None:
+    """Somebody tidied up."""
+    (folder / name).unlink()
+
+
+@pytest.mark.parametrize("damage", [cut_short, emptied, zeroed, removed])
+@pytest.mark.parametrize(
+    "name", ["header.json", "arrays.bin", "entities.arrow", "relationships.arrow"]
+)
+def test_a_damaged_graph_is_built_again(
+    tmp_path: Path, damage: Any, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once, and the next opening finds a whole graph."""
+    files = write_index(tmp_path)
+    expected = contents(open_graph(files).graph)
+    damage(the_cache(files), name)
+    assert contents(open_graph(files).graph) == expected
+    assert len([r for r in caplog.records if "is built again" in r.message]) == 1
+    caplog.clear()
+    assert contents(open_graph(files).graph) == expected
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("changed", [{"format": 0}, {"byte_order": "middle"}, {"longest_key": -7}])
+def test_a_header_of_another_format_is_not_trusted(tmp_path: Path, changed: dict[str, Any]) -> None:
+    """Nor is one that does not fit its checksum."""
+    files = write_index(tmp_path)
+    expected = contents(open_graph(files).graph)
+    path = the_cache(files) / "header.json"
+    checksum, text = path.read_text(encoding="utf-8").split("\n", 1)
+    path.write_text(f"{checksum}\n{json.dumps(json.loads(text) | changed)}", encoding="utf-8")
+    assert contents(open_graph(files).graph) == expected
+    assert path.read_text(encoding="utf-8") == f"{checksum}\n{text}"
+
+
+def test_the_graph_of_another_index_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    """Copied into the place where this index's graph would be."""
+    ours, theirs = write_index(tmp_path / "a"), write_index(tmp_path / "b")
+    updated(theirs)
+    open_graph(theirs)
+    place = ours.entities.parent / FOLDER / fingerprint_files(ours)
+    shutil.copytree(the_cache(theirs), place)
+    graph = open_graph(ours).graph
+    assert graph.node_of_title("NEW") is None
+    assert contents(graph) == contents(GraphStore.from_tables(entities(), relationships()))
+
+
+def no_folder_can_be_made(output: Path) -> None:
+    """As on a read-only disk, and for root as well: a file has the folder's name."""
+    (output / FOLDER).write_text("in the way", encoding="utf-8")
+
+
+def test_an_unwritable_folder_costs_a_line_not_the_search(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The graph is built elsewhere and leaves nothing behind."""
+    files = write_index(tmp_path / "output")
+    no_folder_can_be_made(files.entities.parent)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(temporary))
+        opened: OpenedGraph | None = open_graph(files)
+    expected = contents(GraphStore.from_tables(entities(), relationships()))
+    assert contents(opened.graph) == expected
+    warnings = [r.message for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1
+    assert "can't be kept beside the index" in warnings[0]
+    assert len(list(temporary.iterdir())) == 1
+    del opened
+    assert not list(temporary.iterdir())
+
+
+_OPEN = """
+import json, sys
+from pathlib import Path
+from graphrag.query.structured_search.tog_search.graph_cache import TableFiles, open_graph
+print("ready", flush=True)
+sys.stdin.readline()
+graph = open_graph(TableFiles(*map(Path, sys.argv[1:]))).graph
+print(json.dumps([graph.neighbours(node, 9).edges.tolist() for node in range(graph.n_entities)]))
+"""
+
+
+def test_processes_that_build_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Each gets a whole graph, and one is left."""
+    files = write_index(tmp_path)
+    paths = [str(path) for path in (files.entities, files.relationships, files.text_units)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    others = [subprocess.Popen([sys.executable, "-c", _OPEN, *paths], **pipes) for _ in range(2)]
+    for other in others:
+        assert cast("Any", other.stdout).readline() == "ready\n"
+    for other in others:
+        cast("Any", other.stdin).write("go\n")
+        cast("Any", other.stdin).flush()
+    graph = open_graph(files).graph
+    expected = [graph.neighbours(node, 9).edges.tolist() for node in range(graph.n_entities)]
+    for other in others:
+        told, _ = other.communicate(timeout=60)
+        assert json.loads(told) == expected
+        assert other.returncode == 0
+    the_cache(files)
+
+
+def test_what_stopped_builds_left_is_removed(tmp_path: Path) -> None:
+    """But not what another process is building now."""
+    files = write_index(tmp_path)
+    home = tmp_path / FOLDER
+    for name in ("building-old", "building-new"):
+        (home / name).mkdir(parents=True)
+    long_ago = time.time() - 24 * 3600
+    os.utime(home / "building-old", (long_ago, long_ago))
+    open_graph(files)
+    assert {path.name for path in home.iterdir()} == {"building-new", fingerprint_files(files)}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_columns_of_other_releases_are_read(tmp_path: Path, kind: str) -> None:
+    """Names for titles, numbers as text or with gaps, other columns, none of the optional ones."""
+    people = pd.DataFrame(
+        {
+            "id": ["a", "b", "c"],
+            "name": ["A", "B", "C"],
+            "human_readable_id": [5.0, None, 7.0],
+            "x": [0.5, None, 1],
+            "graph_embedding": [None, None, None],
+        }
+    )
+    joins = pd.DataFrame(
+        {
+            "source": ["A", "B", "C"],
+            "target": ["B", "C", "A"],
+            "weight": [None, 2.0, 0.5],
+            "combined_degree": [2, 2, 2],
+        }
+    )
+    graph = open_graph(write_index(tmp_path, kind, entities=people, relationships=joins)).graph
+    rows = [graph.entity_row(node) for node in range(3)]
+    assert [row.human_readable_id for row in rows] == [5, 1, 7]
+    assert [row.title for row in rows] == ["A", "B", "C"]
+    assert [row.text_unit_ids for row in rows] == [()] * 3
+    assert [graph.relationship_row(edge).weight for edge in range(3)] == [1.0, 2.0, 0.5]
+    assert graph.neighbours(0, 9).nodes.tolist() == [1, 2]
+
+
+def test_lists_that_csv_files_hold_as_text_are_lists(tmp_path: Path) -> None:
+    """In both forms that releases have written."""
+    people = entities()
+    written = ["['t1', 't2']", "['t1'\n 't2']", "[]", "", *["['t1']"] * (len(people) - 4)]
+    people["text_unit_ids"] = written
+    graph = open_graph(write_index(tmp_path, "csv", entities=people)).graph
+    found = [graph.entity_row(node).text_unit_ids for node in range(4)]
+    assert found == [("t1", "t2"), ("t1", "t2"), (), ()]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_table_without_a_needed_column_is_refused(tmp_path: Path, kind: str) -> None:
+    """With its name, also when it has no rows, and nothing is left behind."""
+    joins = relationships().drop(columns="target").iloc[:0]
+    files = write_index(tmp_path, kind, relationships=joins)
+    with pytest.raises(UnreadableTableError, match="relationships table has no column target"):
+        open_graph(files)
+    assert not list((tmp_path / FOLDER).iterdir())
+
+
+def test_a_value_of_the_wrong_kind_is_refused(tmp_path: Path) -> None:
+    """The message names the table."""
+    joins = relationships().astype({"weight": object})
+    joins["weight"] = "heavy"
+    files = write_index(tmp_path, relationships=joins)
+    with pytest.raises(UnreadableTableError, match="relationships table can't be read"):
+        open_graph(files)
+
+
+def test_an_empty_index_and_one_entity_can_be_mapped(tmp_path: Path) -> None:
+    """There is nothing to walk, and nothing fails."""
+    nothing = relationships().iloc[:0]
+    for n in (0, 1):
+        files = write_index(tmp_path / str(n), entities=entities().iloc[:n], relationships=nothing)
+        for _ in range(2):
+            graph = open_graph(files).graph
+            assert (graph.n_entities, graph.n_relationships) == (n, 0)
+            assert graph.nodes_named_in("Dorothy and Toto") == [0] * n
+        if n:
+            assert graph.neighbours(0, 5).nodes.tolist() == []
+
+
+def test_names_that_share_a_hash_are_told_apart() -> None:
+    """The hash only says where to look."""
+    first, second = "plumless", "buckeroo"
+    assert len(set(hash_names([first, second]).tolist())) == 1
+    names = [second, first]
+    people = pd.DataFrame({"id": names, "title": names})
+    graph = GraphStore.from_tables(people, pd.DataFrame({"source": [first], "target": [second]}))
+    assert [graph.node_of_title(first), graph.node_of_id(first)] == [1, 1]
+    assert [graph.node_of_title(second), graph.node_of_id(second)] == [0, 0]
+    assert graph.nodes_named_in(f"{first} met {second}") == [1, 0]
+    assert graph.neighbours(1, 5).nodes.tolist() == [0]
+
+
+def test_a_hub_costs_no_more_than_its_cap(tmp_path: Path) -> None:
+    """100,000 edges: the heaviest are in front, and a look-up reads no others."""
+    n = 100_000
+    names = [f"n{i}" for i in range(n + 1)]
+    people = pd.DataFrame({"id": names, "title": names})
+    weights = np.random.default_rng(5).permutation(n).astype(float)
+    joins = pd.DataFrame({"source": "n0", "target": names[1:], "weight": weights})
+    graph = open_graph(write_index(tmp_path, entities=people, relationships=joins)).graph
+    around = graph.neighbours(0, 50)
+    assert around.weights.tolist() == list(range(n - 1, n - 51, -1))
+    assert around.nodes.tolist() == (np.argsort(-weights)[:50] + 1).tolist()
+    assert around.nodes.base is not None
+    assert len(graph.neighbours(0, 2 * n).nodes) == n
+
+
+NAMES = st.sampled_from(["A", "B", "北京", "القاهرة", "🎬 {x}", "a b c", ""])
+TEXTS = st.one_of(st.none(), st.text(max_size=12))
+UNITS = st.one_of(st.none(), st.lists(st.sampled_from(["u1", "u2", "", "٣"]), max_size=3))
+
+
+def plain(value: object, otherwise: object) -> object:
+    """A value of a data frame, or what stands in for a missing one."""
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return otherwise
+    return value
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(NAMES, TEXTS, UNITS), max_size=8),
+    st.lists(st.tuples(NAMES, NAMES, TEXTS, st.sampled_from([None, 0.5, 3.0]), UNITS), max_size=12),
+)
+def test_rows_read_back_as_they_were_written(
+    people: list[tuple[Any, ...]], joins: list[tuple[Any, ...]]
+) -> None:
+    """Missing values, repeated titles, empty ones and any script, mapped or in memory."""
+    import tempfile
+
+    columns = ["title", "description", "text_unit_ids"]
+    some = pd.DataFrame(people, columns=columns, dtype=object)
+    some.insert(0, "id", [f"e{i}" for i in range(len(people))])
+    columns = ["source", "target", "description", "weight", "text_unit_ids"]
+    links = pd.DataFrame(joins, columns=columns, dtype=object).astype({"weight": float})
+    first = {name: i for i, (name, _, _) in reversed(list(enumerate(people))) if name}
+    with tempfile.TemporaryDirectory() as folder:
+        files = write_index(Path(folder), entities=some, relationships=links)
+        for graph in (GraphStore.from_tables(some, links), open_graph(files).graph):
+            for i, (name, told, units) in enumerate(people):
+                row = graph.entity_row(i)
+                assert (row.id, row.title, row.human_readable_id) == (f"e{i}", name, i)
+                assert row.description == plain(told, "")
+                assert row.text_unit_ids == tuple(cast("Iterable[str]", plain(units, ())))
+                assert graph.node_of_title(name) == first.get(name)
+            for i, (source, target, told, weight, units) in enumerate(joins):
+                link = graph.relationship_row(i)
+                assert (link.source, link.target) == (source, target)
+                assert (link.description, link.weight) == (plain(told, ""), plain(weight, 1.0))
+                assert link.text_unit_ids == tuple(cast("Iterable[str]", plain(units, ())))
+            walked = {
+                (node, other, edge)
+                for node in range(len(people))
+                for other, edge in zip(
+                    graph.neighbours(node, 99).nodes.tolist(),
+                    graph.neighbours(node, 99).edges.tolist(),
+                    strict=True,
+                )
+            }
+            assert walked == {
+                step
+                for i, (source, target, *_) in enumerate(joins, start=1)
+                if source in first and target in first and source != target
+                for step in (
+                    (first[source], first[target], i),
+                    (first[target], first[source], -i),
+                )
+            }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_opening_reads_the_header_only(tmp_path: Path) -> None:
+    """A mapped graph takes no memory of its own for its rows."""
+    n = 60_000
+    names = [f"n{i}" for i in range(n)]
+    people = pd.DataFrame({"id": names, "title": names, "description": "x" * 500})
+    joins = pd.DataFrame({"source": names, "target": names[::-1], "description": "y" * 500})
+    files = write_index(tmp_path, entities=people, relationships=joins)
+    open_graph(files)
+
+    def own_kib() -> int:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
+
+    before = own_kib()
+    opened = open_graph(files)
+    assert own_kib() - before < 4096
+    assert opened.graph.relationship_row(n - 1).description == "y" * 500
