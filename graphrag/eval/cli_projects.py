@@ -52,6 +52,21 @@ def validate(
     raise typer.Exit(run_validate(root or context.obj[0], options))
 
 
+def optimise(
+    context: typer.Context,
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", "-r", help="A project, or a folder with eval_config.yaml."),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+) -> None:
+    """Index the vectors of built projects, so that every search method looks them up fast."""
+    from graphrag.eval.vectors_command import run_optimise
+
+    raise typer.Exit(run_optimise(root or context.obj[0], quiet, verbose))
+
+
 def _write_new(path: Path, content: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -188,3 +188,46 @@ def import_audit(
     from graphrag.eval.audit_command import run_audit_import
 
     raise typer.Exit(run_audit_import(place_of(context, root, config, output), labels))
+
+
+def ratings(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(help="CSV or JSON lines: id, method, rating 1 to 5, comment.")
+    ],
+    run: Annotated[str, typer.Option("--run", help="Run id, its beginning, or latest.")] = "latest",
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Hold what users say of the responses beside what the judge says."""
+    from graphrag.eval.ratings_command import run_ratings
+
+    raise typer.Exit(run_ratings(place_of(context, root, config, output), file, run))
+
+
+def suite(
+    context: typer.Context,
+    target: Annotated[str, typer.Argument(help="A suite file, its name in eval/suites, or all.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", help="Then compare with this run, latest or pinned."),
+    ] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
+    ] = 0.05,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every case.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Run suites of test cases over the indexes, and keep them as a run.
+
+    Exit codes: 0 every method is over its passing threshold; 1 error; 2 wrong usage; 3 a case
+    has no score, or the gate is inconclusive; 100 one is below, or the gate fails.
+    """
+    from graphrag.eval.suite_command import SuiteOptions, run_suite_command
+
+    options = SuiteOptions(baseline, margin, verbose, quiet)
+    raise typer.Exit(run_suite_command(place_of(context, root, config, output), target, options))

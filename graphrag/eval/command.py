@@ -16,6 +16,7 @@ from graphrag.eval.display import (
 )
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.exit_codes import DONE, FAILED, explained
+from graphrag.eval.index_view import read_index_views
 from graphrag.eval.indexing import build_index, is_built
 from graphrag.eval.methods import MethodSet
 from graphrag.eval.plan import Unit, describe_setup, plan_run
@@ -39,9 +40,11 @@ from graphrag.eval.progress import Watch
 from graphrag.eval.resume import ResumeOptions, RunPlan, choose_run
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import MemorySession, Session, StoredSession
-from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Run
 from graphrag.eval.supervision import RunDescription, Supervisor
 from graphrag.eval.validate_command import check_indexes
+from graphrag.eval.vectors_command import list_vector_warnings
 from graphrag.eval.work import RunOutcome, RunRequest
 from graphrag.offline import OFFLINE_LABEL
 from graphrag.query.index_header import IndexHeader, model_name
@@ -129,7 +132,7 @@ class _Command:
         config, options = prepared.config, self._options
         if not config.output.save_intermediate:
             outcome = await self._evaluate(prepared, MemorySession())
-            return self._finish(prepared, outcome, None)
+            return await self._finish(prepared, outcome, None)
         with EvaluationStore(config.output_dir / "eval.db") as store:
             run = choose_run(
                 store,
@@ -141,7 +144,7 @@ class _Command:
             outcome = await self._evaluate(prepared, session)
             if outcome.is_complete and not options.skip_judge:
                 store.finish_run(run.run_id)
-        return self._finish(prepared, outcome, run)
+        return await self._finish(prepared, outcome, run)
 
     async def _build(self, roots: Mapping[str, Path]) -> None:
         for key, root in roots.items():
@@ -167,6 +170,7 @@ class _Command:
         if self._options.max_cost_usd is not None:
             check_prices(sorted(models))
         warnings = list_setting_warnings(roots) + await list_swapped(samples, headers)
+        warnings += await asyncio.to_thread(list_vector_warnings, headers)
         if not self._options.skip_judge:
             warnings += list_judge_warnings(
                 model_name(judge_model(config, headers)),
@@ -209,13 +213,16 @@ class _Command:
         runner = EvaluationRunner(prepared.config, judge)
         return await self._supervisor.run(runner, request, self._options.watch)
 
-    def _finish(self, prepared: Prepared, outcome: RunOutcome, run: Run | None) -> int:
+    async def _finish(self, prepared: Prepared, outcome: RunOutcome, run: Run | None) -> int:
         description = RunDescription(
             config=prepared.config,
             setup=prepared.setup,
             models=prepared.models,
             warnings=prepared.warnings,
             skip_judge=self._options.skip_judge,
+            samples=prepared.samples,
+            views=await read_index_views(prepared.headers),
+            search_methods=prepared.methods.search_methods(),
         )
         return self._supervisor.finish(description, outcome, run)
 

@@ -1,13 +1,15 @@
 """The settings of an evaluation, read from eval_config.yaml."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from graphrag.config.models.tog_search_config import StrictSection, nearest
+from graphrag.eval.criteria import SuccessCriterion
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS
 
@@ -54,12 +56,22 @@ class JudgeSettings(_Section):
         How often an unreadable reply is asked for again, >= 0.
     repeats : int
         How often each verdict is asked for, an odd number: the majority is the score.
+    rubric : bool
+        Whether responses are graded from 1 to 5 on five dimensions as well, one call each.
+    quality : bool
+        Whether they are measured from 0 to 1 as well, one call each.
+    pairwise : bool or tuple
+        The pairs of methods whose responses are held against each other, two calls a pair and
+        question; True for all pairs.
     """
 
     model: str | None = None
     temperature: float = Field(default=0.0, ge=0, le=2)
     max_retries: int = Field(default=2, ge=0)
     repeats: int = Field(default=1, ge=1)
+    rubric: bool = False
+    quality: bool = False
+    pairwise: bool | tuple[tuple[str, str], ...] = False
 
     @field_validator("repeats")
     @classmethod
@@ -68,6 +80,12 @@ class JudgeSettings(_Section):
             msg = f"must be odd, so that there is a majority, not {value}"
             raise ValueError(msg)
         return value
+
+    def pairs(self, methods: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of methods that are held against each other."""
+        if isinstance(self.pairwise, bool):
+            return tuple(combinations(methods, 2)) if self.pairwise else ()
+        return self.pairwise
 
 
 class Variant(BaseModel):
@@ -118,6 +136,35 @@ class EqualTerms(_Section):
     max_context_tokens: int = Field(default=8000, ge=100)
 
 
+class MeasuresSettings(_Section):
+    """How responses are measured without a model.
+
+    Attributes
+    ----------
+    cutoffs : tuple of int
+        The k of recall, precision and hit rate at k.
+    alpha, beta, gamma : float
+        Exponents of the combined score: of hit rate, thousand tokens and correctness.
+    time_limit_s : float or None
+        Seconds; None: no time score, unless a sample's tag ``time_limit_s`` sets one.
+    aspect_share : float
+        Share of an aspect's words that must stand together for it to be covered, (0, 1].
+    aliases : dict
+        Other name of an entity -> its name.
+    criteria : tuple of SuccessCriterion
+        Reported as met or missed, without effect on the exit code.
+    """
+
+    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = (1, 5, 10)
+    alpha: float = Field(default=2.0, ge=0)
+    beta: float = Field(default=0.5, ge=0)
+    gamma: float = Field(default=1.5, ge=0)
+    time_limit_s: float | None = Field(default=None, gt=0)
+    aspect_share: float = Field(default=0.6, gt=0, le=1)
+    aliases: dict[str, str] = Field(default_factory=dict[str, str])
+    criteria: tuple[SuccessCriterion, ...] = ()
+
+
 class EvaluationConfig(_Section):
     """An evaluation: which questions, asked of which indexes by which methods, judged how.
 
@@ -142,6 +189,7 @@ class EvaluationConfig(_Section):
         Model calls in flight at the same time, all models and methods together, >= 1.
     timeout_s : float
         Seconds after which a search is given up, > 0.
+    measures : MeasuresSettings
     thresholds : dict
         Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them
         ends with exit code 100.
@@ -160,6 +208,7 @@ class EvaluationConfig(_Section):
     trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
     timeout_s: float = Field(default=300.0, gt=0)
+    measures: MeasuresSettings = MeasuresSettings()
     thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
     root: Path = Field(default=Path(), exclude=True)
 
@@ -187,6 +236,10 @@ class EvaluationConfig(_Section):
         for name in self.methods:
             if name not in known:
                 msg = f"methods: unknown name {name!r}{nearest(name, known)}"
+                raise ValueError(msg)
+        for pair in self.judge.pairs(self.methods):
+            if pair[0] == pair[1] or not set(pair) <= set(self.methods):
+                msg = f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
                 raise ValueError(msg)
         for name in self.variants:
             if name in _METHODS:

@@ -1,5 +1,6 @@
 """Building the indexes that are missing, so that an interruption never leaves half of one."""
 
+import asyncio
 import shutil
 import time
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.config.models.tog_search_config import ProjectConfig, SettingsError, read_settings
 from graphrag.eval.errors import ConfigError, IndexBuildError
+from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
 
 if TYPE_CHECKING:
     from graphrag.index.typing.pipeline import Pipeline
@@ -28,7 +30,8 @@ async def build_index(root: Path, on_step: OnStep) -> float:
 
     The index is built in a folder beside the output folder and moved there when it is
     complete; an incomplete output folder is kept under another name. Replies of models are in
-    the project's cache, so a build that is begun again does not pay for them twice.
+    the project's cache, so a build that is begun again does not pay for them twice. Its vectors
+    are indexed where they are many enough.
 
     Raises
     ------
@@ -44,7 +47,11 @@ async def build_index(root: Path, on_step: OnStep) -> float:
     output = Path(str(config.output_storage.base_dir))
     building = output.with_name(f"{output.name}.building")
     shutil.rmtree(building, ignore_errors=True)
-    await _run(_redirect(config, output, building), PipelineFactory.create_pipeline, root, on_step)
+    redirected = _redirect(config, output, building)
+    await _run(redirected, PipelineFactory.create_pipeline, root, on_step)
+    if _has_vectors(redirected):
+        on_step("optimise_vectors")
+        await _optimise(redirected, root)
     _put_in_place(building, output)
     return time.perf_counter() - started
 
@@ -79,6 +86,18 @@ async def _run(
             raise IndexBuildError(msg) from error
         if result.stop:
             break
+
+
+def _has_vectors(config: ProjectConfig) -> bool:
+    return uses_lancedb(config) and Path(str(config.vector_store.db_uri)).is_dir()
+
+
+async def _optimise(config: ProjectConfig, root: Path) -> None:
+    try:
+        await asyncio.to_thread(optimise_vectors, config)
+    except VectorStoreError as error:
+        msg = f"Building the index of {root} failed in optimise_vectors: {error}"
+        raise IndexBuildError(msg) from error
 
 
 def _put_in_place(building: Path, output: Path) -> None:

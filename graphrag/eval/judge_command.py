@@ -10,8 +10,10 @@ from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.exit_codes import DONE, explained
+from graphrag.eval.index_view import read_index_views
+from graphrag.eval.methods import MethodSet
 from graphrag.eval.place import Place
-from graphrag.eval.plan import Unit, describe_metrics, plan_judging
+from graphrag.eval.plan import Unit, describe_further, describe_metrics, plan_judging
 from graphrag.eval.preflight import check_prices, list_judge_warnings
 from graphrag.eval.preparation import (
     describe_judge,
@@ -23,7 +25,8 @@ from graphrag.eval.resume import ResumeOptions, RunPlan, choose_run
 from graphrag.eval.run_rows import find_run, open_store
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import StoredSession
-from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Run
 from graphrag.eval.supervision import RunDescription, Supervisor
 from graphrag.eval.work import RunRequest
 from graphrag.query.index_header import IndexHeader, model_name
@@ -90,13 +93,19 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
             session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),
             max_cost_usd=options.max_cost_usd,
         )
-        runner = EvaluationRunner(config, open_judge(config, judging.headers))
+        runner = EvaluationRunner(judging.config, open_judge(config, judging.headers))
         outcome = await supervisor.run(runner, request)
         if outcome.is_complete:
             store.finish_run(run.run_id)
     code = supervisor.finish(
         RunDescription(
-            config, judging.setup, [judge, *_answering_models(judging.setup)], tuple(warnings)
+            config=judging.config,
+            setup=judging.setup,
+            models=[judge, *_answering_models(judging.setup)],
+            warnings=tuple(warnings),
+            samples=judging.samples,
+            views=await read_index_views(judging.headers),
+            search_methods=MethodSet(judging.config).search_methods(),
         ),
         outcome,
         run,
@@ -135,13 +144,16 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
         msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
         raise UsageError(msg)
     methods: list[str] = origin.setup["methods"]["order"]
+    config = config.model_copy(update={"methods": tuple(methods)})
     used = set(origin.setup["indexes"])
     roots = {key: root for key, root in config.index_roots().items() if key in used}
     headers = read_model_settings(roots)
+    kept = {section: value for section, value in origin.setup.items() if section != "further"}
     setup = {
-        **origin.setup,
+        **kept,
         "judge": describe_judge(config, headers),
         "metrics": describe_metrics(config.metrics),
+        **describe_further(config),
         ORIGIN: origin.run_id,
     }
     units = plan_judging(samples, methods, responses.values())

@@ -169,6 +169,11 @@ class MethodSet:
         variant = self._config.variants.get(name)
         return name if variant is None or variant.method is None else variant.method
 
+    def search_methods(self) -> dict[str, str]:
+        """Return name -> search method of every method of the run that is a search."""
+        others = {*CONTROLS, *self._functions}
+        return {n: self.search_method(n) for n in self._config.methods if n not in others}
+
     def header(self, name: str, header: IndexHeader) -> IndexHeader:
         """Return an index's header with the settings under which this method searches it.
 

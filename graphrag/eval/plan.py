@@ -10,7 +10,10 @@ from typing import Any, cast
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample, fingerprint_samples
 from graphrag.eval.metrics.judge import JUDGED_METRICS
-from graphrag.eval.store import StoredResponse
+from graphrag.eval.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
+from graphrag.eval.prompts.quality import QUALITY_PROMPT, QUALITY_VERSION
+from graphrag.eval.prompts.rubric import RUBRIC_PROMPT, RUBRIC_VERSION
+from graphrag.eval.stored import StoredResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ def describe_setup(
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
         "metrics": describe_metrics(config.metrics),
+        **describe_further(config),
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
     }
 
@@ -90,6 +94,24 @@ def describe_metrics(names: Sequence[str]) -> dict[str, Any]:
         }
         for name in names
     }
+
+
+def describe_further(config: EvaluationConfig) -> dict[str, Any]:
+    """Return everything about the further judges that changes what they say; empty without any."""
+    judge = config.judge
+    wanted = {
+        "rubric": (judge.rubric, RUBRIC_PROMPT, RUBRIC_VERSION),
+        "quality": (judge.quality, QUALITY_PROMPT, QUALITY_VERSION),
+        "pairwise": (bool(judge.pairwise), PAIRWISE_PROMPT, PAIRWISE_VERSION),
+    }
+    found: dict[str, Any] = {
+        kind: {"prompt": _hash(prompt), "version": number}
+        for kind, (is_wanted, prompt, number) in wanted.items()
+        if is_wanted
+    }
+    if "pairwise" in found:
+        found["pairwise"]["pairs"] = [list(pair) for pair in judge.pairs(config.methods)]
+    return {"further": found} if found else {}
 
 
 def plan_judging(

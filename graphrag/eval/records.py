@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from graphrag.eval.retrieved import Retrieved
 from graphrag.offline import OFFLINE_LABEL
 from graphrag.query.usage import Usage, is_offline
 
@@ -185,6 +186,8 @@ class QueryResult:
         The same of the verdicts; None when nothing was judged.
     trial : int
         Which repeat of the whole search it is, from 0.
+    retrieved : Retrieved or None
+        What the search showed to its model; None when the method does not say.
     """
 
     imdb_key: str
@@ -200,6 +203,7 @@ class QueryResult:
     usage: Usage | None = None
     judge_usage: Usage | None = None
     trial: int = 0
+    retrieved: Retrieved | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON-ready values, without the context."""

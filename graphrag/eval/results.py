@@ -101,6 +101,8 @@ class EvaluationResults:
         States, means with intervals, comparisons of the methods, and efficiency figures.
     repeats : RepeatAnalysis or None
         What repeated searches or verdicts tell; None when nothing was repeated.
+    figures : dict
+        Further sections of the summary file, by name; see ``figures.Figures``.
     """
 
     metadata: dict[str, Any]
@@ -111,6 +113,7 @@ class EvaluationResults:
     counts: dict[str, dict[str, Any]]
     analysis: Analysis = field(repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
+    figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON-ready values."""
@@ -122,6 +125,7 @@ class EvaluationResults:
             "counts": self.counts,
             **self.analysis.to_dict(),
             "repeats": None if self.repeats is None else self.repeats.to_dict(),
+            **self.figures,
         }
 
     def to_json(self) -> str:

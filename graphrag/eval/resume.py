@@ -8,7 +8,8 @@ from typing import Any
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.plan import list_differences
-from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Run
 from graphrag.eval.supervision import Supervisor
 
 

@@ -24,7 +24,8 @@ from graphrag.eval.records import (
     label_embedded,
 )
 from graphrag.eval.statistics import State
-from graphrag.eval.store import EvaluationStore, Run, StoredResponse
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Run, StoredResponse
 from graphrag.query.usage import sum_usages
 
 BASELINE_FILE = "baseline.json"
@@ -293,6 +294,7 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     usages = [found.usage for found in store.responses(run.run_id).values()]
     usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
     usages += store.forgotten_usage(run.run_id)
+    usages += [judged.usage for judged in store.judgements(run.run_id)]
     usages += store.unclaimed_usage(run.run_id).values()
     return StoredRun(
         run_id=run.run_id,

@@ -12,7 +12,10 @@ from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.controls import answer_control, evidence_of, response_type
 from graphrag.eval.dataset import Sample, parse_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
+from graphrag.eval.further import FurtherJudges, FurtherWork, is_wanted
+from graphrag.eval.judging import ask_verdicts
 from graphrag.eval.methods import Method, MethodAnswer, MethodSet, ask_method
+from graphrag.eval.metrics.evaluable import read_entity_types
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.plan import Unit, describe_setup, plan_run
 from graphrag.eval.preparation import (
@@ -23,20 +26,26 @@ from graphrag.eval.preparation import (
     read_headers,
     read_model_settings,
 )
-from graphrag.eval.progress import CallbackProgress, NotebookProgress, Progress, Unwatched
+from graphrag.eval.progress import (
+    CallbackProgress,
+    NotebookProgress,
+    Progress,
+    Unwatched,
+)
 from graphrag.eval.records import (
-    METRICS,
     EfficiencyMetrics,
     Failure,
     JudgeResult,
     QueryResult,
-    combine_repeats,
 )
+from graphrag.eval.retrieved import RetrievalReader, Retrieved
 from graphrag.eval.session import MemorySession, Session, StoredSession
-from graphrag.eval.store import EvaluationStore, StoredResponse
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import StoredResponse
 from graphrag.eval.work import RunOutcome, RunRequest, Stop, Work
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
+from graphrag.query.index_tables import IndexNotBuiltError
 from graphrag.query.usage import CallLog, Usage, current_scope, measure_calls
 
 if TYPE_CHECKING:
@@ -88,6 +97,8 @@ class EvaluationRunner:
         self._judge = judge
         self._indexes: dict[str, GraphIndex] = {}
         self._varied: dict[tuple[str, str], GraphIndex] = {}
+        self._readers: dict[str, RetrievalReader] = {}
+        self._types: dict[str, Mapping[str, str]] = {}
         self._opening = asyncio.Lock()
         self._stop = Stop()
 
@@ -172,7 +183,24 @@ class EvaluationRunner:
         self._stop = Stop()
         work = Work(request, self.config, self.search_unit, self.judge_unit, self._stop)
         await work.run()
-        return work.outcome()
+        outcome = work.outcome()
+        if request.skip_judge or not outcome.is_complete or not is_wanted(self.config):
+            return outcome
+        judges = FurtherJudges.of(await self._load_judge(), self.config)
+        return await FurtherWork(self.config, judges, self._entity_types).run(
+            request, outcome, work
+        )
+
+    async def _entity_types(self, imdb_key: str) -> Mapping[str, str]:
+        """Return title -> type of an index's entities; empty when there is no index any more."""
+        if imdb_key not in self._types:
+            try:
+                index = await self._load_index(imdb_key)
+                types = read_entity_types(index.tables.table("entities"))
+            except (IndexNotBuiltError, IndexUnavailableError):
+                types = {}
+            self._types[imdb_key] = types
+        return self._types[imdb_key]
 
     async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
         """Answer a question; the only place where an index is opened."""
@@ -185,7 +213,7 @@ class EvaluationRunner:
             self._methods.search_method(method), query, log=current_scope()
         )
 
-    async def _answer(self, sample: Sample, method: str) -> "SearchResult":
+    async def _respond(self, sample: Sample, method: str) -> "SearchResult":
         """Answer a question by a search, a function or a control."""
         function = self._methods.function(method)
         if function is not None:
@@ -251,7 +279,7 @@ class EvaluationRunner:
         with measure_calls(log):
             try:
                 async with asyncio.timeout(self.config.timeout_s):
-                    result = await self._answer(sample, unit.method)
+                    result = await self._respond(sample, unit.method)
             except TimeoutError:
                 message = f"no response within {self.config.timeout_s:g} s"
                 failure = Failure("search", "timeout", message)
@@ -281,7 +309,18 @@ class EvaluationRunner:
             usage=usage,
             failure=failure,
             trial=unit.trial,
+            retrieved=None if result is None else self._read_retrieved(unit, result),
         )
+
+    def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
+        """Return what a search of an index showed; None for what is not such a search."""
+        key = unit.sample.imdb_key
+        if (key, unit.method) not in self._varied:
+            return None
+        if key not in self._readers:
+            self._readers[key] = RetrievalReader(self._indexes[key].tables)
+        method = self._methods.search_method(unit.method)
+        return self._readers[key].read(method, result.context_data)
 
     async def judge_unit(
         self, unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog
@@ -295,38 +334,7 @@ class EvaluationRunner:
         """
         judge = await self._load_judge()
         with measure_calls(log):
-            given = await asyncio.gather(
-                *(_ask(judge, unit, found, metrics) for _ in range(self.config.judge.repeats))
-            )
-        verdicts = {
-            metric: combine_repeats([verdicts[metric] for verdicts in given]) for metric in metrics
-        }
-        for verdict in verdicts.values():
-            if verdict.failure is not None and verdict.failure.kind == "refused":
-                msg = f"The judge's service refuses the requests: {verdict.failure.message}"
-                raise RunStoppedError(msg)
-        return verdicts
-
-
-async def _ask(
-    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str]
-) -> dict[str, JudgeResult]:
-    """Ask the judge once for each metric."""
-    question, truth = unit.sample.question, unit.sample.ground_truth
-    response, context = found.response, found.context_text
-    if set(metrics) == set(METRICS):
-        scores = await judge.evaluate_all(
-            question=question, ground_truth=truth, predicted=response, context=context
-        )
-        return {metric: scores.get(metric) for metric in metrics}
-    ask: dict[str, Callable[[], Any]] = {
-        "correctness": lambda: judge.judge_correctness(question, truth, response),
-        "faithfulness": lambda: judge.judge_faithfulness(context, response),
-        "relevance": lambda: judge.judge_relevance(question, context),
-        "completeness": lambda: judge.judge_completeness(question, response),
-    }
-    given = await asyncio.gather(*(ask[metric]() for metric in metrics))
-    return dict(zip(metrics, given, strict=True))
+            return await ask_verdicts(judge, unit, found, metrics, self.config.judge.repeats)
 
 
 def _as_samples(

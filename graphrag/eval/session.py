@@ -4,12 +4,13 @@ from typing import Protocol
 
 from graphrag.eval.journal import StoreJournal
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.store import EvaluationStore, StoredResponse
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Judgement, StoredResponse
 from graphrag.query.usage import CallJournal, Usage
 
 
 class Session(Protocol):
-    """The responses and verdicts of one run, as far as they are there."""
+    """The responses, verdicts and judgements of one run, as far as they are there."""
 
     def response(self, unit: str) -> StoredResponse | None:
         """Return the response of a unit."""
@@ -31,6 +32,14 @@ class Session(Protocol):
         """Keep verdicts and what they cost."""
         ...
 
+    def judgement(self, subject: str, kind: str) -> Judgement | None:
+        """Return what a further judge said."""
+        ...
+
+    def keep_judgement(self, judged: Judgement) -> None:
+        """Keep what a further judge said."""
+        ...
+
     def journal(self, scope: str) -> CallJournal | None:
         """Return where the finished calls of a search or a judging are kept."""
         ...
@@ -47,6 +56,7 @@ class MemorySession:
         self._responses: dict[str, StoredResponse] = {}
         self._verdicts: dict[str, dict[str, JudgeResult]] = {}
         self._judge_usage: dict[str, list[Usage]] = {}
+        self._judgements: dict[tuple[str, str], Judgement] = {}
         self._spent_usd = 0.0
 
     def response(self, unit: str) -> StoredResponse | None:
@@ -71,6 +81,15 @@ class MemorySession:
         self._verdicts.setdefault(unit, {}).update(verdicts)
         self._judge_usage.setdefault(unit, []).append(usage)
         self._spent_usd += usage.cost_usd or 0.0
+
+    def judgement(self, subject: str, kind: str) -> Judgement | None:
+        """Return what a further judge said."""
+        return self._judgements.get((subject, kind))
+
+    def keep_judgement(self, judged: Judgement) -> None:
+        """Keep what a further judge said."""
+        self._judgements[judged.subject, judged.kind] = judged
+        self._spent_usd += judged.usage.cost_usd or 0.0
 
     def journal(self, scope: str) -> CallJournal | None:
         """Return None: calls are not kept."""
@@ -109,12 +128,19 @@ class StoredSession(MemorySession):
         self._responses = store.responses(run_id)
         self._verdicts = store.verdicts(run_id)
         self._judge_usage = store.judge_usage(run_id)
+        judgements = store.judgements(run_id)
+        self._judgements = {
+            (judged.subject, judged.kind): judged
+            for judged in judgements
+            if not (retry_errors and judged.failed)
+        }
         self._unclaimed_usd = {
             scope: usage.cost_usd or 0.0 for scope, usage in store.unclaimed_usage(run_id).items()
         }
         usages = [] if prepaid else [found.usage for found in self._responses.values()]
         usages += [usage for each in self._judge_usage.values() for usage in each]
         usages += store.forgotten_usage(run_id)
+        usages += [judged.usage for judged in judgements]
         self._spent_usd = sum(self._unclaimed_usd.values())
         self._spent_usd += sum(usage.cost_usd or 0.0 for usage in usages)
         if retry_errors and not prepaid:
@@ -143,6 +169,12 @@ class StoredSession(MemorySession):
         self.store.append_verdicts(self.run_id, unit, verdicts, usage)
         self._claim(f"judge {unit}")
         super().keep_verdicts(unit, verdicts, usage)
+
+    def keep_judgement(self, judged: Judgement) -> None:
+        """Keep what a further judge said."""
+        self.store.append_judgement(self.run_id, judged)
+        self._claim(f"{judged.kind} {judged.subject}")
+        super().keep_judgement(judged)
 
     def journal(self, scope: str) -> CallJournal | None:
         """Return the journal of a search or a judging."""

@@ -9,117 +9,26 @@ import secrets
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.query.usage import CallAttempt, RecordedCall, Usage, summarize_attempts
-
-FORMAT = 2
-Status = Literal["unfinished", "finished"]
-
-_TABLES = """
-CREATE TABLE runs (
-    run_id TEXT PRIMARY KEY,
-    started_at TEXT NOT NULL,
-    finished_at TEXT,
-    status TEXT NOT NULL,
-    setup TEXT NOT NULL
-);
-CREATE TABLE responses (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    sample_id TEXT NOT NULL,
-    method TEXT NOT NULL,
-    response TEXT NOT NULL,
-    context_text TEXT NOT NULL,
-    latency_s REAL,
-    usage TEXT NOT NULL,
-    failure TEXT,
-    recorded_at TEXT NOT NULL,
-    trial INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (run_id, unit)
-);
-CREATE TABLE verdicts (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    metric TEXT NOT NULL,
-    score INTEGER,
-    reason TEXT NOT NULL,
-    failure TEXT,
-    recorded_at TEXT NOT NULL,
-    repeats TEXT,
-    PRIMARY KEY (run_id, unit, metric)
-);
-CREATE TABLE judge_usage (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    usage TEXT NOT NULL
-);
-CREATE TABLE forgotten (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    usage TEXT NOT NULL
-);
-CREATE TABLE calls (
-    run_id TEXT NOT NULL REFERENCES runs,
-    scope TEXT NOT NULL,
-    call TEXT NOT NULL,
-    reply TEXT,
-    attempts TEXT,
-    PRIMARY KEY (run_id, scope, call)
-);
-CREATE TABLE samples (
-    run_id TEXT NOT NULL REFERENCES runs,
-    position INTEGER NOT NULL,
-    sample TEXT NOT NULL,
-    PRIMARY KEY (run_id, position)
-);
-"""
-_FROM_FORMAT_1 = """
-ALTER TABLE responses ADD COLUMN trial INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE verdicts ADD COLUMN repeats TEXT;
-CREATE TABLE samples (
-    run_id TEXT NOT NULL REFERENCES runs,
-    position INTEGER NOT NULL,
-    sample TEXT NOT NULL,
-    PRIMARY KEY (run_id, position)
-);
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One evaluation run; ``setup`` holds everything that changes what its results mean."""
-
-    run_id: str
-    started_at: str
-    status: Status
-    setup: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """A response as it was recorded; ``failure`` is set when the search failed.
-
-    ``trial`` counts the repeats of a whole search from 0.
-    """
-
-    unit: str
-    sample_id: str
-    method: str
-    response: str
-    context_text: str
-    latency_s: float | None
-    usage: Usage
-    failure: Failure | None = None
-    trial: int = 0
+from graphrag.eval.retrieved import Retrieved
+from graphrag.eval.store_schema import prepare_database
+from graphrag.eval.stored import Judgement, Run, StoredResponse
+from graphrag.query.usage import (
+    CallAttempt,
+    RecordedCall,
+    Usage,
+    sum_usages,
+    summarize_attempts,
+)
 
 
 class EvaluationStore:
@@ -156,30 +65,13 @@ class EvaluationStore:
             with _explained(path):
                 self._db = sqlite3.connect(path, isolation_level=None)
                 try:
-                    self._prepare()
+                    prepare_database(self._db, path)
                 except BaseException:
                     self._db.close()
                     raise
         except BaseException:
             self._lock.release()
             raise
-
-    def _prepare(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        if version == 0 and self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
-            msg = f"{self.path} is a database of something else; choose another --output."
-            raise StoreError(msg)
-        if version not in (0, 1, FORMAT):
-            msg = (
-                f"{self.path} has format {version}, this release reads 1 and {FORMAT}; "
-                "choose another folder with --output."
-            )
-            raise StoreError(msg)
-        self._db.execute("PRAGMA journal_mode=WAL")
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        if version != FORMAT:
-            changes = _FROM_FORMAT_1 if version == 1 else _TABLES
-            self._db.executescript(f"BEGIN;{changes}PRAGMA user_version={FORMAT};COMMIT;")
 
     def close(self) -> None:
         """Close the database and let others have it."""
@@ -238,7 +130,7 @@ class EvaluationStore:
         """Keep a response and drop the calls that it was made of, in one transaction."""
         with self._transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     run_id,
                     found.unit,
@@ -251,6 +143,7 @@ class EvaluationStore:
                     json.dumps(found.failure.to_dict()) if found.failure else None,
                     _now(),
                     found.trial,
+                    json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
                 ),
             )
             self._drop_calls(run_id, f"search {found.unit}")
@@ -277,7 +170,7 @@ class EvaluationStore:
         """Return unit -> response of a run."""
         rows = self._read(
             "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure, "
-            "trial FROM responses WHERE run_id = ?",
+            "trial, retrieved FROM responses WHERE run_id = ?",
             (run_id,),
         )
         return {
@@ -286,6 +179,7 @@ class EvaluationStore:
                 usage=Usage.from_dict(json.loads(row[6])),
                 failure=_failure(row[7]),
                 trial=row[8],
+                retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
             )
             for row in rows
         }
@@ -316,10 +210,49 @@ class EvaluationStore:
         """Take the responses of one run over into another, as far as they are not there."""
         self._write(
             "INSERT OR IGNORE INTO responses SELECT ?, unit, sample_id, method, response, "
-            "context_text, latency_s, usage, failure, recorded_at, trial FROM responses "
+            "context_text, latency_s, usage, failure, recorded_at, trial, retrieved FROM responses "
             "WHERE run_id = ?",
             (target, source),
         )
+
+    def append_judgement(self, run_id: str, judged: Judgement) -> None:
+        """Keep a judgement, what an earlier one of it cost included, in one transaction."""
+        earlier = self._read(
+            "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?",
+            (run_id, judged.subject, judged.kind),
+        )
+        usage = sum_usages([judged.usage, *(Usage.from_dict(json.loads(r[0])) for r in earlier)])
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    run_id,
+                    judged.subject,
+                    judged.kind,
+                    json.dumps(judged.value),
+                    judged.failed,
+                    json.dumps(usage.to_dict()),
+                    _now(),
+                ),
+            )
+            self._drop_calls(run_id, f"{judged.kind} {judged.subject}")
+
+    def judgements(self, run_id: str) -> list[Judgement]:
+        """Return the judgements of a run."""
+        rows = self._read(
+            "SELECT subject, kind, value, failed, usage FROM judgements WHERE run_id = ?",
+            (run_id,),
+        )
+        return [
+            Judgement(
+                row[0],
+                row[1],
+                json.loads(row[2]),
+                bool(row[3]),
+                Usage.from_dict(json.loads(row[4])),
+            )
+            for row in rows
+        ]
 
     def discard_response(self, run_id: str, unit: str) -> None:
         """Forget a response, so that its question is asked again; keep what it cost."""

@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rich.console import Console
 
 from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.dataset import Sample
 from graphrag.eval.display import BarProgress, LineProgress, describe_failures, show_results
 from graphrag.eval.exit_codes import (
     DONE,
@@ -19,11 +21,15 @@ from graphrag.eval.exit_codes import (
     INTERRUPTED,
     command_line,
 )
+from graphrag.eval.figures import FigureSources, compute_figures
+from graphrag.eval.figures_display import show_figures
+from graphrag.eval.index_view import IndexView
 from graphrag.eval.progress import Progress, Tally, Watch
 from graphrag.eval.records import QueryResult, label_embedded
 from graphrag.eval.results import EvaluationResults, aggregate_results
+from graphrag.eval.retrieval_report import write_retrieval_report
 from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import Run
+from graphrag.eval.stored import Run
 from graphrag.eval.work import RunOutcome, RunRequest
 
 INTERRUPTED_REASON = "interrupted"
@@ -43,6 +49,11 @@ class RunDescription:
     warnings : tuple of str
         What makes the figures weaker than they look; kept in the files.
     skip_judge : bool
+    samples : sequence of Sample
+    views : mapping
+        Index key -> view, for the measures that need no model.
+    search_methods : mapping
+        Method name -> the search method behind it.
     """
 
     config: EvaluationConfig
@@ -50,6 +61,9 @@ class RunDescription:
     models: list[str]
     warnings: tuple[str, ...] = ()
     skip_judge: bool = False
+    samples: Sequence[Sample] = ()
+    views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
+    search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class Supervisor:
@@ -95,21 +109,45 @@ class Supervisor:
         config = description.config
         results = _describe_run(description, outcome, run)
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
-            summary, detailed = results.save(config.output_dir)
-            show_results(self._console, results)
-            self._console.print(f"Summary:  {summary}\nDetailed: {detailed}", soft_wrap=True)
-        failures = describe_failures(results)
+            self._write_and_show(description, outcome, results)
+        failures = [*describe_failures(results), *_describe_unjudged(outcome)]
         if not outcome.is_complete:
             return _explain_stop(outcome, "--retry-errors" if failures else "--resume", run)
         if failures:
             self.note(f"Ask again what failed with: {command_line('--retry-errors')}")
         if all(result.failure is not None for result in outcome.results):
             return ERROR
-        if any("verdicts are unscored" in line for line in failures):
+        if any("unscored" in line for line in failures):
             return INCOMPLETE
         if description.skip_judge:
             return DONE
         return self._check_thresholds(config, results)
+
+    def _write_and_show(
+        self, description: RunDescription, outcome: RunOutcome, results: EvaluationResults
+    ) -> None:
+        config = description.config
+        figures = compute_figures(
+            config,
+            outcome.results,
+            FigureSources(
+                description.samples,
+                description.views,
+                description.search_methods,
+                outcome.judged,
+            ),
+            results.metadata,
+        )
+        results = replace(results, figures=figures.to_dict())
+        summary, detailed = results.save(config.output_dir)
+        retrieval = write_retrieval_report(figures.retrieval, config.output_dir)
+        show_results(self._console, results)
+        show_figures(self._console, figures, results.metadata["embedded_models"])
+        for line in _describe_unjudged(outcome):
+            self._console.print(line, highlight=False, soft_wrap=True)
+        self._console.print(
+            f"Summary:  {summary}\nDetailed: {detailed}\nRetrieval: {retrieval}", soft_wrap=True
+        )
 
     def note(self, text: str) -> None:
         """Print a line beside the results."""
@@ -146,6 +184,12 @@ class _Watching:
         reason = None if latest is None else self._watch(latest)
         if reason is not None:
             self._stop(reason)
+
+
+def _describe_unjudged(outcome: RunOutcome) -> list[str]:
+    failed = [found for _, found in outcome.judged if found.failed]
+    kinds = Counter(found.kind for found in failed)
+    return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
 
 
 def _explain_stop(outcome: RunOutcome, flag: str, run: Run | None) -> int:

@@ -19,7 +19,7 @@ from graphrag.eval.records import (
     failed_search_scores,
 )
 from graphrag.eval.session import MemorySession, Session
-from graphrag.eval.store import StoredResponse
+from graphrag.eval.stored import Judgement, StoredResponse
 from graphrag.query.usage import CallLog, sum_usages
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
@@ -62,13 +62,15 @@ class RunOutcome:
     """What a run gave: results in the order of its units, and why it stopped before the end.
 
     ``stopped`` is None when every unit is done. ``refused`` says that it was the service that
-    stopped the run, as it would refuse every further request.
+    stopped the run, as it would refuse every further request. ``judged`` holds what further
+    judges said, with the unit that each of them is about.
     """
 
     results: list[QueryResult]
     n_planned: int
     stopped: str | None = None
     refused: bool = False
+    judged: tuple[tuple[Unit, Judgement], ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -113,6 +115,11 @@ class Work:
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
         self._refused = False
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run was asked to stop, None while it was not."""
+        return self._stop.reason
 
     def outcome(self) -> RunOutcome:
         """Return what is done so far."""
@@ -160,7 +167,7 @@ class Work:
                 raise error
 
     async def _run_units(self) -> None:
-        while self._queue and self._may_begin():
+        while self._queue and self.may_begin():
             unit = self._queue.popleft()
             try:
                 finished = await self._run_unit(unit)
@@ -171,7 +178,8 @@ class Work:
             if finished:
                 self._count(unit)
 
-    def _may_begin(self) -> bool:
+    def may_begin(self) -> bool:
+        """Whether more work may begin: nobody asked to stop, and there is money left."""
         most, spent = self._request.max_cost_usd, self._session.spent_usd()
         if most is not None and spent >= most:
             self._stop.request(f"${spent:.4f} of the allowed ${most:g} is spent; raise --max-cost")
@@ -191,7 +199,7 @@ class Work:
         found = self._session.response(unit.key) or await self._search(unit)
         if self._is_done(unit):
             return True
-        if not self._may_begin():
+        if not self.may_begin():
             return False
         log = CallLog(self._limit, self._session.journal(f"judge {unit.key}"))
         verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
@@ -248,6 +256,7 @@ class Work:
             usage=found.usage,
             judge_usage=sum_usages(judged) if judged else None,
             trial=unit.trial,
+            retrieved=found.retrieved,
         )
 
 

@@ -10,7 +10,8 @@ import pytest
 from graphrag.eval.dataset import Sample
 from graphrag.eval.place import Place
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.store import EvaluationStore, StoredResponse
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import StoredResponse
 from graphrag.query.usage import Usage
 
 End: TypeAlias = int | str

@@ -7,7 +7,8 @@ import pytest
 from clock_evaluation import ROWS, Evaluation, MakeEvaluation, server_settings
 from openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 
-from graphrag.eval.store import EvaluationStore, Run, StoredResponse
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Run, StoredResponse
 
 DONE, USAGE, INCOMPLETE = 0, 2, 3
 

@@ -16,9 +16,11 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.journal import StoreJournal
 from graphrag.eval.preflight import check_output
 from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.retrieved import Hop, Retrieved
 from graphrag.eval.session import StoredSession
-from graphrag.eval.store import EvaluationStore, StoredResponse
-from graphrag.query.usage import CallAttempt, RecordedCall, Usage, summarize_attempts
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Judgement, StoredResponse
+from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
 # SQLite's text is UTF-8, in which lone surrogates can't be written.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -49,6 +51,19 @@ RESPONSES = st.builds(
     usage=USAGES,
     failure=st.none() | FAILURES,
     trial=COUNTS,
+    retrieved=st.none()
+    | st.builds(
+        Retrieved,
+        TEXT,
+        st.none() | st.lists(TEXT, max_size=2).map(tuple),
+        entities=st.lists(TEXT, max_size=2).map(tuple),
+        paths=st.lists(
+            st.lists(
+                st.builds(Hop, COUNTS, TEXT, TEXT, TEXT, st.booleans(), st.floats(0, 1)), max_size=2
+            ).map(tuple),
+            max_size=2,
+        ).map(tuple),
+    ),
 )
 SCORES = st.sampled_from([0, 1, None])
 VERDICTS = st.builds(
@@ -243,8 +258,10 @@ def test_a_store_of_the_first_format_is_brought_up_to_date(path: Path):
         store.append_verdicts(run.run_id, "u", verdicts, Usage())
     with sqlite3.connect(path) as connection:
         connection.execute("ALTER TABLE responses DROP COLUMN trial")
+        connection.execute("ALTER TABLE responses DROP COLUMN retrieved")
         connection.execute("ALTER TABLE verdicts DROP COLUMN repeats")
         connection.execute("DROP TABLE samples")
+        connection.execute("DROP TABLE judgements")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     for _ in range(2):
@@ -265,6 +282,23 @@ SAMPLES = st.builds(
     answerable=st.booleans(),
     tags=st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2),
 )
+
+
+def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store: EvaluationStore):
+    run = store.add_run({})
+    paid = summarize_attempts([attempt()])
+    first = Judgement("u", "rubric", {"relevance": None}, True, paid)
+    store.append_judgement(run.run_id, first)
+    assert store.judgements(run.run_id) == [first]
+    other = Judgement("u", "pairwise:tog:local", {"winner": "a"}, False, paid)
+    again = Judgement("u", "rubric", {"relevance": 5}, False, paid)
+    for judged in (other, again):
+        store.append_judgement(run.run_id, judged)
+    found = {judged.kind: judged for judged in store.judgements(run.run_id)}
+    assert found == {
+        "rubric": replace(again, usage=sum_usages([paid, paid])),
+        "pairwise:tog:local": other,
+    }
 
 
 @SHARED_STORE

@@ -45,7 +45,7 @@ class Thresholds:
     low_density: float = 0.5
     high_density: float = 5.0
     min_largest_component: float = 0.5
-    max_unindexed_vectors: int = 10_000
+    max_unindexed_vectors: int = 2_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Systems of other libraries as methods of ``graphrag eval``."""

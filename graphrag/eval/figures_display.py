@@ -1,0 +1,209 @@
+"""What the terminal shows of the figures beyond the verdicts."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from graphrag.eval.estimates import Estimate
+from graphrag.eval.figures import Figures
+from graphrag.eval.loss import STAGES, LossRow, Stage
+from graphrag.eval.measures import MethodMeasures
+from graphrag.eval.metrics.pairwise import PreferenceSummary
+
+_SHOWN = (
+    "hit_rate",
+    "mrr",
+    "recall",
+    "precision",
+    "retrieved_entity_recall",
+    "keyword_relevance",
+    "aspect_coverage",
+    "time_score",
+)
+_TRACED = (
+    "path_edges_exist",
+    "path_joins_meet",
+    "path_edges_supported",
+    "answer_entities_traced",
+    "citation_validity",
+    "citations_in_index",
+    "context_cited",
+)
+
+
+def show_figures(console: Console, figures: Figures, label: str | None) -> None:
+    """Print the tables for which there is something to show.
+
+    Parameters
+    ----------
+    console : Console
+    figures : Figures
+    label : str or None
+        Of the embedded models, on every table.
+    """
+    note = f" ({label})" if label else ""
+    for table in (
+        _measures_table("Measured without a model", figures.measures, _names, note),
+        _measures_table("Traced to the index", figures.measures, lambda _: list(_TRACED), note),
+        _loss_table(figures.loss, note),
+        _rubric_table(figures, note),
+        _quality_table(figures, note),
+    ):
+        if table is not None:
+            console.print(table)
+    if figures.pairwise:
+        console.print(f"Responses held against each other, in both orders{note}", style="italic")
+    for line in (
+        *_pairwise_lines(figures.pairwise),
+        *_combined_lines(figures.measures),
+        *_criteria_lines(figures),
+    ):
+        console.print(f"  {line}", highlight=False, soft_wrap=True)
+    if figures.rubric or figures.quality or figures.pairwise:
+        cost = figures.usage.cost_usd
+        known = "unknown" if cost is None else f"${cost:.4f}"
+        console.print(f"The further judges cost {known}.", highlight=False)
+
+
+def _measures_table(
+    title: str,
+    measures: Mapping[str, MethodMeasures],
+    choose: Callable[[Iterable[MethodMeasures]], list[str]],
+    note: str,
+) -> Table | None:
+    names = [
+        name
+        for name in choose(measures.values())
+        if any(found.measures[name].estimate.mean is not None for found in measures.values())
+    ]
+    if not names:
+        return None
+    table = Table(title=f"{title}, in % (95 % interval){note}", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+    for method, found in measures.items():
+        cells = [_percent(found.measures[name].estimate) for name in names]
+        table.add_row(method, *cells)
+    return table
+
+
+def _names(measures: Iterable[MethodMeasures]) -> list[str]:
+    """Return the measures of the whole list, then those of the middle cutoff."""
+    given = list(dict.fromkeys(name for found in measures for name in found.measures))
+    cutoffs = sorted({int(n.rpartition("_")[2]) for n in given if "_at_" in n})
+    middle: list[str] = []
+    if cutoffs:
+        k = cutoffs[len(cutoffs) // 2]
+        middle = [f"recall_at_{k}", f"precision_at_{k}"]
+    chosen = [*_SHOWN[:4], *middle, *_SHOWN[4:]]
+    return [name for name in chosen if name in given]
+
+
+def _loss_table(rows: list[LossRow], note: str) -> Table | None:
+    traced = [row for row in rows if row.n > row.n_untraced]
+    if not traced:
+        return None
+    stages: list[Stage] = [s for s in STAGES if any(row.lost.get(s, 0) for row in traced)]
+    table = Table(
+        title=f"Where answers were lost: questions with evidence{note}",
+        title_justify="left",
+        caption=(
+            "Counted at the first stage that breaks. In the answer is told by words alone. The two "
+            "columns on the right cut across the others."
+        ),
+        caption_justify="left",
+    )
+    table.add_column("index  method", no_wrap=True)
+    for stage in stages:
+        table.add_column(f"not {stage.replace('_', ' ')}", justify="right")
+    for name in ("right", "not judged", "right without evidence", "retrieved but wrong"):
+        table.add_column(name, justify="right")
+    for row in traced:
+        table.add_row(
+            f"{row.imdb_key or 'all'}  {row.method}",
+            *(str(row.lost.get(stage, 0)) for stage in stages),
+            str(row.n_kept),
+            str(row.n_unjudged),
+            str(row.n_right_without_evidence),
+            str(row.n_retrieved_but_wrong),
+        )
+    return table
+
+
+def _rubric_table(figures: Figures, note: str) -> Table | None:
+    if not figures.rubric:
+        return None
+    table = Table(title=f"Rubric, 1 to 5 (95 % interval){note}", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for name in next(iter(figures.rubric.values())):
+        table.add_column(name, justify="right")
+    for method, found in figures.rubric.items():
+        cells = [_plain(summary.scale.estimate) for summary in found.values()]
+        table.add_row(method, *cells)
+    return table
+
+
+def _quality_table(figures: Figures, note: str) -> Table | None:
+    if not figures.quality:
+        return None
+    table = Table(title=f"Quality, 0 to 1 (95 % interval){note}", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for name in next(iter(figures.quality.values())):
+        table.add_column(name, justify="right")
+    for method, found in figures.quality.items():
+        table.add_row(method, *(_plain(estimate) for estimate in found.values()))
+    return table
+
+
+def _pairwise_lines(pairs: Mapping[tuple[str, str], PreferenceSummary]) -> list[str]:
+    lines: list[str] = []
+    for (a, b), found in pairs.items():
+        p = "unknown" if found.p is None else f"{found.p:.3f}"
+        flips = found.flip_rate.mean
+        flipped = "unknown" if flips is None else f"{flips:.1%}"
+        lines.append(
+            f"{a} against {b}: {found.n_a} better, {found.n_b} worse, {found.n_ties} ties, "
+            f"{found.n_missing} missing; sign test p {p} (not corrected); the order decided "
+            f"{flipped}"
+        )
+    return lines
+
+
+def _combined_lines(measures: Mapping[str, MethodMeasures]) -> list[str]:
+    lines: list[str] = []
+    for method, found in measures.items():
+        means, scores = found.combined.score_of_means, found.combined.mean_of_scores
+        if means is not None and scores is not None:
+            lines.append(
+                f"{method}: combined score of evidence, correctness and tokens {means:.4f} from "
+                f"the means, {scores:.4f} as the mean of the questions' own"
+            )
+    return lines
+
+
+def _criteria_lines(figures: Figures) -> list[str]:
+    return [
+        f"{each.method}: {each.metric} "
+        f"{'unknown' if each.value is None else f'{each.value:.3f}'}, minimum {each.minimum:g}, "
+        f"target {each.target:g}: {each.result}"
+        for each in figures.criteria
+    ]
+
+
+def _percent(estimate: Estimate) -> str:
+    if estimate.mean is None:
+        return "-"
+    mean = f"{100 * estimate.mean:.1f}"
+    if estimate.low is None or estimate.high is None:
+        return mean
+    return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+
+
+def _plain(estimate: Estimate) -> str:
+    if estimate.mean is None:
+        return "unscored"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.mean:.2f}"
+    return f"{estimate.mean:.2f} ({estimate.low:.2f}-{estimate.high:.2f})"

@@ -1,0 +1,15 @@
+"""Columns of an index's tables as plain lists: the border to pandas, which is not fully typed."""
+
+from typing import Any
+
+
+def texts_of(table: Any, column: str) -> list[str]:
+    """Return a column of a data frame as strings; of None, an empty list."""
+    values: list[Any] = [] if table is None else table[column].tolist()
+    return [str(value) for value in values]
+
+
+def id_lists_of(table: Any, column: str) -> list[tuple[str, ...]]:
+    """Return a column of id lists as tuples, a missing list as an empty one."""
+    values: list[Any] = [] if table is None else table[column].tolist()
+    return [tuple(str(v) for v in ids) if hasattr(ids, "__len__") else () for ids in values]

@@ -1,0 +1,57 @@
+"""What ``graphrag eval ratings`` does."""
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.exit_codes import DONE, explained
+from graphrag.eval.place import Place
+from graphrag.eval.rating_figures import report_ratings
+from graphrag.eval.ratings import join_ratings, read_ratings
+from graphrag.eval.ratings_report import render_ratings
+from graphrag.eval.run_rows import LATEST, read_rows
+
+RATINGS_FILE = "ratings.json"
+
+
+def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
+    """Join a file of ratings with a run, show and write what they say, return the exit code.
+
+    Parameters
+    ----------
+    place : Place
+        The output folder, where ratings.json is written.
+    csv : Path
+        A .csv or .jsonl file, see :func:`read_ratings`.
+    run : str
+        See :func:`read_rows`.
+    """
+
+    def report() -> int:
+        ratings = read_ratings(csv)
+        store_path = place.store_path()
+        rows, metadata = read_rows(run, store_path)
+        joined = join_ratings(ratings, rows)
+        if not joined.answers:
+            first = joined.unjoined[0]
+            msg = (
+                f"{csv} holds no rating of an answer of {metadata.name}; "
+                f"row {first.rating.place}: {first.reason}."
+            )
+            raise UsageError(msg)
+        found = report_ratings(joined, metadata.name, metadata.embedded_models)
+        console = Console()
+        render_ratings(console, found)
+        path = store_path.with_name(RATINGS_FILE)
+        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+        try:
+            path.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            msg = f"{path} can't be written: {error.strerror}."
+            raise StoreError(msg) from error
+        console.print(f"Wrote {path}.", highlight=False, markup=False, soft_wrap=True)
+        return DONE
+
+    return explained(report)

@@ -1,0 +1,110 @@
+"""The tables of eval.db, and how a database of an earlier format is brought up to date."""
+
+import sqlite3
+from pathlib import Path
+
+from graphrag.eval.errors import StoreError
+
+FORMAT = 2
+
+_TABLES = """
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    started_at TEXT NOT NULL,
+    finished_at TEXT,
+    status TEXT NOT NULL,
+    setup TEXT NOT NULL
+);
+CREATE TABLE responses (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    sample_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    response TEXT NOT NULL,
+    context_text TEXT NOT NULL,
+    latency_s REAL,
+    usage TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    trial INTEGER NOT NULL DEFAULT 0,
+    retrieved TEXT,
+    PRIMARY KEY (run_id, unit)
+);
+CREATE TABLE verdicts (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    score INTEGER,
+    reason TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    repeats TEXT,
+    PRIMARY KEY (run_id, unit, metric)
+);
+CREATE TABLE judge_usage (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    usage TEXT NOT NULL
+);
+CREATE TABLE forgotten (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    usage TEXT NOT NULL
+);
+CREATE TABLE calls (
+    run_id TEXT NOT NULL REFERENCES runs,
+    scope TEXT NOT NULL,
+    call TEXT NOT NULL,
+    reply TEXT,
+    attempts TEXT,
+    PRIMARY KEY (run_id, scope, call)
+);
+"""
+_NEW_IN_2 = """
+CREATE TABLE samples (
+    run_id TEXT NOT NULL REFERENCES runs,
+    position INTEGER NOT NULL,
+    sample TEXT NOT NULL,
+    PRIMARY KEY (run_id, position)
+);
+CREATE TABLE judgements (
+    run_id TEXT NOT NULL REFERENCES runs,
+    subject TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    value TEXT NOT NULL,
+    failed INTEGER NOT NULL,
+    usage TEXT NOT NULL,
+    recorded_at TEXT NOT NULL,
+    PRIMARY KEY (run_id, subject, kind)
+);
+"""
+_FROM_FORMAT_1 = """
+ALTER TABLE responses ADD COLUMN trial INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE responses ADD COLUMN retrieved TEXT;
+ALTER TABLE verdicts ADD COLUMN repeats TEXT;
+"""
+
+
+def prepare_database(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new database, or those that an earlier format lacks.
+
+    Raises
+    ------
+    StoreError
+        If the database is of something else, or of a later format.
+    """
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        msg = f"{path} is a database of something else; choose another --output."
+        raise StoreError(msg)
+    if version not in (0, 1, FORMAT):
+        msg = (
+            f"{path} has format {version}, this release reads 1 and {FORMAT}; "
+            "choose another folder with --output."
+        )
+        raise StoreError(msg)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=NORMAL")
+    if version != FORMAT:
+        changes = _FROM_FORMAT_1 if version == 1 else _TABLES
+        db.executescript(f"BEGIN;{changes}{_NEW_IN_2}PRAGMA user_version={FORMAT};COMMIT;")

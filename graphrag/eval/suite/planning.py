@@ -1,0 +1,244 @@
+"""What a run of suites consists of: its evaluations, and the setup that gives them meaning."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+from graphrag.config.models.tog_search_config import nearest
+from graphrag.eval.config import EvaluationConfig, parse_config
+from graphrag.eval.dataset import Sample, fingerprint_samples
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.methods import MethodSet, describe_method
+from graphrag.eval.metrics.extracting import ModelExtractor
+from graphrag.eval.metrics.judge import Judge
+from graphrag.eval.preparation import describe_judge, read_headers, read_model_settings
+from graphrag.eval.suite.cases import Suite, SuiteCase
+from graphrag.eval.suite.evaluators import Evaluator, make_evaluator, needs_of
+from graphrag.query.index_header import IndexHeader
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteUnit:
+    """One case, to be evaluated by one method.
+
+    Attributes
+    ----------
+    method : str or None
+        None in a suite without methods.
+    index : str or None
+    sample_id, label : str
+        Question id and method name under which it stands in the run, both with the suite's name,
+        so that it is compared with nothing but itself.
+    """
+
+    suite: Suite
+    case: SuiteCase
+    evaluator: Evaluator
+    method: str | None
+    index: str | None
+
+    @property
+    def sample_id(self) -> str:
+        """``suite/case``."""
+        return f"{self.suite.name}/{self.case.id}"
+
+    @property
+    def label(self) -> str:
+        """``suite/method``, or the suite's name alone in one without methods."""
+        return self.suite.name if self.method is None else f"{self.suite.name}/{self.method}"
+
+    @property
+    def method_name(self) -> str:
+        """The method, or the evaluator's name."""
+        return self.method or self.suite.evaluator
+
+    @property
+    def key(self) -> str:
+        """Unique in the run."""
+        return f"{self.sample_id} {self.method_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SuitePlan:
+    """Everything that a run of suites needs, checked.
+
+    Attributes
+    ----------
+    config : EvaluationConfig
+        With the methods that the suites ask.
+    units : tuple of SuiteUnit
+    samples : tuple of Sample
+        One a case.
+    headers : mapping
+        Index key -> header of the indexes that the cases name.
+    setup : dict
+        What ``store.add_run`` takes.
+    """
+
+    config: EvaluationConfig
+    units: tuple[SuiteUnit, ...]
+    samples: tuple[Sample, ...]
+    headers: Mapping[str, IndexHeader]
+    setup: dict[str, Any]
+
+
+async def plan_suites(
+    suites: Sequence[Suite],
+    config: EvaluationConfig,
+    evaluators: Mapping[str, Evaluator] | None = None,
+    judge: Judge | None = None,
+) -> SuitePlan:
+    """Check suites against a configuration and say what is to be run.
+
+    Raises
+    ------
+    UsageError
+        If a suite names an evaluator, method or index that is not there, a case can't be
+        evaluated, or an index that is needed is not built.
+    """
+    _check_names(suites)
+    units: list[SuiteUnit] = []
+    for suite in suites:
+        evaluator = make_evaluator(suite, config.root, evaluators)
+        units += _units_of(suite, evaluator, config)
+    asked = tuple(dict.fromkeys(unit.method for unit in units if unit.method is not None))
+    if asked:
+        changes = {"root": config.root, "methods": list(asked)}
+        config = parse_config({**config.model_dump(), **changes}, "the suites")
+    headers = await _read_headers(units, config)
+    samples = tuple({unit.sample_id: _sample(unit) for unit in units}.values())
+    return SuitePlan(
+        config, tuple(units), samples, headers, _setup(units, samples, config, headers, judge)
+    )
+
+
+def _check_names(suites: Sequence[Suite]) -> None:
+    names = [suite.name for suite in suites]
+    for name in names:
+        if names.count(name) > 1:
+            msg = f"Two suites are called {name!r}; give one another name."
+            raise ConfigError(msg)
+    if not names:
+        msg = "There is no suite to run."
+        raise ConfigError(msg)
+
+
+def _units_of(suite: Suite, evaluator: Evaluator, config: EvaluationConfig) -> list[SuiteUnit]:
+    methods: Sequence[str | None] = suite.methods or (None,)
+    if not suite.methods and "methods" in needs_of(evaluator):
+        methods = config.methods
+    return [
+        SuiteUnit(suite, case, evaluator, method, _index_of(suite, case, config))
+        for case in suite.cases
+        for method in methods
+    ]
+
+
+def _index_of(suite: Suite, case: SuiteCase, config: EvaluationConfig) -> str | None:
+    keys = list(config.indexes)
+    if case.index is None:
+        return keys[0] if len(keys) == 1 else None
+    if case.index not in keys:
+        msg = (
+            f"Suite {suite.name}, case {case.id!r}: no index is configured for {case.index!r}"
+            f"{nearest(case.index, keys)}."
+        )
+        raise ConfigError(msg)
+    return case.index
+
+
+async def _read_headers(
+    units: Sequence[SuiteUnit], config: EvaluationConfig
+) -> dict[str, IndexHeader]:
+    roots = config.index_roots()
+    used = {unit.index: roots[unit.index] for unit in units if unit.index is not None}
+    built = {unit.index for unit in units if _needs_built(unit)}
+    return {
+        **read_model_settings({key: root for key, root in used.items() if key not in built}),
+        **await read_headers({key: root for key, root in used.items() if key in built}),
+    }
+
+
+def _needs_built(unit: SuiteUnit) -> bool:
+    return unit.method is not None or "index" in needs_of(unit.evaluator)
+
+
+def _sample(unit: SuiteUnit) -> Sample:
+    case = unit.case
+    return Sample(
+        id=unit.sample_id,
+        imdb_key=unit.index or unit.suite.name,
+        question=_text(case.input_data),
+        ground_truth=_text(case.expected_output),
+        tags={
+            "suite": unit.suite.name,
+            "name": case.name,
+            "description": case.description,
+            "metadata": case.metadata,
+        },
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _setup(
+    units: Sequence[SuiteUnit],
+    samples: Sequence[Sample],
+    config: EvaluationConfig,
+    headers: Mapping[str, IndexHeader],
+    judge: Judge | None,
+) -> dict[str, Any]:
+    """Return everything that changes what the results mean, in the form of a run's setup."""
+    described = {unit.suite.name: _describe_evaluator(unit) for unit in units}
+    judged = any("judge" in needs_of(unit.evaluator) for unit in units)
+    methods = MethodSet(config)
+    indexes: dict[str, dict[str, Any]] = {}
+    for unit in units:
+        if unit.index is not None:
+            of_index = indexes.setdefault(unit.index, {})
+            if unit.label not in of_index:
+                of_index[unit.label] = _describe_index(unit, methods, headers[unit.index])
+    return {
+        "suites": described,
+        "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
+        "methods": {"order": list(dict.fromkeys(unit.label for unit in units))},
+        "indexes": indexes,
+        "judge": {
+            **(describe_judge(config, headers, judge) if judged else {}),
+            **{f"suite {name}": _short_hash(each) for name, each in described.items()},
+        },
+        "metrics": {"correctness": {"suite": "passed"}},
+        "releases": {name: version(name) for name in ("graphrag", "gtog")},
+    }
+
+
+def _describe_evaluator(unit: SuiteUnit) -> dict[str, Any]:
+    suite = unit.suite
+    found = describe_method(unit.evaluator)  # pyright: ignore[reportArgumentType]
+    own = not found["function"].startswith("graphrag.eval.suite.")
+    return {
+        "evaluator": suite.evaluator,
+        "settings": suite.settings,
+        "thresholds": suite.thresholds.model_dump(),
+        "version": found["version"],
+        **({"source": found["source"]} if own else {}),
+    }
+
+
+def _describe_index(unit: SuiteUnit, methods: MethodSet, header: IndexHeader) -> dict[str, Any]:
+    if unit.method is not None:
+        return {"index": header.fingerprint, **methods.describe(unit.method, header)}
+    extraction = ModelExtractor(header.config).describe()
+    return {"index": header.fingerprint, **extraction} if _needs_built(unit) else extraction
+
+
+def _short_hash(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

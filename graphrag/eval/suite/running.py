@@ -1,0 +1,233 @@
+"""Running suites: many cases at the same time, one failure kept to its case."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import EvalError
+from graphrag.eval.metrics.judge import Judge
+from graphrag.eval.records import Failure, JudgeResult, label_embedded
+from graphrag.eval.run_rows import RunMetadata
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import StoredResponse
+from graphrag.eval.suite.cases import Suite
+from graphrag.eval.suite.evaluators import Evaluated, Evaluator
+from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
+from graphrag.eval.suite.recommendations import recommend
+from graphrag.eval.suite.report import CaseResult, SuiteReport, status_of, summarize_suite
+from graphrag.eval.suite.tools import CaseFailedError, CaseTools, SharedTools, is_fatal
+from graphrag.query.calls import describe_error
+
+OnCase = Callable[[int, int, CaseResult], None]
+"""Receives how many evaluations are done, how many there are, and the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOutcome:
+    """What a run of suites gave.
+
+    Attributes
+    ----------
+    reports : tuple of SuiteReport
+        In the order of the suites.
+    run_id : str or None
+        The run in the store; None without a store.
+    embedded_models : str or None
+        The label of the embedded models when they had a part.
+    """
+
+    reports: tuple[SuiteReport, ...]
+    run_id: str | None
+    embedded_models: str | None
+
+
+async def run_suite(
+    suite: Suite,
+    config: EvaluationConfig,
+    evaluators: Mapping[str, Evaluator] | None = None,
+    store: EvaluationStore | None = None,
+    judge: Judge | None = None,
+) -> SuiteReport:
+    """Run one suite, see :func:`run_suites`."""
+    outcome = await run_suites([suite], config, evaluators, store, judge)
+    return outcome.reports[0]
+
+
+async def run_suites(
+    suites: Sequence[Suite],
+    config: EvaluationConfig,
+    evaluators: Mapping[str, Evaluator] | None = None,
+    store: EvaluationStore | None = None,
+    judge: Judge | None = None,
+    on_case: OnCase | None = None,
+) -> SuiteOutcome:
+    """Run suites as one run.
+
+    Parameters
+    ----------
+    suites : sequence of Suite
+        Of different names.
+    config : EvaluationConfig
+        Names the indexes and methods, the judge, the limits.
+    evaluators : mapping, optional
+        Name -> evaluator of one's own, for suites that name it.
+    store : EvaluationStore, optional
+        Keeps each result as it arrives, as a run of which correctness says what passed: it is
+        compared, pinned and listed like any other.
+    judge : Judge, optional
+        In place of the configured one.
+    on_case : callable, optional
+        Called after each evaluation.
+
+    Returns
+    -------
+    SuiteOutcome
+        An evaluation that failed is in it as a failure, without a score.
+
+    Raises
+    ------
+    UsageError
+        If something is wrong before the first call, see ``planning.plan_suites``.
+    RunStoppedError
+        If a service refuses every request; what was kept stays in the store.
+    StoreError
+        If a result can't be kept.
+    """
+    plan = await plan_suites(suites, config, evaluators, judge)
+    run_id = store.add_run(plan.setup, plan.samples).run_id if store is not None else None
+    work = _SuiteWork(plan, SharedTools(plan.config, plan.headers, judge), on_case)
+    if store is not None and run_id is not None:
+        work.keep_in(store, run_id)
+    results = await work.run()
+    if store is not None and run_id is not None:
+        store.finish_run(run_id)
+    return SuiteOutcome(
+        reports=tuple(_report(suite, plan, results) for suite in suites),
+        run_id=run_id,
+        embedded_models=_label(plan, results.values()),
+    )
+
+
+def _report(suite: Suite, plan: SuitePlan, results: Mapping[str, CaseResult]) -> SuiteReport:
+    found = [results[unit.key] for unit in plan.units if unit.suite is suite]
+    return summarize_suite(suite, found, recommend(found, suite.thresholds))
+
+
+def _label(plan: SuitePlan, results: Iterable[CaseResult]) -> str | None:
+    asked = {m for result in results for u in (result.usage, result.judge_usage) for m in u.models}
+    return label_embedded(asked) or RunMetadata("", setup=plan.setup).embedded_models
+
+
+class _SuiteWork:
+    """Evaluates the units of a plan by ``concurrency`` workers."""
+
+    def __init__(self, plan: SuitePlan, shared: SharedTools, on_case: OnCase | None) -> None:
+        self._plan = plan
+        self._shared = shared
+        self._on_case = on_case
+        self._queue = deque(plan.units)
+        self._results: dict[str, CaseResult] = {}
+        self._stopped: EvalError | None = None
+        self._store: EvaluationStore | None = None
+        self._run_id = ""
+
+    def keep_in(self, store: EvaluationStore, run_id: str) -> None:
+        """Keep each result in a run of the store."""
+        self._store, self._run_id = store, run_id
+
+    async def run(self) -> dict[str, CaseResult]:
+        """Return unit key -> result of every unit."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(self._plan.config.concurrency, len(self._queue))):
+                group.create_task(self._run_units())
+        if self._stopped is not None:
+            raise self._stopped
+        return self._results
+
+    async def _run_units(self) -> None:
+        while self._queue:
+            unit = self._queue.popleft()
+            tools = CaseTools(self._shared, unit.sample_id, unit.method, unit.index)
+            try:
+                result = await self._evaluate(unit, tools)
+                self._keep(unit, tools, result)
+            except EvalError as error:
+                self._stopped = self._stopped or error
+                self._queue.clear()
+                return
+            self._results[unit.key] = result
+            if self._on_case is not None:
+                self._on_case(len(self._results), len(self._plan.units), result)
+
+    async def _evaluate(self, unit: SuiteUnit, tools: CaseTools) -> CaseResult:
+        evaluated: Evaluated | None = None
+        failure: Failure | None = None
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(self._plan.config.timeout_s):
+                given = await unit.evaluator.evaluate(unit.case, tools)
+            evaluated = _checked(given)
+        except TimeoutError:
+            message = f"no result within {self._plan.config.timeout_s:g} s"
+            failure = Failure("judge" if tools.kept.output else "search", "timeout", message)
+        except CaseFailedError as error:
+            failure = error.failure
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            failure = Failure("judge", "error", describe_error(error))
+        waited = time.perf_counter() - started
+        measured = sum(tools.kept.seconds) if tools.kept.seconds else waited
+        told = None if evaluated is None else evaluated.latency_s
+        return CaseResult(
+            case_id=unit.case.id,
+            title=unit.case.title,
+            method=unit.method_name,
+            status="unscored"
+            if evaluated is None
+            else status_of(evaluated.score, unit.suite.thresholds),
+            evaluated=evaluated,
+            failure=failure,
+            latency_s=measured if told is None else told,
+            usage=tools.usage(),
+            judge_usage=tools.judge_usage(),
+        )
+
+    def _keep(self, unit: SuiteUnit, tools: CaseTools, result: CaseResult) -> None:
+        if self._store is None:
+            return
+        failure = result.failure if result.failure and result.failure.stage == "search" else None
+        output = "" if result.evaluated is None else result.evaluated.output
+        self._store.append_response(
+            self._run_id,
+            StoredResponse(
+                unit=unit.key,
+                sample_id=unit.sample_id,
+                method=unit.label,
+                response=f"ERROR: {failure.message}" if failure else output or tools.kept.output,
+                context_text=tools.kept.context,
+                latency_s=result.latency_s,
+                usage=result.usage,
+                failure=failure,
+            ),
+        )
+        if failure is None:
+            verdicts = {"correctness": _verdict(result)}
+            self._store.append_verdicts(self._run_id, unit.key, verdicts, result.judge_usage)
+
+
+def _checked(given: object) -> Evaluated:
+    if not isinstance(given, Evaluated):
+        msg = f"an evaluator returns an Evaluated, not {type(given).__name__}"
+        raise TypeError(msg)
+    return given
+
+
+def _verdict(result: CaseResult) -> JudgeResult:
+    if result.evaluated is None:
+        return JudgeResult(None, f"Unscored: {result.reason}", result.failure)
+    passed = result.status in ("passed", "warning")
+    return JudgeResult(int(passed), f"score {result.evaluated.score:.3f}: {result.reason}")

@@ -1,0 +1,237 @@
+"""What an evaluator works with: the searches, the extraction, the built index and the judge."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError
+from graphrag.eval.metrics.extracting import ModelExtractor
+from graphrag.eval.metrics.extraction import Extraction
+from graphrag.eval.metrics.judge import Judge
+from graphrag.eval.plan import Unit
+from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.stored import StoredResponse
+from graphrag.eval.suite.indexed import IndexedGraph, open_indexed
+from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.usage import CallLog, Usage, measure_calls, sum_usages
+
+
+class CaseFailedError(Exception):
+    """The system under test, or the judge, gave no result for a case.
+
+    Attributes
+    ----------
+    failure : Failure
+        What is recorded. Its stage "search" says that the system failed, which counts as not
+        passed in a comparison; "judge" that the score is missing.
+    """
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+
+
+class SharedTools:
+    """What the cases of a run share: open indexes, models, and one limit for all their calls.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+        Names every method that the suites ask.
+    headers : mapping
+        Index key -> header of the indexes that the cases use.
+    judge : Judge or None
+        None: made from the configuration when first needed.
+    """
+
+    def __init__(
+        self,
+        config: EvaluationConfig,
+        headers: Mapping[str, IndexHeader],
+        judge: Judge | None = None,
+    ) -> None:
+        roots = {key: root for key, root in config.index_roots().items() if key in headers}
+        self.config = config
+        self.runner = EvaluationRunner(config, judge, roots)
+        self.limit = asyncio.Semaphore(config.concurrency)
+        self._headers = headers
+        self._extractors: dict[str, ModelExtractor] = {}
+        self._graphs: dict[str, IndexedGraph] = {}
+        self._opening = asyncio.Lock()
+
+    def extractor(self, index: str) -> ModelExtractor:
+        """Return the extractor of a project, made once."""
+        if index not in self._extractors:
+            self._extractors[index] = ModelExtractor(self._headers[index].config)
+        return self._extractors[index]
+
+    async def graph(self, index: str) -> IndexedGraph:
+        """Return the entities and relationships of a built index, read once."""
+        async with self._opening:
+            if index not in self._graphs:
+                self._graphs[index] = await open_indexed(self._headers[index].config)
+            return self._graphs[index]
+
+
+@dataclass(slots=True)
+class Kept:
+    """What the tools of one case noted while it was evaluated."""
+
+    output: str = ""
+    context: str = ""
+    seconds: list[float] = field(default_factory=list[float])
+    usages: list[Usage] = field(default_factory=list[Usage])
+    logs: list[CallLog] = field(default_factory=list[CallLog])
+    judge_logs: list[CallLog] = field(default_factory=list[CallLog])
+
+
+class CaseTools:
+    """The tools of one case; every call through them is counted and held to the run's limit.
+
+    Attributes
+    ----------
+    method : str or None
+        The method that the case is evaluated with; None in a suite without methods.
+    index : str or None
+        The index that the case names, or the only one that is configured.
+    """
+
+    def __init__(
+        self, shared: SharedTools, case_id: str, method: str | None, index: str | None
+    ) -> None:
+        self.method = method
+        self.index = index
+        self._shared = shared
+        self._case_id = case_id
+        self._kept = Kept()
+
+    async def search(self, question: str, method: str | None = None) -> StoredResponse:
+        """Answer a question by the case's method, or by another.
+
+        Raises
+        ------
+        CaseFailedError
+            If the search failed.
+        """
+        chosen = method or self.method
+        if chosen is None:
+            msg = "the suite names no methods, so a search must name one"
+            raise ConfigError(msg)
+        log = self._log()
+        found = await self._shared.runner.search_unit(self._unit(question, "", chosen), log)
+        if not log.attempts:
+            self._kept.usages.append(found.usage)
+        if found.latency_s is not None:
+            self._kept.seconds.append(found.latency_s)
+        if found.failure is not None:
+            raise CaseFailedError(found.failure)
+        self._kept.output, self._kept.context = found.response, found.context_text
+        return found
+
+    async def extract(self, text: str) -> Extraction:
+        """Return what the project's extraction prompt and model find in a text.
+
+        Raises
+        ------
+        CaseFailedError
+            If a call failed for good.
+        """
+        log, started = self._log(), time.perf_counter()
+        try:
+            with measure_calls(log):
+                found = await self._shared.extractor(self._index())(text)
+        except Exception as error:
+            if is_refusal(error):
+                msg = f"The model's service refuses the extraction: {describe_error(error)}"
+                raise RunStoppedError(msg) from error
+            raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
+        self._kept.seconds.append(time.perf_counter() - started - log.waited_s)
+        self._kept.output, self._kept.context = describe_extraction(found), text
+        return found
+
+    async def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
+        """Return what the built index holds of a passage or a document, or all that it holds.
+
+        Parameters
+        ----------
+        text : str, optional
+            A passage: what was taken from the text units that hold it.
+        document : str, optional
+            Title or id of a document.
+
+        Raises
+        ------
+        CaseFailedError
+            If no text unit holds the passage, or there is no such document.
+        """
+        started = time.perf_counter()
+        try:
+            found = (await self._shared.graph(self._index())).extraction(text, document)
+        except (OSError, ValueError) as error:
+            raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
+        self._kept.seconds.append(time.perf_counter() - started)
+        self._kept.output, self._kept.context = describe_extraction(found), text or document or ""
+        return found
+
+    async def judge_correctness(self, question: str, ground_truth: str, response: str) -> int:
+        """Let the configured judge say whether a response means the ground truth: 0 or 1.
+
+        Raises
+        ------
+        CaseFailedError
+            If the judge gave no verdict.
+        """
+        log = CallLog(self._shared.limit)
+        self._kept.judge_logs.append(log)
+        unit = self._unit(question, ground_truth, self.method or "")
+        found = StoredResponse(unit.key, self._case_id, unit.method, response, "", None, Usage())
+        verdicts = await self._shared.runner.judge_unit(unit, found, ("correctness",), log)
+        verdict: JudgeResult = verdicts["correctness"]
+        if verdict.score is None:
+            failure = verdict.failure or Failure("judge", "error", verdict.reason)
+            raise CaseFailedError(failure)
+        return verdict.score
+
+    @property
+    def kept(self) -> Kept:
+        """What the tools noted; for the runner."""
+        return self._kept
+
+    def usage(self) -> Usage:
+        """Return what the case's searches and extractions cost so far."""
+        return sum_usages([*self._kept.usages, *(log.usage() for log in self._kept.logs)])
+
+    def judge_usage(self) -> Usage:
+        """Return what the case's verdicts cost so far."""
+        return sum_usages([log.usage() for log in self._kept.judge_logs])
+
+    def _log(self) -> CallLog:
+        log = CallLog(self._shared.limit)
+        self._kept.logs.append(log)
+        return log
+
+    def _index(self) -> str:
+        if self.index is None:
+            msg = "the case names no index"
+            raise CaseFailedError(Failure("judge", "error", msg))
+        return self.index
+
+    def _unit(self, question: str, ground_truth: str, method: str) -> Unit:
+        sample = Sample(self._case_id, self.index or "", question, ground_truth)
+        return Unit(f"{self._case_id}/{method}", sample, method)
+
+
+def describe_extraction(found: Extraction) -> str:
+    """Return an extraction as two lines of text."""
+    pairs = [f"{source} -> {target}" for source, target in found.relationships]
+    return f"Entities: {', '.join(found.entities)}\nRelationships: {', '.join(pairs)}"
+
+
+def is_fatal(error: BaseException) -> bool:
+    """Say whether an error ends the run: nothing can be kept, or every call would be refused."""
+    return isinstance(error, RunStoppedError | StoreError)

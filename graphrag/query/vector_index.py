@@ -1,0 +1,219 @@
+"""Vector look-ups that stay fast as an index grows, alike for all search methods.
+
+Works on LanceDB, graphrag's default store. graphrag makes the index of a table while the table is
+empty, so it covers no vector and every search compares all of them one by one. Both functions
+block; on an event loop call them through ``asyncio.to_thread``.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from graphrag.config.embeddings import all_embeddings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+SMALL_TABLE = 2_000
+"""Vectors up to which comparing all of them takes a few milliseconds, so no index is made."""
+
+_PARTITIONS = 20
+# LanceDB searches 20 partitions unless told otherwise, and graphrag tells it nothing. With more of
+# them a search by ids (Think-on-Graph scores entities so) silently lacks those in the others.
+_ROWS_A_PARTITION = 256
+_PROBED = 64
+
+Action = Literal["indexed", "left exact", "already indexed"]
+
+
+class VectorStoreError(ValueError):
+    """A project's vectors can't be looked at; one sentence of why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorTable:
+    """How a table of vectors is searched.
+
+    Attributes
+    ----------
+    name : str
+    rows : int
+    indexed_rows : int
+        Vectors that the index covers; 0 without one.
+    has_index : bool
+        Whether there is an approximate nearest-neighbour index, even one that covers nothing.
+    is_complete : bool
+        Whether a search limited to known ids found all of them, up to 64 spread over the table.
+    """
+
+    name: str
+    rows: int
+    indexed_rows: int
+    has_index: bool
+    is_complete: bool
+
+    @property
+    def unindexed_rows(self) -> int:
+        """Vectors that every search compares one by one."""
+        return self.rows - self.indexed_rows
+
+    @property
+    def needs_optimising(self) -> bool:
+        """Whether searches are slower than they need to be, or miss vectors."""
+        return self.unindexed_rows > SMALL_TABLE or not self.is_complete
+
+
+@dataclass(frozen=True, slots=True)
+class OptimisedTable:
+    """What was done to a table.
+
+    Attributes
+    ----------
+    before, after : VectorTable
+    action : {"indexed", "left exact", "already indexed"}
+    seconds : float
+    """
+
+    before: VectorTable
+    after: VectorTable
+    action: Action
+    seconds: float
+
+
+def uses_lancedb(config: "GraphRagConfig") -> bool:
+    """Say whether a project's vectors are in LanceDB, which alone is looked at here."""
+    return str(config.vector_store.type) == "lancedb"
+
+
+def vector_state(config: "GraphRagConfig") -> tuple[VectorTable, ...]:
+    """Return the tables of vectors that the searches read, without changing them.
+
+    Parameters
+    ----------
+    config : GraphRagConfig
+        The settings of a built project, with absolute paths.
+
+    Raises
+    ------
+    VectorStoreError
+        If the store is not LanceDB, or there is none.
+    """
+    return tuple(_read_state(table, schema) for table, schema in _open_tables(config))
+
+
+def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
+    """Index the vectors of every table that is large enough, so that searches stay exact.
+
+    The index has at most as many partitions as LanceDB looks into by default. So a search
+    still sees every vector and returns what comparing them one by one would; it is faster because
+    the vectors lie together. Tables of up to ``SMALL_TABLE`` vectors are left as they are, and so
+    are tables that were optimised before. Searches may go on meanwhile.
+
+    Raises
+    ------
+    VectorStoreError
+        If the store is not LanceDB, there is none, or it can't be written.
+    """
+    return tuple(_optimise(table, schema) for table, schema in _open_tables(config))
+
+
+def _open_tables(config: "GraphRagConfig") -> "Iterator[tuple[Any, Any]]":
+    """Yield each table of vectors with its schema, in the order of the names."""
+    store = config.vector_store
+    if not uses_lancedb(config):
+        msg = (
+            f"vector_store.type is {store.type}; only lancedb is optimised here, other stores "
+            "keep indexes of their own"
+        )
+        raise VectorStoreError(msg)
+    place = Path(str(store.db_uri))
+    if not place.is_dir():
+        msg = f"there is no vector store at {place}; build the project's index first"
+        raise VectorStoreError(msg)
+    import lancedb
+
+    connection: Any = lancedb.connect(str(place))
+    present = set(connection.list_tables().tables)
+    for name in sorted(all_embeddings):
+        schema: Any = store.index_schema.get(name)
+        if schema is not None and schema.index_name in present:
+            yield connection.open_table(schema.index_name), schema
+
+
+def _read_state(table: Any, schema: Any) -> VectorTable:
+    indexed = [
+        0 if statistics is None else int(statistics.num_indexed_rows)
+        for _, statistics in _vector_indexes(table, schema)
+    ]
+    rows = int(table.count_rows())
+    return VectorTable(
+        name=schema.index_name,
+        rows=rows,
+        indexed_rows=max(indexed, default=0),
+        has_index=bool(indexed),
+        is_complete=not any(indexed) or _finds_all(table, schema, rows),
+    )
+
+
+def _vector_indexes(table: Any, schema: Any) -> list[tuple[str, Any]]:
+    """Return the name and the statistics of each index on the vectors."""
+    return [
+        (index.name, table.index_stats(index.name))
+        for index in table.list_indices()
+        if schema.vector_field in index.columns
+    ]
+
+
+def _finds_all(table: Any, schema: Any, rows: int) -> bool:
+    """Search for ids spread over the table and say whether all of them are found."""
+    offsets = sorted({rows * at // _PROBED for at in range(_PROBED)})
+    columns = [schema.id_field, schema.vector_field]
+    sample: Any = table.take_offsets(offsets).select(columns).to_arrow()
+    ids = {str(value) for value in sample.column(schema.id_field).to_pylist()}
+    quoted = ", ".join("'" + name.replace("'", "''") + "'" for name in ids)
+    found: Any = (
+        table.search(
+            sample.column(schema.vector_field)[0].as_py(), vector_column_name=schema.vector_field
+        )
+        .where(f"{schema.id_field} IN ({quoted})", prefilter=True)
+        .select([schema.id_field, "_distance"])
+        .limit(len(offsets))
+        .to_arrow()
+    )
+    return ids == {str(value) for value in found.column(schema.id_field).to_pylist()}
+
+
+def _optimise(table: Any, schema: Any) -> OptimisedTable:
+    started = time.perf_counter()
+    before = _read_state(table, schema)
+    if before.needs_optimising:
+        try:
+            _rebuild(table, schema, before.rows)
+        except (OSError, RuntimeError, ValueError) as error:
+            cause = " ".join(str(error).split())[:200]
+            msg = f"the vectors {before.name} can't be indexed ({cause})"
+            raise VectorStoreError(msg) from error
+        action: Action = "indexed"
+    else:
+        action = "already indexed" if before.indexed_rows > SMALL_TABLE else "left exact"
+    after = _read_state(table, schema) if action == "indexed" else before
+    return OptimisedTable(before, after, action, time.perf_counter() - started)
+
+
+def _rebuild(table: Any, schema: Any, rows: int) -> None:
+    """Make the index anew, as LanceDB's own ``optimize`` splits partitions past the 20."""
+    from lancedb.index import IvfFlat
+
+    existing = _vector_indexes(table, schema)
+    metrics = [statistics.distance_type for _, statistics in existing if statistics is not None]
+    metric: Any = next((found for found in metrics if found), "l2")
+    for name, _ in existing:
+        table.drop_index(name)
+    table.optimize()  # with no index left it only joins the small files that indexing wrote
+    partitions = max(1, min(_PARTITIONS, rows // _ROWS_A_PARTITION))
+    table.create_index(
+        schema.vector_field, config=IvfFlat(distance_type=metric, num_partitions=partitions)
+    )

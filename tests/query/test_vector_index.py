@@ -1,0 +1,294 @@
+"""Vector look-ups before and after optimising: what is found, and what is left alone."""
+
+import runpy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import lancedb
+import numpy as np
+import pytest
+from graphrag_vectors import VectorStoreDocument
+from graphrag_vectors.lancedb import LanceDBVectorStore
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lancedb.index import IvfFlat
+
+from graphrag.config.models.tog_search_config import ProjectConfig, read_settings
+from graphrag.eval.indexing import build_index
+from graphrag.eval.vectors_command import find_roots, list_vector_warnings, run_optimise
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.structured_search.tog_search.vectors import cosine_by_id
+from graphrag.query.vector_index import (
+    SMALL_TABLE,
+    VectorStoreError,
+    optimise_vectors,
+    uses_lancedb,
+    vector_state,
+)
+
+LENGTH = 12
+MANY = 12_000
+SETTINGS = f"""\
+completion_models:
+  default_completion_model: {{type: offline, model_provider: offline, model: rules}}
+embedding_models:
+  default_embedding_model:
+    {{type: offline, model_provider: offline, model: hashed-ngrams, dimensions: {LENGTH}}}
+vector_store: {{vector_size: {LENGTH}}}
+"""
+
+
+def random_vectors(count: int, seed: int = 3) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((count, LENGTH)).astype(np.float32)
+
+
+def open_store(config: ProjectConfig, name: str = "entity_description") -> LanceDBVectorStore:
+    store = LanceDBVectorStore(
+        db_uri=str(config.vector_store.db_uri), index_name=name, vector_size=LENGTH
+    )
+    store.connect()
+    return store
+
+
+def write_vectors(config: ProjectConfig, name: str, count: int) -> None:
+    """Write a table of vectors as graphrag does."""
+    store = open_store(config, name)
+    store.create_index()
+    store.load_documents(documents(count))
+
+
+def documents(count: int, first: int = 0) -> list[VectorStoreDocument]:
+    return [
+        VectorStoreDocument(id=f"it's {first + at}", vector=vector.tolist())
+        for at, vector in enumerate(random_vectors(count, first + 3))
+    ]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("vectors")
+    (root / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
+    config = read_settings(root)
+    write_vectors(config, "entity_description", MANY)
+    write_vectors(config, "text_unit_text", SMALL_TABLE)
+    return root
+
+
+@pytest.fixture
+def root(written: Path, tmp_path: Path) -> Path:
+    shutil.copytree(written, tmp_path / "project")
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def config(root: Path) -> ProjectConfig:
+    return read_settings(root)
+
+
+def table_of(config: ProjectConfig, name: str = "entity_description") -> Any:
+    return lancedb.connect(str(config.vector_store.db_uri)).open_table(name)
+
+
+def search(config: ProjectConfig, question: np.ndarray, k: int = 20) -> list[str]:
+    hits = open_store(config).similarity_search_by_vector(question.tolist(), k=k)
+    return [str(hit.document.id) for hit in hits]
+
+
+def test_graphrag_writes_an_index_that_covers_nothing(config: ProjectConfig):
+    """Once this fails, graphrag indexes its vectors itself."""
+    entities, units = vector_state(config)
+    assert (entities.name, entities.rows, entities.indexed_rows) == ("entity_description", MANY, 0)
+    assert entities.has_index
+    assert entities.is_complete
+    assert entities.needs_optimising
+    assert (units.name, units.needs_optimising) == ("text_unit_text", False)
+
+
+def test_large_tables_are_indexed_and_small_ones_left(config: ProjectConfig):
+    entities, units = optimise_vectors(config)
+    assert entities.action == "indexed"
+    assert (entities.before.indexed_rows, entities.after.indexed_rows) == (0, MANY)
+    assert not entities.after.needs_optimising
+    assert units.action == "left exact"
+    assert units.after.indexed_rows == 0
+    assert [again.action for again in optimise_vectors(config)] == ["already indexed", "left exact"]
+
+
+def test_the_same_vectors_are_found_as_before(config: ProjectConfig):
+    questions = random_vectors(25, seed=77)
+    before = [search(config, question) for question in questions]
+    optimise_vectors(config)
+    assert [search(config, question) for question in questions] == before
+    assert len(search(config, questions[0], k=MANY)) == MANY
+
+
+async def test_looking_up_ids_finds_all_of_them(config: ProjectConfig):
+    table = table_of(config)
+    ids = [f"plain-{at}" for at in range(200)]
+    vectors = random_vectors(200, seed=9)
+    open_store(config).load_documents(
+        [VectorStoreDocument(id=i, vector=v.tolist()) for i, v in zip(ids, vectors, strict=True)]
+    )
+    question = random_vectors(1, seed=8)[0].tolist()
+    table.checkout_latest()
+    table.create_index("vector", config=IvfFlat(num_partitions=200), replace=True)
+    assert len(await cosine_by_id(question, ids, open_store(config))) < 150
+    (entities, _) = vector_state(config)
+    assert entities.indexed_rows == entities.rows
+    assert not entities.is_complete
+    (optimised, _) = optimise_vectors(config)
+    assert optimised.action == "indexed"
+    assert optimised.after.is_complete
+    assert set(await cosine_by_id(question, ids, open_store(config))) == set(ids)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.integers(SMALL_TABLE + 1, 9_000), st.integers(0, 2**16), st.sampled_from(["l2", "cosine"])
+)
+def test_optimised_and_one_by_one_agree(
+    tmp_path_factory: pytest.TempPathFactory, count: int, seed: int, metric: Any
+):
+    root = tmp_path_factory.mktemp("drawn")
+    (root / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
+    config = read_settings(root)
+    table = lancedb.connect(str(config.vector_store.db_uri)).create_table(
+        "text_unit_text",
+        [
+            {"id": str(at), "vector": vector}
+            for at, vector in enumerate(random_vectors(count, seed))
+        ],
+        schema=table_schema(),
+    )
+    table.create_index("vector", config=IvfFlat(num_partitions=1, distance_type=metric))
+    table.add(
+        [{"id": f"+{at}", "vector": v} for at, v in enumerate(random_vectors(2_001, seed + 1))]
+    )
+    (optimised,) = optimise_vectors(config)
+    assert optimised.after.indexed_rows == count + 2_001
+    table.checkout_latest()
+    for question in random_vectors(5, seed + 2):
+        found = table.search(question, vector_column_name="vector").distance_type(metric).limit(20)
+        exact = (
+            table.search(question, vector_column_name="vector").distance_type(metric).limit(20)
+        ).bypass_vector_index()
+        assert [row["id"] for row in found.to_list()] == [row["id"] for row in exact.to_list()]
+    shutil.rmtree(root)
+
+
+def table_schema() -> Any:
+    import pyarrow as pa
+
+    return pa.schema([("id", pa.string()), ("vector", pa.list_(pa.float32(), LENGTH))])
+
+
+def test_vectors_that_came_later_are_indexed_as_well(config: ProjectConfig):
+    optimise_vectors(config)
+    open_store(config).load_documents(documents(SMALL_TABLE, first=MANY))
+    assert optimise_vectors(config)[0].action == "already indexed"
+    open_store(config).load_documents(documents(1, first=MANY + SMALL_TABLE))
+    (entities, _) = optimise_vectors(config)
+    assert entities.action == "indexed"
+    assert entities.before.unindexed_rows == SMALL_TABLE + 1
+    assert entities.after.unindexed_rows == 0
+
+
+def test_other_stores_and_missing_ones_are_named(config: ProjectConfig, tmp_path: Path):
+    other = config.model_copy(
+        update={"vector_store": config.vector_store.model_copy(update={"type": "cosmosdb"})}
+    )
+    assert not uses_lancedb(other)
+    with pytest.raises(VectorStoreError, match=r"vector_store\.type is cosmosdb; only lancedb"):
+        optimise_vectors(other)
+    missing = tmp_path / "nowhere"
+    gone = config.model_copy(
+        update={"vector_store": config.vector_store.model_copy(update={"db_uri": str(missing)})}
+    )
+    with pytest.raises(VectorStoreError, match=r"no vector store at .*nowhere; build"):
+        vector_state(gone)
+    assert not missing.exists()
+
+
+def test_the_command_says_what_was_done(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run_optimise(root) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (entities,) = (line for line in lines if "entity_description" in line)
+    cells = [cell.strip() for cell in entities.split("│")]
+    assert cells[1:6] == ["project", "entity_description", "12,000", "0", "12,000"]
+    assert cells[7] == "indexed"
+    (units,) = (line for line in lines if "text_unit_text" in line)
+    assert "up to 2,000 vectors are compared one by one quickly" in units
+
+
+def test_the_command_finds_the_projects_of_an_evaluation(root: Path):
+    folder = root.parent
+    (folder / "eval_config.yaml").write_text("indexes: {one: project}\n", encoding="utf-8")
+    assert find_roots(folder) == {"one": root}
+    assert find_roots(root) == {"project": root}
+
+
+def test_the_command_names_a_project_without_vectors(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "200")
+    folder = root.parent
+    text = "indexes: {first: project, second: unbuilt}\n"
+    (folder / "eval_config.yaml").write_text(text, encoding="utf-8")
+    assert run_optimise(folder) == 2
+    printed = capsys.readouterr()
+    assert "Index second: " in printed.err
+    assert "first" in printed.out  # what was done before is said
+    (folder / "unbuilt").mkdir()
+    (folder / "unbuilt" / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
+    assert run_optimise(folder) == 2
+    assert "Index second: there is no vector store" in capsys.readouterr().err
+    (folder / "eval_config.yaml").write_text("indexs: {}\n", encoding="utf-8")
+    assert run_optimise(folder) == 2
+    assert "indexs" in capsys.readouterr().err
+
+
+def test_a_run_is_warned_of_vectors_that_are_not_indexed(config: ProjectConfig):
+    headers = {"ours": IndexHeader(config)}
+    (warning,) = list_vector_warnings(headers)
+    assert "ours: 12,000 of the 12,000 vectors of entity_description" in warning
+    table_of(config).create_index("vector", config=IvfFlat(num_partitions=200), replace=True)
+    (warning,) = list_vector_warnings(headers)
+    assert "misses vectors" in warning
+    optimise_vectors(config)
+    assert list_vector_warnings(headers) == []
+
+
+def test_the_benchmark_compares_with_an_exact_scan(tmp_path: Path):
+    path = Path(__file__).parents[2] / "benchmarks" / "vectors.py"
+    benchmark = runpy.run_path(str(path))
+    written, optimised, own = benchmark["measure"](2_600, 32, 4, tmp_path)
+    assert (written.recall_at_20, optimised.recall_at_20) == (1, 1)
+    assert (written.ids_found, optimised.ids_found) == (100, 100)
+    assert optimised.built_s > 0
+    assert own.recall_at_20 > 0.5
+
+
+async def test_building_an_index_optimises_it(tmp_path: Path):
+    (tmp_path / "input").mkdir()
+    text = "Idris Vane built the clock of Ashcombe. Petra Holm paid Idris Vane."
+    (tmp_path / "input" / "clock.txt").write_text(text, encoding="utf-8")
+    (tmp_path / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
+    config = read_settings(tmp_path)
+    building = tmp_path / "output.building" / "lancedb"
+
+    def fill(step: str) -> None:
+        if step == "optimise_vectors":
+            store = LanceDBVectorStore(
+                db_uri=str(building), index_name="entity_description", vector_size=LENGTH
+            )
+            store.connect()
+            store.load_documents(documents(SMALL_TABLE + 1))
+
+    await build_index(tmp_path, fill)
+    (table,) = (each for each in vector_state(config) if each.name == "entity_description")
+    assert table.rows > SMALL_TABLE
+    assert table.indexed_rows == table.rows

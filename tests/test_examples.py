@@ -1,0 +1,148 @@
+"""The worked examples, run as a reader would run them."""
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from graphrag.cli.main import app
+from graphrag.config.models.tog_search_config import read_settings
+from graphrag.eval.config import parse_config
+from graphrag.eval.methods import MethodSet, ask_method, load_method
+from graphrag.query.index_header import IndexHeader
+
+SHIPPED = Path(__file__).parent.parent
+FILM = "tt0097576"
+QUESTIONS = 6
+
+
+@pytest.fixture
+def imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give the example's module back, as it knows the folder that it was imported from."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("examples", "my_rag")]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a copy of the shipped project with one film and the first questions about it."""
+    shutil.copytree(SHIPPED / "examples", tmp_path / "examples")
+    shutil.copytree(SHIPPED / FILM / "input", tmp_path / FILM / "input")
+    shutil.copy(SHIPPED / FILM / "settings.yaml", tmp_path / FILM)
+    rows = json.loads((SHIPPED / "eval" / "qa_eval.json").read_text(encoding="utf-8"))
+    of_film = [row for row in rows if row["imdb_key"] == FILM][:QUESTIONS]
+    (tmp_path / "eval").mkdir()
+    (tmp_path / "eval" / "qa_eval.json").write_text(json.dumps(of_film), encoding="utf-8")
+    config = yaml.safe_load((SHIPPED / "eval_config.yaml").read_text(encoding="utf-8"))
+    config["indexes"] = {FILM: FILM}
+    config["methods"] = ["basic", {"name": "haystack", "function": "examples.haystack_rag:answer"}]
+    (tmp_path / "eval_config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.usefixtures("imports")
+def test_a_second_library_is_compared_in_the_same_run(root: Path):
+    result = CliRunner().invoke(app, ["eval", "--root", str(root), "--index"])
+    assert result.exit_code == 0, result.output
+    assert "haystack" in result.output
+    folder = root / "eval" / "results"
+    detailed = json.loads((folder / "eval_results_detailed.json").read_text(encoding="utf-8"))
+    assert len(detailed["results"]) == QUESTIONS
+    answered = [entry["methods"]["haystack"] for entry in detailed["results"]]
+    for entry in answered:
+        assert entry.get("failure") is None
+        assert entry["scores"]["correctness"] in (0, 1)
+        assert entry["efficiency"]["llm_calls"] == 1
+        assert entry["efficiency"]["prompt_tokens"] > 1_000
+    assert any("[Data: Sources (" in entry["response"] for entry in answered)
+    assert sum(entry["scores"]["correctness"] for entry in answered) >= 2
+    summary = json.loads((folder / "eval_results_summary.json").read_text(encoding="utf-8"))
+    assert set(summary["by_method"]) == {"basic", "haystack"}
+    assert summary["by_method"]["haystack"]["relevance"] > 0
+    assert next((c["a"], c["b"]) for c in summary["comparisons"]) == ("basic", "haystack")
+
+
+@pytest.mark.usefixtures("imports")
+async def test_the_passages_that_were_read_come_back(root: Path):
+    method = load_method("examples.haystack_rag:answer", root)
+    text = (root / FILM / "input" / f"{FILM}.txt").read_text(encoding="utf-8")
+    row = json.loads((root / "eval" / "qa_eval.json").read_text(encoding="utf-8"))[0]
+    found = await ask_method(method, row["question"], FILM)
+    assert 0 < len(found.contexts) <= 10
+    assert all(" ".join(passage.split()) in " ".join(text.split()) for passage in found.contexts)
+    quote = " ".join(row["evidence"][0].split())
+    assert any(quote in " ".join(passage.split()) for passage in found.contexts)
+
+
+def test_the_example_sends_no_telemetry(imports: None, root: Path):
+    load_method("examples.haystack_rag:answer", root)
+    from haystack.telemetry import _telemetry
+
+    assert _telemetry.telemetry is None
+
+
+class _Service(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        reply = {
+            "answer": f"{asked['q']} of {asked['corpus']}",
+            "passages": ["First.", "Second."],
+            "prompt_tokens": 11,
+            "output_tokens": 3,
+        }
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(reply).encode())
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Write nothing."""
+
+
+@pytest.fixture
+def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Serve what the function in the docs asks."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Service)
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    monkeypatch.setenv("RAG_URL", f"http://127.0.0.1:{server.server_port}/ask")
+    yield
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def _blocks(language: str) -> list[str]:
+    text = (SHIPPED / "docs" / "methods.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.usefixtures("imports", "service")
+async def test_what_the_docs_say_of_methods_can_be_run(root: Path):
+    (source,) = _blocks("python")
+    (root / "my_rag.py").write_text(source, encoding="utf-8")
+    header = IndexHeader(read_settings(root / FILM))
+    changed: set[str] = set()
+    for block in _blocks("yaml"):
+        config = parse_config({**yaml.safe_load(block), "root": root}, "docs/methods.md")
+        methods = MethodSet(config)
+        for name in config.variants:
+            if methods.function(name) is None:
+                method = methods.search_method(name)
+                varied = methods.header(name, header).section(method)
+                changed |= {name} if varied != header.section(method) else set()
+        if methods.function("my-rag") is not None:
+            answered = await ask_method(methods.function("my-rag"), "Who?", FILM)
+            assert answered.response == f"Who? of {FILM}"
+            assert answered.contexts == ("First.", "Second.")
+            assert answered.usage().prompt_tokens == 11
+    assert changed == {"tog-wide", "tog-cheap", "basic-20"}
