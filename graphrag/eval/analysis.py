@@ -6,7 +6,7 @@ are analysed by the same functions.
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import combinations
 from typing import Any, NamedTuple, TypeAlias
 
@@ -88,12 +88,16 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class EfficiencyFigures:
-    """What a method's searches cost, with intervals where they exist."""
+    """What a method's searches cost, with intervals where they exist.
+
+    ``is_pareto``: whether no other method beats it, see ``latency.pareto_set``; None when it can't
+    be compared, as its score on the primary metric, its tokens or its latency is not known.
+    """
 
     latency_median: LatencyQuantile
     latency_p95: LatencyQuantile
     cost_per_correct: CostPerCorrect
-    is_pareto: bool
+    is_pareto: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,12 +331,11 @@ def _efficiency(
 ) -> dict[str, EfficiencyFigures]:
     latencies = {m: _latencies(rows) for m, rows in by_method.items()}
     medians = {m: latency_quantile(of_method, 0.5) for m, of_method in latencies.items()}
-    best = pareto_set(
-        [
-            Tradeoff(m, _headline(outcomes[m][primary]), _mean_tokens(rows), medians[m].value)
-            for m, rows in by_method.items()
-        ]
-    )
+    tradeoffs = {
+        m: Tradeoff(m, _headline(outcomes[m][primary]), _mean_tokens(rows), medians[m].value)
+        for m, rows in by_method.items()
+    }
+    best = pareto_set(list(tradeoffs.values()))
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],
@@ -340,7 +343,7 @@ def _efficiency(
             cost_per_correct=cost_per_correct(
                 [row.cost_usd for row in rows], [paired_score(row, "correctness") for row in rows]
             ),
-            is_pareto=method in best,
+            is_pareto=None if None in astuple(tradeoffs[method]) else method in best,
         )
         for method, rows in by_method.items()
     }

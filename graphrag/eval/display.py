@@ -136,6 +136,8 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
             for method, outcomes in by_method.items()
         ]
         console.print(_outcomes_table(f"Mean scores by index and method in %{note}", rows))
+    for line in describe_asked(results):
+        console.print(line, highlight=False, soft_wrap=True)
     if analysis.comparisons:
         console.print(
             f"Comparisons on {analysis.primary} in percentage points{note}", style="italic"
@@ -150,6 +152,18 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     console.print(_efficiency_table(results, note))
     for line in (describe_judge_cost(results), *describe_failures(results)):
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def describe_asked(results: "EvaluationResults") -> list[str]:
+    """Return a line when the methods' means are over different numbers of questions."""
+    asked = {method: counts["n"] for method, counts in results.counts.items()}
+    if len(set(asked.values())) < 2:
+        return []
+    numbers = ", ".join(f"{method} {n:,}" for method, n in asked.items())
+    return [
+        f"The methods have answered different numbers of questions ({numbers}); only the "
+        "comparisons take the same questions of both."
+    ]
 
 
 def describe_comparisons(analysis: "Analysis") -> list[str]:
@@ -296,8 +310,13 @@ def _times(n: int, one: str, many: str) -> str:
 
 
 def _efficiency_table(results: "EvaluationResults", note: str) -> Table:
-    table = Table(title=f"Efficiency of the searches{note}", title_justify="left")
-    table.add_column("method")
+    table = Table(
+        title=f"Efficiency of the searches{note}",
+        title_justify="left",
+        caption="LLM calls and tokens are means a question, cost is the sum.",
+        caption_justify="left",
+    )
+    table.add_column("method", no_wrap=True)
     for name in ("median s", "p95 s", "LLM calls", "tokens", "cost $", "$ a correct", "Pareto"):
         table.add_column(name, justify="right")
     for method, figures in results.efficiency.items():
@@ -310,7 +329,7 @@ def _efficiency_table(results: "EvaluationResults", note: str) -> Table:
             _number(_total(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), "{:,.0f}"),
             _number(figures["cost_usd"], "{:.4f}"),
             _number(further.cost_per_correct.value, "{:.4f}"),
-            "yes" if further.is_pareto else "no",
+            "unknown" if further.is_pareto is None else "yes" if further.is_pareto else "no",
         )
     return table
 

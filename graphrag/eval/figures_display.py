@@ -30,6 +30,25 @@ _TRACED = (
     "citations_in_index",
     "context_cited",
 )
+_HEADINGS = {
+    "path_edges_exist": "edges exist",
+    "path_joins_meet": "joins meet",
+    "path_edges_supported": "edges supported",
+    "answer_entities_traced": "names traced",
+    "citation_validity": "citations shown",
+    "citations_in_index": "citations in index",
+}
+_STAGE_HEADINGS: dict[Stage, str] = {
+    "in_source": "source",
+    "in_text_unit": "text unit",
+    "extracted": "extract",
+    "connected": "connect",
+    "retrieved": "retrieve",
+    "in_context": "context",
+    "in_answer": "answer",
+    "judged_correct": "verdict",
+}
+_NARROW = (0, 0)  # no blanks in the cells, so that many columns fit into 80
 
 
 def show_figures(console: Console, figures: Figures, label: str | None) -> None:
@@ -79,10 +98,12 @@ def _measures_table(
     ]
     if not names:
         return None
-    table = Table(title=f"{title}, in % (95 % interval){note}", title_justify="left")
+    table = Table(
+        title=f"{title}, in % (95 % interval){note}", title_justify="left", padding=_NARROW
+    )
     table.add_column("method", no_wrap=True)
     for name in names:
-        table.add_column(name.replace("_", " "), justify="right")
+        table.add_column(_HEADINGS.get(name, name.replace("_", " ")), justify="right")
     for method, found in measures.items():
         cells = [_percent(found.measures[name].estimate) for name in names]
         table.add_row(method, *cells)
@@ -107,25 +128,27 @@ def _loss_table(rows: list[LossRow], note: str) -> Table | None:
         return None
     stages: list[Stage] = [s for s in STAGES if any(row.lost.get(s, 0) for row in traced)]
     table = Table(
-        title=f"Where answers were lost: questions with evidence{note}",
+        title=f"Where answers were lost: questions with evidence, by the first stage{note}",
         title_justify="left",
         caption=(
-            "Counted at the first stage that breaks. In the answer is told by words alone. The two "
-            "columns on the right cut across the others."
+            "answer: not in the answer, as far as words tell. right*: right without the evidence "
+            "retrieved; wrong*: retrieved, but wrong. These two cut across the other columns."
         ),
         caption_justify="left",
+        padding=_NARROW,
     )
+    unjudged = any(row.n_unjudged for row in traced)
     table.add_column("index  method", no_wrap=True)
     for stage in stages:
-        table.add_column(f"not {stage.replace('_', ' ')}", justify="right")
-    for name in ("right", "not judged", "right without evidence", "retrieved but wrong"):
+        table.add_column(_STAGE_HEADINGS[stage], justify="right")
+    for name in ("right", *(["unjudged"] if unjudged else []), "right*", "wrong*"):
         table.add_column(name, justify="right")
     for row in traced:
         table.add_row(
             f"{row.imdb_key or 'all'}  {row.method}",
             *(str(row.lost.get(stage, 0)) for stage in stages),
             str(row.n_kept),
-            str(row.n_unjudged),
+            *([str(row.n_unjudged)] if unjudged else []),
             str(row.n_right_without_evidence),
             str(row.n_retrieved_but_wrong),
         )

@@ -8,9 +8,9 @@ from rich.console import Console
 
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
-from graphrag.eval.errors import UsageError
+from graphrag.eval.errors import ConfigError, IndexUnavailableError, UsageError
 from graphrag.eval.exit_codes import DONE, explained
-from graphrag.eval.index_view import read_index_views
+from graphrag.eval.index_view import IndexView, read_index_views
 from graphrag.eval.methods import MethodSet
 from graphrag.eval.place import Place
 from graphrag.eval.plan import Unit, describe_further, describe_metrics, plan_judging
@@ -19,6 +19,7 @@ from graphrag.eval.preparation import (
     describe_judge,
     judge_model,
     open_judge,
+    read_headers,
     read_model_settings,
 )
 from graphrag.eval.resume import ResumeOptions, RunPlan, choose_run
@@ -104,7 +105,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
             models=[judge, *_answering_models(judging.setup)],
             warnings=tuple(warnings),
             samples=judging.samples,
-            views=await read_index_views(judging.headers),
+            views=await _read_views(judging, supervisor),
             search_methods=MethodSet(judging.config).search_methods(),
         ),
         outcome,
@@ -158,6 +159,27 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
     }
     units = plan_judging(samples, methods, responses.values())
     return _Judging(origin, config, headers, samples, units, setup)
+
+
+async def _read_views(judging: _Judging, supervisor: Supervisor) -> dict[str, IndexView]:
+    """Read the indexes that are as they were searched; what a rebuilt one says is of no use."""
+    same: dict[str, IndexHeader] = {}
+    for key, root in judging.config.index_roots().items():
+        if key not in judging.headers:
+            continue
+        searched = {each.get("index") for each in judging.setup["indexes"][key].values()} - {None}
+        try:
+            found = (await read_headers({key: root}))[key]
+        except (ConfigError, IndexUnavailableError):
+            found = None
+        if found is not None and searched <= {found.fingerprint}:
+            same[key] = found
+        else:
+            supervisor.warn(
+                f"index {key} is not the one that was searched any more, so that retrieval, "
+                "paths and losses are not measured on it"
+            )
+    return await read_index_views(same)
 
 
 def _answering_models(setup: dict[str, Any]) -> list[str]:

@@ -71,7 +71,9 @@ class Outcomes:
         Share in [0, 1] of the verdicts asked of the judge that exist; None when none was asked.
     end_to_end : Estimate or None
         Mean over scored responses and failed searches, which count 0; None for a metric on
-        which a failed search has nothing to judge (faithfulness, relevance).
+        which a failed search has nothing to judge (faithfulness, relevance). Without a mean
+        where responses were not judged on the metric and none was: the failed searches alone
+        would make it 0.
     given_answer : Estimate
         Mean over scored responses alone.
     bounds : tuple of float or None
@@ -168,8 +170,9 @@ def summarize_counted(
     n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
     missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
     asked = n_scored + missing
+    is_judged = asked > 0 or counts[State.NOT_JUDGED] == 0
     total = sum(float(outcome.score or 0) * times for outcome, times in scored)
-    size = asked + n_failed if failed_search_is_zero else asked
+    size = asked + n_failed if failed_search_is_zero and is_judged else asked
     return Outcomes(
         n_planned=n_planned,
         n_search_failed=n_failed,
@@ -179,7 +182,9 @@ def summarize_counted(
         n_abstained=counts[State.ABSTAINED],
         n_scored=n_scored,
         coverage=n_scored / asked if asked else None,
-        end_to_end=_mean(scored + failed, stratified) if failed_search_is_zero else None,
+        end_to_end=_mean(scored + failed if is_judged else [], stratified)
+        if failed_search_is_zero
+        else None,
         given_answer=_mean(scored, stratified),
         bounds=(total / size, (total + missing) / size) if size else None,
     )

@@ -40,7 +40,8 @@ class RepeatFigures:
     search_flip_rate : float or None
         Chance in [0, 1] that asking a question again changes the score; None without repeats.
     judge_flip_rate : float or None
-        Chance that asking the judge again changes its verdict; None without repeats.
+        Chance that asking the judge again changes its verdict, over the responses that it was
+        asked about (no failed search); None without repeats.
     variance : VarianceComponents
         Over the questions of which no search and no verdict is missing.
     """
@@ -122,7 +123,10 @@ def analyse_repeats(
     return RepeatAnalysis(
         n_trials,
         n_verdicts,
-        tuple(_figures(*key, list(found.values())) for key, found in cells.items()),
+        tuple(
+            _figures(*key, list(found.values()), _asked(results, *key))
+            for key, found in cells.items()
+        ),
         tuple(
             compared
             for position, metric in enumerate(metrics)
@@ -155,16 +159,26 @@ def _verdicts(result: QueryResult, metric: str, n: int) -> list[int | None]:
     return given + [None] * (n - len(given))
 
 
-def _figures(method: str, metric: str, items: list[Cells]) -> RepeatFigures:
+def _asked(results: Sequence[QueryResult], method: str, metric: str) -> Cells:
+    """Return the repeated verdicts on each response; a failed search was not judged at all."""
+    return [
+        _verdicts(result, metric, 1)
+        for result in results
+        if result.method == method and result.failure is None
+    ]
+
+
+def _figures(
+    method: str, metric: str, items: list[Cells], asked: list[list[int | None]]
+) -> RepeatFigures:
     means = [mean for mean in _item_means(items) if mean is not None]
     by_trial = summarize_repeats([[_majority(trial) for trial in item] for item in items])
-    by_verdict = summarize_repeats([trial for item in items for trial in item])
     return RepeatFigures(
         method=method,
         metric=metric,
         mean=t_estimate(np.array(means, dtype=np.float64), (0.0, 1.0)),
         search_flip_rate=by_trial.flip_rate,
-        judge_flip_rate=by_verdict.flip_rate,
+        judge_flip_rate=summarize_repeats(asked).flip_rate,
         variance=variance_components(items),
     )
 

@@ -78,8 +78,9 @@ class EvaluationResults:
     ----------
     metadata : dict
         timestamp, total_questions (distinct), methods, movies, models, embedded_models (a
-        label when offline baseline models had a part, else None), cost_usd (of everything,
-        judge and repeats included; None: a price is not known), and what the run adds.
+        label when offline baseline models had a part, else None), cost_usd (of the searches and
+        verdicts in ``results``, repeats included; further judges stand apart in the section
+        further_judges_cost_usd; None: a price is not known), and what the run adds.
     results : list of QueryResult
         Every trial; the other fields but ``repeats`` are of the first.
     by_method : dict
@@ -326,8 +327,8 @@ def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
         "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
         "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
         "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
-        "avg_embedding_calls": usage.embedding_calls / n,
-        "avg_embedding_tokens": usage.embedding_tokens / n,
+        "avg_embedding_calls": usage.embedding_calls / n if n else None,
+        "avg_embedding_tokens": usage.embedding_tokens / n if n else None,
         "llm_calls_by_phase": usage.llm_calls_by_phase,
         "prompt_tokens_by_phase": usage.prompt_tokens_by_phase,
         "output_tokens_by_phase": usage.output_tokens_by_phase,

@@ -68,8 +68,8 @@ def retrieval_report(
             "failed": sum(answered.failed for answered in given),
             "without_list": found.n_without_list,
             "with_unmatched_sources": found.n_with_unmatched_sources,
-            "tokens": sum(answered.tokens or 0 for answered in given),
-            "latency_s": sum(answered.latency_s or 0.0 for answered in given),
+            "tokens": _total([answered.tokens for answered in given]),
+            "latency_s": _total([answered.latency_s for answered in given]),
             "combined": asdict(found.combined),
         }
     means = {method: found.means() for method, found in by_method.items()}
@@ -101,6 +101,12 @@ def write_retrieval_report(report: Mapping[str, Any], folder: Path) -> Path:
 
 def _estimate(values: dict[str, Any]) -> dict[str, Any]:
     return {"interval" if name == "method" else name: value for name, value in values.items()}
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    """Return the sum, None as soon as one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _question(sample: Sample) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Figures with intervals, from results to both files, the terminal and pandas."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -114,6 +115,23 @@ def test_cost_a_correct_answer_counts_every_attempt():
     assert aggregate_results(results).analysis.efficiency["tog"].cost_per_correct.value == 1.5
     nothing_right = aggregate_results(results_of(["wrong"])).analysis.efficiency["tog"]
     assert nothing_right.cost_per_correct.value is None
+
+
+def test_a_method_that_does_not_count_tokens_is_neither_best_nor_beaten():
+    uncounted = replace(result(method="mine"), efficiency=EfficiencyMetrics(1.0, None, None, None))
+    results = aggregate_results([result(), uncounted])
+    assert results.analysis.efficiency["tog"].is_pareto is True
+    assert results.analysis.efficiency["mine"].is_pareto is None
+    assert '"is_pareto": null' in results.to_json()
+
+
+def test_the_terminal_says_when_methods_were_asked_different_questions():
+    console = Console(record=True, width=120)
+    same = results_of(["right", "wrong"])
+    show_results(console, aggregate_results([*same, *results_of(["right", "wrong"], "oracle")]))
+    assert "different numbers of questions" not in console.export_text()
+    show_results(console, aggregate_results([*same, result("right", "0", "oracle")]))
+    assert "different numbers of questions (tog 2, oracle 1)" in console.export_text()
 
 
 @given(st.lists(st.sampled_from(ENDS), max_size=6))

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pandas as pd
 import pytest
 from clock_evaluation import ROWS, Evaluation, MakeEvaluation, server_settings
 from openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
@@ -63,8 +64,23 @@ def test_it_works_after_the_index_and_the_dataset_are_gone(judged: Evaluation):
     (judged.root / "questions.json").unlink()
     for table in (judged.project / "output").glob("*.parquet"):
         table.unlink()
-    result = judged.run("judge", "latest", "-q")
+    result = judged.run("judge", "latest")
     assert result.exit_code == DONE, result.output
+    assert "index clock is not the one that was searched any more" in " ".join(
+        result.output.split()
+    )
+    assert judged.read_results("summary")["measures"] == {}
+
+
+def test_nothing_is_measured_on_an_index_that_was_rebuilt(judged: Evaluation):
+    table = judged.project / "output" / "relationships.parquet"
+    frame = pd.read_parquet(table)
+    frame["id"] = [f"new-{number}" for number in range(len(frame))]
+    frame.to_parquet(table)
+    result = judged.run("judge", "latest")
+    assert result.exit_code == DONE, result.output
+    assert "is not the one that was searched any more" in " ".join(result.output.split())
+    assert judged.read_results("summary")["measures"] == {}
 
 
 def test_a_judging_of_a_judging_goes_back_to_the_searches(judged: Evaluation):

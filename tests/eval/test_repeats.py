@@ -101,6 +101,27 @@ async def test_verdicts_are_repeated_and_kept(tmp_path: Path):
     assert {found["correctness"].repeats for found in stored.values()} == {(0, 1, 1)}
 
 
+async def test_a_failed_search_is_no_verdict_that_did_not_flip(tmp_path: Path):
+    asked = count()
+
+    def answer(method: str, question: str, key: str) -> str:
+        if method == "tog" and int(question.split()[1][:-1]) % 2:
+            raise SearchError("503")
+        return "yes"
+
+    def grade(metric: str, material: Any) -> JudgeResult:
+        return JudgeResult(int(next(asked) % 3 != 0), "said")
+
+    config = make_config(tmp_path, judge=JudgeSettings(repeats=3), metrics=("correctness",))
+    found = await ScriptedRunner(config, answer, ScriptedJudge(grade)).run_evaluation(SAMPLES)
+    repeats = aggregate_results(found, ["correctness"]).repeats
+    assert repeats is not None
+    figures = {f.method: f for f in repeats.figures}
+    assert figures["basic"].judge_flip_rate == pytest.approx(2 / 3)
+    assert figures["tog"].judge_flip_rate == pytest.approx(2 / 3)
+    assert figures["tog"].mean.mean == pytest.approx(1 / 3)
+
+
 async def test_without_repeats_there_is_no_section(tmp_path: Path):
     found = await ScriptedRunner(make_config(tmp_path), lambda *_: "yes").run_evaluation(SAMPLES)
     results = aggregate_results(found)

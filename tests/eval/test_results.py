@@ -51,6 +51,14 @@ def test_nothing_gives_empty_sections():
     assert json.loads(results.to_json())["metadata"]["methods"] == []
 
 
+def test_a_method_of_which_only_a_repeat_is_done_has_no_figures_of_the_first():
+    results = aggregate_results([result(), result("basic", trial=1)])
+    assert results.metadata["methods"] == ["tog", "basic"]
+    assert results.by_method["basic"]["correctness"] is None
+    assert results.efficiency["basic"]["avg_embedding_calls"] is None
+    results.to_json()
+
+
 def test_a_failed_search_counts_0_and_an_unscored_verdict_is_left_out():
     results = aggregate_results(
         [result(question="1"), result(question="2", score=None), failed(question="3")]

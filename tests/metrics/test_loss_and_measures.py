@@ -335,6 +335,13 @@ def test_the_report_holds_means_counts_criteria_and_every_question(sources, meas
     assert list(report["results"][1]["methods"]) == ["tog"]
 
 
+def test_totals_of_what_was_not_counted_are_unknown(sources, measured):
+    uncounted = answered(sources, tokens=None, latency_s=None)
+    report = retrieval_report([FULL], [(uncounted, measure(FULL, uncounted, measured))])
+    totals = report["summary"]["totals"]["tog"]
+    assert (totals["tokens"], totals["latency_s"]) == (None, None)
+
+
 def test_every_method_scores_on_real_searches(isle, sources, measured, traced):
     opened, results = isle[1]
     reader = RetrievalReader(opened)

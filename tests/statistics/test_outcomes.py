@@ -46,6 +46,17 @@ def test_a_failed_search_has_no_faithfulness():
     assert result.bounds == pytest.approx((3 / 5, 4 / 5))
 
 
+def test_failed_searches_alone_are_no_mean_of_what_was_not_judged():
+    made = outcomes(search_failed=2, not_judged=5)
+    result = summarize_outcomes(made, n_planned=7, failed_search_is_zero=True)
+    assert result.end_to_end == mean_binary([])
+    assert result.bounds is None
+    all_failed = summarize_outcomes(
+        outcomes(search_failed=2), n_planned=2, failed_search_is_zero=True
+    )
+    assert all_failed.end_to_end == mean_binary([0, 0])
+
+
 def test_an_abstention_is_scored_for_correctness():
     with pytest.raises(ValueError, match="has to be scored"):
         summarize_outcomes(outcomes(abstained=1), n_planned=1, failed_search_is_zero=True)
