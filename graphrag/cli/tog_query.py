@@ -86,11 +86,21 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             bool,
             typer.Option("--streaming/--no-streaming", help="Print the response as it arrives."),
         ] = False,
+        connect: Annotated[
+            bool,
+            typer.Option(
+                "--connect",
+                help="With tog: answer from the paths between the entities named in the query.",
+            ),
+        ] = False,
     ) -> None:
         """Query a knowledge graph index."""
         if method is QueryMethod.TOG:
-            run_tog_query(query, root, data, response_type, streaming, verbose)
+            run_tog_query(query, root, data, response_type, streaming, verbose, connect)
             return
+        if connect:
+            msg = f"it belongs to --method tog, not {method.value}"
+            raise typer.BadParameter(msg, param_hint="--connect")
         released(
             query=query,
             root=root,
@@ -123,9 +133,17 @@ def _say_if_offline(models: Iterable[str]) -> None:
 
 
 def run_tog_query(
-    query: str, root: Path, data: Path | None, response_type: str, streaming: bool, verbose: bool
+    query: str,
+    root: Path,
+    data: Path | None,
+    response_type: str,
+    streaming: bool,
+    verbose: bool,
+    connect: bool = False,
 ) -> None:
     """Answer one question by Think-on-Graph search and print the response.
+
+    ``connect`` is the settings' ``mode: connect`` for this question.
 
     Raises
     ------
@@ -134,19 +152,25 @@ def run_tog_query(
     """
     import asyncio
     import os
+    from dataclasses import replace
 
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
     from graphrag.config.models.tog_search_config import SettingsError
     from graphrag.query.graph_index import GraphIndex, SearchError
-    from graphrag.query.index_header import SearchOptions
-    from graphrag.query.index_tables import IndexNotBuiltError
+    from graphrag.query.index_header import SearchOptions, read_header, read_tog_config
+    from graphrag.query.index_tables import IndexNotBuiltError, open_tables
 
     def show(piece: str) -> None:
         typer.echo(piece, nl=False)
 
     async def answer() -> "CountedSearchResult":
-        index = await GraphIndex.open(root, data, SearchOptions(response_type=response_type))
+        header = await read_header(root, data, SearchOptions(response_type=response_type))
+        if connect:
+            section = read_tog_config(header.config).model_copy(update={"mode": "connect"})
+            config = header.config.model_copy(update={"tog_search": section})
+            header = replace(header, config=config)
+        index = GraphIndex(header, await open_tables(header.config))
         return await index.search("tog", query, on_text=show if streaming else None)
 
     try:

@@ -53,12 +53,23 @@ class ToGSearchConfig(StrictSection):
     ----------
     completion_model_id, embedding_model_id : str
         Keys of ``completion_models`` and ``embedding_models``.
+    mode : {"explore", "connect"}
+        Whether to walk from the question's entities, or to join them by paths, which answers
+        how they are related. Connect asks the completion model once, for the answer;
+        ``depth``, ``num_retain_entity`` and what belongs to scoring are not used by it.
     width : int
-        Paths kept after each depth, >= 1.
+        Paths kept after each depth, or for each two entities that are joined, >= 1.
     depth : int
         Edges a path may have, >= 1.
+    max_hops : int
+        Edges that a path between two entities may have in connect mode, >= 1.
     prune_strategy : {"llm", "semantic", "bm25"}
-        Who scores the edges: the completion model, stored vectors, or word statistics.
+        Who scores the edges: the completion model, stored vectors, or word statistics. The
+        last two rank text units too.
+    scoring : {"combined", "per_entity"} or None
+        Whether one call scores the edges of all frontier nodes together, or each node has a
+        call of its own, concurrently; None is combined, or per_entity when there is an
+        ``entity_scoring_prompt``. Strategy llm only.
     num_retain_entity : int
         Edges kept for each frontier node before the best ``width`` are chosen, >= 1.
     temperature_exploration, temperature_reasoning : float
@@ -72,14 +83,20 @@ class ToGSearchConfig(StrictSection):
     ground_text_units : bool
         Whether the text units behind the paths are part of the context.
     relation_scoring_prompt, entity_scoring_prompt, reasoning_prompt : str or None
-        Path of a prompt file, relative to the settings file; None for the built-in prompt.
+        Path of a prompt file, relative to the settings file; None for the built-in prompt. Of
+        the first two, ``entity_scoring_prompt`` words the calls of per_entity scoring, and
+        ``relation_scoring_prompt`` those of combined scoring, and of per_entity without the
+        other.
     """
 
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
     embedding_model_id: str = graphrag_config_defaults.local_search.embedding_model_id
+    mode: Literal["explore", "connect"] = "explore"
     width: int = Field(default=3, ge=1)
     depth: int = Field(default=3, ge=1)
+    max_hops: int = Field(default=4, ge=1)
     prune_strategy: Literal["llm", "semantic", "bm25"] = "llm"
+    scoring: Literal["combined", "per_entity"] | None = None
     num_retain_entity: int = Field(default=5, ge=1)
     temperature_exploration: float = Field(default=0.4, ge=0, le=2)
     temperature_reasoning: float = Field(default=0.0, ge=0, le=2)
@@ -90,6 +107,21 @@ class ToGSearchConfig(StrictSection):
     relation_scoring_prompt: str | None = None
     entity_scoring_prompt: str | None = None
     reasoning_prompt: str | None = None
+
+    @property
+    def scores_per_entity(self) -> bool:
+        """Whether each node of the frontier has a scoring call of its own."""
+        return self.scoring == "per_entity" or bool(self.entity_scoring_prompt)
+
+    @model_validator(mode="after")
+    def _refuse_contradiction(self) -> "ToGSearchConfig":
+        if self.scoring == "combined" and self.entity_scoring_prompt:
+            msg = (
+                "scoring: combined never reads entity_scoring_prompt; set scoring: per_entity, "
+                "or put the prompt into relation_scoring_prompt."
+            )
+            raise ValueError(msg)
+        return self
 
 
 class ProjectConfig(GraphRagConfig):

@@ -52,6 +52,10 @@ class Adjacency:
         end = min(int(self.indptr[node + 1]), begin + cap)
         return Neighbours(self.nodes[begin:end], self.edges[begin:end], self.weights[begin:end])
 
+    def degree(self, node: int) -> int:
+        """Return the number of a node's edges, parallel ones included."""
+        return int(self.indptr[node + 1]) - int(self.indptr[node])
+
 
 @dataclass(frozen=True, slots=True)
 class Ends:

@@ -161,6 +161,10 @@ class GraphStore:
         """Return the `cap` heaviest edges of a node in O(cap), in both directions."""
         return self._parts.adjacency.neighbours(node, cap)
 
+    def degree(self, node: int) -> int:
+        """Return the number of a node's edges in both directions, parallel ones included."""
+        return self._parts.adjacency.degree(node)
+
 
 def _read_entity(tables: GraphTables, row: int) -> EntityRow:
     name, number, title, description, cited = tables.entities.values(row, *ENTITIES)

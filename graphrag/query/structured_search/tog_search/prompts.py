@@ -84,20 +84,18 @@ class Prompts:
 def read_prompts(config: ToGSearchConfig) -> Prompts:
     """Read the prompts that a configuration names, the built-in ones where it names none.
 
-    ``entity_scoring_prompt`` switches to one call for each entity, and is then used instead of
-    ``relation_scoring_prompt``.
+    Per-entity scoring is worded by ``entity_scoring_prompt``, else as combined scoring is.
 
     Raises
     ------
     ToGSearchError
         If a file can't be read, is empty, or lacks a field.
     """
-    per_entity = config.entity_scoring_prompt is not None
     scoring = config.entity_scoring_prompt or config.relation_scoring_prompt
-    name = "entity_scoring_prompt" if per_entity else "relation_scoring_prompt"
+    name = "entity_scoring_prompt" if config.entity_scoring_prompt else "relation_scoring_prompt"
     return Prompts(
         scoring=_read(scoring, name, ()) if scoring else EDGE_SCORING_PROMPT,
-        per_entity=per_entity,
+        per_entity=config.scores_per_entity,
         reasoning=_read(config.reasoning_prompt, "reasoning_prompt", _REASONING_FIELDS)
         if config.reasoning_prompt
         else REASONING_PROMPT,

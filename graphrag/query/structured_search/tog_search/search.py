@@ -1,5 +1,7 @@
 """Think-on-Graph search: walk the graph from the question's entities, answer from what is found.
 
+In connect mode the entities are joined instead, see ``connecting``.
+
 After ToG (Sun et al., ICLR 2024, arXiv 2307.07697) and ToG-2 (Ma et al., ICLR 2025,
 arXiv 2407.10805).
 """
@@ -8,13 +10,14 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.structured_search.tog_search.connect_mode import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.exploration import (
     find_starts,
     keep_best,
@@ -25,7 +28,7 @@ from graphrag.query.structured_search.tog_search.graph_store import GraphStore
 from graphrag.query.structured_search.tog_search.grounding import Grounder
 from graphrag.query.structured_search.tog_search.prompts import read_prompts
 from graphrag.query.structured_search.tog_search.pruning import Pruner
-from graphrag.query.structured_search.tog_search.reasoning import LiveText, Reasoner
+from graphrag.query.structured_search.tog_search.reasoning import NOT_FOUND, LiveText, Reasoner
 from graphrag.query.structured_search.tog_search.replies import (
     CompletionModel,
     TextEmbedder,
@@ -47,6 +50,15 @@ if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
 
 _PHASES = ("exploration", "reasoning")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A response, what it was given from, and how that was come by."""
+
+    response: str
+    context: Context
+    rounds: tuple[Round, ...]
 
 
 class ToGSearch:
@@ -154,16 +166,18 @@ class ToGSearch:
         SearchResult
             ``context_data`` holds the data frames ``paths``, ``entities``,
             ``relationships``, ``sources`` and ``exploration``, ``context_text`` what the
-            last call was shown. The counters are those of this search's calls, failed ones
-            and retries included, by the phases exploration and reasoning; in a scope that
-            concurrent searches share they can't be told apart.
+            last call was shown. Connect mode that finds no path asks no model: it says so,
+            the context text is empty and ``exploration`` the only frame with rows. The
+            counters are those of this search's calls, failed ones and retries included, by the
+            phases exploration and reasoning; in a scope that concurrent searches share they
+            can't be told apart.
 
         Raises
         ------
         ToGSearchError
-            If the question is empty, the index has no entities or none of them can be
-            started from, or the model's answer stays unreadable. Failures of the models
-            themselves pass through as they are.
+            If the question is empty, the index has no entities or none of them (in connect
+            mode: no two) can be started from, or the model's answer stays unreadable. Failures
+            of the models themselves pass through as they are.
         """
         scope = current_scope()
         if scope is not None:
@@ -176,20 +190,21 @@ class ToGSearch:
     ) -> SearchResult:
         began = time.perf_counter()
         n_before = len(scope.attempts)
-        question, walked = await self._start(query)
+        question = await self._embed(query)
         live = LiveText(on_text) if on_text else None
-        response, context, walked = await self._think(question, walked, live)
+        find = self._connect if self._config.mode == "connect" else self._explore
+        found = await find(question, live)
         if live:
-            live.finish(response)
+            live.finish(found.response)
         return _make_result(
-            response=response,
-            context=context,
-            frames=context_frames(context, walked.rounds, self._graph),
+            response=found.response,
+            context=found.context,
+            frames=context_frames(found.context, found.rounds, self._graph),
             seconds=time.perf_counter() - began,
             attempts=scope.attempts[n_before:],
         )
 
-    async def _start(self, query: str) -> tuple[Question, Exploration]:
+    async def _embed(self, query: str) -> Question:
         if not query.strip():
             msg = "The question is empty."
             raise ToGSearchError(msg)
@@ -198,9 +213,24 @@ class ToGSearch:
             raise ToGSearchError(msg)
         with phase("embedding"):
             embedded = await self._text_embedder.embedding_async(input=[query])
-        question = Question(query, list(embedded.first_embedding))
+        return Question(query, list(embedded.first_embedding))
+
+    async def _connect(self, question: Question, live: LiveText | None) -> _Found:
+        """Join the question's entities, and answer from the paths; without a path, ask nobody."""
+        config, graph = self._config, self._graph
+        ends = await find_ends(question, graph, self._entity_vectors, config)
+        joined = join_ends(ends, graph, config)
+        rounds = (Round(0, "start", 0, len(ends.nodes), ends.note), *joined.rounds)
+        if not joined.paths:
+            return _Found(f"{NOT_FOUND} {joined.unconnected}", Context("", 0), rounds)
+        context = await self._grounder.build(question, ends.nodes, joined.paths)
+        verdict = await self._reasoner.check(question.text, context, True, live)
+        response = f"{verdict.response} {joined.unconnected}".strip()
+        return _Found(response, context, _note_dropped(rounds, verdict.n_dropped_ids))
+
+    async def _explore(self, question: Question, live: LiveText | None) -> _Found:
         walked = await find_starts(
-            query, question.vector, self._graph, self._entity_vectors, self._config.width
+            question.text, question.vector, self._graph, self._entity_vectors, self._config.width
         )
         if not walked.starts:
             msg = (
@@ -208,11 +238,11 @@ class ToGSearch:
                 "knows no entity of this index; build the index again."
             )
             raise ToGSearchError(msg)
-        return question, walked
+        return await self._think(question, walked, live)
 
     async def _think(
         self, question: Question, walked: Exploration, live: LiveText | None
-    ) -> tuple[str, Context, Exploration]:
+    ) -> _Found:
         """Explore and check by turns until a check gives a response."""
         config = self._config
         candidates = list_candidates(walked, self._graph, question.text, config)
@@ -232,16 +262,17 @@ class ToGSearch:
             final = not candidates
             verdict = await self._reasoner.check(question.text, context, final, live)
             if verdict.response is not None:
-                return verdict.response, context, _note_dropped(walked, verdict.n_dropped_ids)
+                rounds = _note_dropped(walked.rounds, verdict.n_dropped_ids)
+                return _Found(verdict.response, context, rounds)
 
 
-def _note_dropped(walked: Exploration, n_dropped: int) -> Exploration:
+def _note_dropped(rounds: tuple[Round, ...], n_dropped: int) -> tuple[Round, ...]:
     if not n_dropped:
-        return walked
-    last: Round = walked.rounds[-1]
+        return rounds
+    last = rounds[-1]
     said = f"{n_dropped} cited ids were not in the context"
     note = f"{last.note}; {said}" if last.note else said
-    return replace(walked, rounds=(*walked.rounds[:-1], replace(last, note=note)))
+    return (*rounds[:-1], replace(last, note=note))
 
 
 def _make_result(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Strategy = Literal["start", "llm", "semantic", "bm25"]
+Strategy = Literal["start", "llm", "semantic", "bm25", "connect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +134,12 @@ class Round:
     Attributes
     ----------
     depth : int
-        0 for finding the starting entities, then 1, 2, ...
+        0 for finding the starting entities, then 1, 2, ...; in connect mode the hops allowed,
+        one round for each pair of entities.
     strategy_used : Strategy
     n_edges, n_kept : int
-        Edges scored, and edges retained as evidence (depth 0: none and the starts).
+        Edges scored, and edges retained as evidence (depth 0: none and the starts); in connect
+        mode edges looked at, and paths.
     note : str
     """
 
