@@ -95,7 +95,7 @@ def evaluate(
         typer.Option(
             "--equal-terms",
             envvar=_env("EQUAL_TERMS"),
-            help="Hold all methods to one form of answer and one context budget.",
+            help="Hold the searches to one form of answer and one context budget.",
         ),
     ] = False,
     repeat: Annotated[

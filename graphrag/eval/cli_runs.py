@@ -193,7 +193,7 @@ def import_audit(
 def ratings(
     context: typer.Context,
     file: Annotated[
-        Path, typer.Argument(help="CSV or JSON lines: id, method, rating 1 to 5, comment.")
+        Path, typer.Argument(help="CSV or JSON lines: question_id, method, rating 1 to 5, comment.")
     ],
     run: Annotated[str, typer.Option("--run", help="Run id, its beginning, or latest.")] = "latest",
     root: RootOption = None,

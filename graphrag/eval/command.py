@@ -186,6 +186,11 @@ class _Command:
                 f"oracle is not asked {without} of the {len(samples)} questions, as these quote "
                 "no evidence"
             )
+        if config.equal_terms is not None and headers:
+            warnings += [
+                f"equal terms give {name} the form of the answer alone: it has no context budget"
+                for name in methods.without_budget(next(iter(headers.values())))
+            ]
         for warning in warnings:
             self._supervisor.warn(warning)
         if any(is_offline(model) for model in models):
@@ -234,11 +239,16 @@ class _Command:
         tokens = "not bounded by the settings"
         if most.prompt_tokens is not None:
             tokens = f"at most about {most.prompt_tokens:,}, by the settings' context budgets"
+        calls = "not bounded by the settings"
+        if most.completion_calls is not None:
+            calls = (
+                f"at most {most.completion_calls:,} completions and "
+                f"{most.embedding_calls:,} embeddings, retries aside"
+            )
         self._console.print(
             f"Dry run: nothing is sent.\n"
             f"Searches:         {most.searches:,}\n"
-            f"Search calls:     at most {most.completion_calls:,} completions and "
-            f"{most.embedding_calls:,} embeddings, retries aside\n"
+            f"Search calls:     {calls}\n"
             f"Judge calls:      {most.judge_calls:,}, retries aside\n"
             f"Prompt tokens:    {tokens}\n"
             f"Models:           {', '.join(prepared.models)}",

@@ -19,10 +19,11 @@ from graphrag.eval.gate_report import (
     show_comparison,
     show_runs,
 )
+from graphrag.eval.history import list_runs
 from graphrag.eval.place import Place
 from graphrag.eval.progress import Watch
 from graphrag.eval.results import DETAILED_FILE
-from graphrag.eval.run_rows import PINNED, list_runs, pin_baseline, read_rows
+from graphrag.eval.run_rows import PINNED, pin_baseline, read_rows
 
 EXIT_CODES = {
     GateOutcome.PASS: DONE,

@@ -22,7 +22,7 @@ _NAMES = (*_METHODS, *METRICS)
 
 
 class _Section(StrictSection):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class DatasetSettings(_Section):

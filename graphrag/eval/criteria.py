@@ -22,7 +22,7 @@ class SuccessCriterion(BaseModel):
         For seconds, tokens and the like.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     metric: str
     minimum: float

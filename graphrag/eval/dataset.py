@@ -5,6 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,8 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 from graphrag.eval.errors import DatasetError
 
 _LISTS = ("evidence", "expected_sources", "expected_entities", "keywords", "aspects")
+TIME_LIMIT_TAG = "time_limit_s"
+"""The column that holds the seconds a sample may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +183,16 @@ def _csv_rows(file: Path, text: str) -> list[Mapping[str, Any]]:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_refuse_constant)
     except ValueError as error:
         msg = f"{where} is not valid JSON: {error}."
         raise DatasetError(msg) from error
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which JSON lacks and no results file could hold."""
+    msg = f"{name} is not a value; use null"
+    raise ValueError(msg)
 
 
 def _parse(row: Any, number: int, only_key: str | None, source: str) -> Sample:
@@ -198,6 +207,10 @@ def _parse(row: Any, number: int, only_key: str | None, source: str) -> Sample:
         problem = "is missing" if first["type"] == "missing" else f"is wrong: {first['msg']}"
         msg = f"{source}: row {number}: {name} {problem}."
         raise DatasetError(msg) from error
+    limit: Any = (read.model_extra or {}).get(TIME_LIMIT_TAG)
+    if limit is not None and not _is_seconds(limit):
+        msg = f"{source}: row {number}: {TIME_LIMIT_TAG} must be seconds above 0, not {limit!r}."
+        raise DatasetError(msg)
     key = read.imdb_key or only_key
     if key is None:
         msg = f"{source}: row {number}: imdb_key is missing, and several indexes are configured."
@@ -216,3 +229,10 @@ def _parse(row: Any, number: int, only_key: str | None, source: str) -> Sample:
         answerable=read.answerable,
         tags=dict(read.model_extra or {}),
     )
+
+
+def _is_seconds(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and 0 < float(value) < inf
+    except (TypeError, ValueError, OverflowError):
+        return False

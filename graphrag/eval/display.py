@@ -119,14 +119,9 @@ def describe_tally(tally: Tally) -> str:
 
 def show_results(console: Console, results: "EvaluationResults") -> None:
     """Print the tables of a run: by method, by index, comparisons, efficiency, failures."""
-    label = results.metadata["embedded_models"]
-    parts = [label] if label else []
-    if not results.metadata.get("is_complete", True):
-        parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
+    label = label_results(results)
+    note = f" ({label})" if label else ""
     analysis = results.analysis
-    if results.repeats is not None and results.repeats.n_trials > 1:
-        parts.append(f"the first of {results.repeats.n_trials} searches each")
-    note = f" ({'; '.join(parts)})" if parts else ""
     title = f"Mean scores by method in % (95 % interval){note}"
     console.print(_outcomes_table(title, analysis.outcomes.items()))
     if len(results.by_movie) > 1:
@@ -146,12 +141,27 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     for line in lines:
         console.print(f"  {line}", highlight=False, soft_wrap=True)
     if results.repeats is not None:
-        console.print(_repeats_table(results.repeats, note))
+        everything = label_results(results, of_first=False)
+        console.print(_repeats_table(results.repeats, f" ({everything})" if everything else ""))
         for line in describe_repeats(results.repeats, analysis.primary):
             console.print(f"  {line}", highlight=False, soft_wrap=True)
     console.print(_efficiency_table(results, note))
     for line in (describe_judge_cost(results), *describe_failures(results)):
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def label_results(results: "EvaluationResults", of_first: bool = True) -> str | None:
+    """Return what a table must be labelled with; None when there is nothing to say.
+
+    ``of_first`` says that the table is of the first search of each question alone.
+    """
+    label = results.metadata["embedded_models"]
+    parts = [label] if label else []
+    if not results.metadata.get("is_complete", True):
+        parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
+    if of_first and results.repeats is not None and results.repeats.n_trials > 1:
+        parts.append(f"the first of {results.repeats.n_trials} searches each")
+    return "; ".join(parts) or None
 
 
 def describe_asked(results: "EvaluationResults") -> list[str]:

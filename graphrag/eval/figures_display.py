@@ -40,12 +40,12 @@ _HEADINGS = {
 }
 _STAGE_HEADINGS: dict[Stage, str] = {
     "in_source": "source",
-    "in_text_unit": "text unit",
-    "extracted": "extract",
-    "connected": "connect",
-    "retrieved": "retrieve",
-    "in_context": "context",
-    "in_answer": "answer",
+    "in_text_unit": "unit",
+    "extracted": "entity",
+    "connected": "graph",
+    "retrieved": "found",
+    "in_context": "shown",
+    "in_answer": "said",
     "judged_correct": "verdict",
 }
 _NARROW = (0, 0)  # no blanks in the cells, so that many columns fit into 80
@@ -59,7 +59,7 @@ def show_figures(console: Console, figures: Figures, label: str | None) -> None:
     console : Console
     figures : Figures
     label : str or None
-        Of the embedded models, on every table.
+        Goes on every table: the embedded models, or what part of the run it is of.
     """
     note = f" ({label})" if label else ""
     for table in (
@@ -131,8 +131,11 @@ def _loss_table(rows: list[LossRow], note: str) -> Table | None:
         title=f"Where answers were lost: questions with evidence, by the first stage{note}",
         title_justify="left",
         caption=(
-            "answer: not in the answer, as far as words tell. right*: right without the evidence "
-            "retrieved; wrong*: retrieved, but wrong. These two cut across the other columns."
+            "Not in the source, in no text unit, entity not extracted, graph not connected, not "
+            "found by the method, not shown to its model, not said (as far as words tell), or "
+            "judged wrong, right answers in spite of it included; right: none of these. right*: "
+            "right without the evidence shown; wrong*: shown, but wrong; these two cut across the "
+            "others."
         ),
         caption_justify="left",
         padding=_NARROW,

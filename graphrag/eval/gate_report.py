@@ -13,7 +13,7 @@ from graphrag.eval.gate import GateOutcome
 
 if TYPE_CHECKING:
     from graphrag.eval.compare import MethodComparison, RunComparison
-    from graphrag.eval.run_rows import StoredRun
+    from graphrag.eval.history import StoredRun
 
 _COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
 _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}

@@ -27,12 +27,10 @@ from graphrag.eval.run_rows import find_run, open_store
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import StoredSession
 from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import Run
+from graphrag.eval.stored import ORIGIN, Run
 from graphrag.eval.supervision import RunDescription, Supervisor
 from graphrag.eval.work import RunRequest
 from graphrag.query.index_header import IndexHeader, model_name
-
-ORIGIN = "responses_of"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +136,12 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
     origin = find_run(runs, name, store.path)
     if ORIGIN in origin.setup:
         origin = find_run(runs, origin.setup[ORIGIN], store.path)
+    if "suites" in origin.setup:  # its ground truths are expected outputs, not answers
+        msg = (
+            f"Run {origin.run_id} is of suites, whose evaluators score it; run them again with: "
+            "graphrag eval suite"
+        )
+        raise UsageError(msg)
     samples = store.samples(origin.run_id)
     responses = store.responses(origin.run_id)
     if not samples or not responses:

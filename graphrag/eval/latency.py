@@ -82,7 +82,8 @@ class CostPerCorrect:
     Attributes
     ----------
     value : float or None
-        In the unit of the costs; None when nothing is correct or a cost is not known.
+        In the unit of the costs; None when nothing is correct, or the cost of an attempt with a
+        verdict is not known.
     n, n_dropped, n_correct : int
         Attempts with a verdict, attempts whose verdict is missing, correct answers.
     low, high : float or None
@@ -218,7 +219,7 @@ def bootstrap_ratio(
 def cost_per_correct(
     costs: Sequence[float | None], correct: Sequence[bool | int | None]
 ) -> CostPerCorrect:
-    """Return the cost of all attempts divided by the number of correct answers.
+    """Return the cost of all attempts that have a verdict, divided by the correct answers.
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphrag.eval.analysis import is_abstention
-from graphrag.eval.dataset import Sample
+from graphrag.eval.dataset import TIME_LIMIT_TAG, Sample
 from graphrag.eval.estimates import Estimate, mean_binary_stratified, t_estimate
 from graphrag.eval.metrics.answers import (
     ASPECT_SHARE,
@@ -30,8 +30,6 @@ from graphrag.eval.metrics.path_evidence import measure_paths
 from graphrag.eval.metrics.retrieval import DEFAULT_CUTOFFS, score_retrieval
 from graphrag.eval.retrieved import Answered
 from graphrag.eval.source_matching import Evidence, SourceIndex
-
-TIME_LIMIT_TAG = "time_limit_s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,8 @@ class MethodMeasures:
     combined : CombinedSummary
         Both aggregations of the combined score.
     n_without_list : int
-        Responses without a ranked list: 0 in every retrieval measure.
+        Responses without a ranked list: 0 in every retrieval measure, or without any where
+        the method never gives a list.
     n_with_unmatched_sources : int
         Responses to questions with an expected source that no text unit holds.
     """

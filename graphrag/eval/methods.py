@@ -88,7 +88,7 @@ def load_method(spec: str, root: Path) -> Method:
         sys.path.insert(0, folder)
     try:
         module = import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         msg = f"{spec}: {module_name} can't be imported ({type(error).__name__}: {error})."
         raise ConfigError(msg) from error
     found = getattr(module, name, None)
@@ -126,7 +126,15 @@ async def ask_method(method: Method, question: str, index: str) -> "MethodAnswer
         If it answers with something else.
     """
     takes_index = "index" in inspect.signature(method).parameters
-    answer: Any = await (method(question, index=index) if takes_index else method(question))
+    try:
+        asked: Any = method(question, index=index) if takes_index else method(question)
+        if not inspect.isawaitable(asked):
+            msg = "the method is not an async function; write it with async def"
+            raise TypeError(msg)
+        answer: Any = await asked
+    except SystemExit as error:  # it would end the whole run, with an exit code of its own
+        msg = f"the method called sys.exit({error.code!r})"
+        raise RuntimeError(msg) from error
     if isinstance(answer, str):
         return MethodAnswer(answer)
     if not isinstance(answer, MethodAnswer | SearchResult):
@@ -195,6 +203,14 @@ class MethodSet:
             if "max_context_tokens" in type(section).model_fields:
                 changes = {**changes, "max_context_tokens": terms.max_context_tokens}
         return header if not changes else _change(name, method, header, changes)
+
+    def without_budget(self, header: IndexHeader) -> list[str]:
+        """Return the searches whose settings hold no context budget, as those of DRIFT."""
+        return [
+            name
+            for name, method in self.search_methods().items()
+            if "max_context_tokens" not in type(header.section(method)).model_fields
+        ]
 
     def describe(self, name: str, header: IndexHeader | None) -> dict[str, Any]:
         """Return everything that changes what a method answers on an index."""

@@ -81,6 +81,7 @@ def describe_setup(
         "judge": dict(judge),
         "metrics": describe_metrics(config.metrics),
         **describe_further(config),
+        **({} if config.equal_terms is None else {"equal_terms": config.equal_terms.model_dump()}),
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
     }
 

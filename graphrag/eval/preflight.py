@@ -39,15 +39,18 @@ class Estimate:
 
     Attributes
     ----------
-    searches, completion_calls, embedding_calls, judge_calls : int
-        ``completion_calls`` of the searches; retries are left out.
+    searches, judge_calls : int
+    completion_calls, embedding_calls : int or None
+        Of the searches; retries are left out. None when a method's settings set no bound: global
+        and DRIFT search ask once for each part of the index or follow-up, Think-on-Graph that
+        scores by entity once for each, a method of one's own as often as it likes.
     prompt_tokens : int or None
         Upper bound of all prompt tokens; None when a method's settings set none.
     """
 
     searches: int
-    completion_calls: int
-    embedding_calls: int
+    completion_calls: int | None
+    embedding_calls: int | None
     judge_calls: int
     prompt_tokens: int | None
 
@@ -174,14 +177,17 @@ def estimate(
     methods: MethodSet,
     n_metrics: int,
 ) -> Estimate:
-    """Bound what a run will ask from above; what a method of one's own asks is not known."""
+    """Bound what a run will ask from above."""
     completions = embeddings = 0
+    is_bounded = True
     tokens: int | None = 0
     for unit in units:
-        if methods.function(unit.method) is not None:
-            tokens = None
+        own = methods.function(unit.method) is not None
+        bound = None if own else _bound(unit, headers, methods)
+        if bound is None:
+            tokens, is_bounded = None, False
             continue
-        calls, embedded, context = _bound(unit, headers, methods)
+        calls, embedded, context = bound
         completions += calls
         embeddings += embedded
         if context is None or tokens is None:
@@ -190,20 +196,30 @@ def estimate(
         judged = config.judge.repeats * min(n_metrics, 2)  # faithfulness, relevance: the context
         tokens += context * (calls + judged)
     judgings = len(units) * n_metrics * config.judge.repeats
-    return Estimate(len(units), completions, embeddings, judgings, tokens)
+    if n_metrics:
+        further = config.judge.rubric + config.judge.quality
+        n_compared = len({unit.sample.id for unit in units}) * 2  # both orders
+        judgings += len(units) * further + n_compared * len(config.judge.pairs(config.methods))
+    return Estimate(
+        len(units),
+        completions if is_bounded else None,
+        embeddings if is_bounded else None,
+        judgings,
+        tokens,
+    )
 
 
 def _bound(
     unit: Unit, headers: Mapping[str, IndexHeader], methods: MethodSet
-) -> tuple[int, int, int | None]:
+) -> tuple[int, int, int | None] | None:
     """Return completions, embeddings and tokens of one context of a search, at most."""
     if unit.method in CONTROLS:
         return 1, 0, None
     method = methods.search_method(unit.method)
     section: Any = methods.header(unit.method, headers[unit.sample.imdb_key]).section(method)
-    context: int | None = getattr(section, "max_context_tokens", None)
-    calls = 2 * int(section.depth) if method == "tog" else 1
-    return calls, int(method != "global"), None if method in ("global", "drift") else context
+    if method in ("global", "drift") or (method == "tog" and section.scores_per_entity):
+        return None
+    return 2 * int(section.depth) if method == "tog" else 1, 1, int(section.max_context_tokens)
 
 
 def _family(model: str) -> str:

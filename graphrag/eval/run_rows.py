@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphrag.eval.analysis import Row, paired_score, rows_of
+from graphrag.eval.analysis import Row, rows_of
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import (
     METRICS,
@@ -26,7 +25,6 @@ from graphrag.eval.records import (
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import Run, StoredResponse
-from graphrag.query.usage import sum_usages
 
 BASELINE_FILE = "baseline.json"
 PINNED, LATEST = "pinned", "latest"
@@ -72,36 +70,6 @@ class RunRows(NamedTuple):
 
     rows: list[Row]
     metadata: RunMetadata
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """A line of the history.
-
-    Attributes
-    ----------
-    run_id, started_at, status : str
-    n_questions : int
-        Questions planned.
-    correctness : dict
-        method -> mean in [0, 1] over scored responses and failed searches, which count 0;
-        None without any.
-    cost_usd : float or None
-        Of searches and judge, what was asked again included; None when a price is not known.
-    is_pinned : bool
-        Whether it is the pinned baseline.
-    embedded_models : str or None
-        The label of the embedded models when they had a part.
-    """
-
-    run_id: str
-    started_at: str
-    status: str
-    n_questions: int
-    correctness: dict[str, float | None]
-    cost_usd: float | None
-    is_pinned: bool
-    embedded_models: str | None = None
 
 
 def read_rows(source: str, store_path: Path) -> RunRows:
@@ -169,21 +137,6 @@ def pinned_run_id(store_path: Path) -> str | None:
     """Return the id of the pinned run; None without one, or when a file without id is pinned."""
     path = _baseline_path(store_path)
     return _read_file(path, store_path).metadata.run_id if path.exists() else None
-
-
-def list_runs(store_path: Path) -> list[StoredRun]:
-    """Return the runs of a store, the newest first.
-
-    Raises
-    ------
-    UsageError
-        If there is no store.
-    StoreError
-        If another process holds it.
-    """
-    pinned = pinned_run_id(store_path)
-    with open_store(store_path) as store:
-        return [_describe(store, run, run.run_id == pinned) for run in store.runs()]
 
 
 def open_store(path: Path) -> EvaluationStore:
@@ -282,30 +235,6 @@ def _in_numbers(question_id: str) -> list[tuple[int, str]]:
     """Return a key that sorts q2 before q10."""
     parts = re.split(r"(\d+)", question_id)
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
-
-
-def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
-    rows = stored_rows(store, run)
-    scores = {
-        method: [paired_score(row, "correctness") for row in rows if row.method == method]
-        for method in run.setup["methods"]["order"]
-    }
-    known = {m: [s for s in given if s is not None] for m, given in scores.items()}
-    usages = [found.usage for found in store.responses(run.run_id).values()]
-    usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
-    usages += store.forgotten_usage(run.run_id)
-    usages += [judged.usage for judged in store.judgements(run.run_id)]
-    usages += store.unclaimed_usage(run.run_id).values()
-    return StoredRun(
-        run_id=run.run_id,
-        started_at=run.started_at,
-        status=run.status,
-        n_questions=run.setup["dataset"]["questions"],
-        correctness={method: fmean(given) if given else None for method, given in known.items()},
-        cost_usd=sum_usages(usages).cost_usd,
-        is_pinned=is_pinned,
-        embedded_models=label_embedded(_texts(run.setup)),
-    )
 
 
 def find_run(runs: Sequence[Run], name: str, store_path: Path) -> Run:

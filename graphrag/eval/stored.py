@@ -8,6 +8,8 @@ from graphrag.eval.retrieved import Retrieved
 from graphrag.query.usage import Usage
 
 Status = Literal["unfinished", "finished"]
+ORIGIN = "responses_of"
+"""Section of the setup that names the run whose responses were judged again; else not there."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,13 @@ from rich.console import Console
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
-from graphrag.eval.display import BarProgress, LineProgress, describe_failures, show_results
+from graphrag.eval.display import (
+    BarProgress,
+    LineProgress,
+    describe_failures,
+    label_results,
+    show_results,
+)
 from graphrag.eval.exit_codes import (
     DONE,
     ERROR,
@@ -117,7 +123,7 @@ class Supervisor:
             self.note(f"Ask again what failed with: {command_line('--retry-errors')}")
         if all(result.failure is not None for result in outcome.results):
             return ERROR
-        if any("unscored" in line for line in failures):
+        if _has_unscored(config, outcome):
             return INCOMPLETE
         if description.skip_judge:
             return DONE
@@ -142,7 +148,7 @@ class Supervisor:
         summary, detailed = results.save(config.output_dir)
         retrieval = write_retrieval_report(figures.retrieval, config.output_dir)
         show_results(self._console, results)
-        show_figures(self._console, figures, results.metadata["embedded_models"])
+        show_figures(self._console, figures, label_results(results))
         for line in _describe_unjudged(outcome):
             self._console.print(line, highlight=False, soft_wrap=True)
         self._console.print(
@@ -186,6 +192,11 @@ class _Watching:
             self._stop(reason)
 
 
+def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
+    verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
+    return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
+
+
 def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     failed = [found for _, found in outcome.judged if found.failed]
     kinds = Counter(found.kind for found in failed)
@@ -225,7 +236,7 @@ def _describe_run(
             "setup": description.setup,
             "judge": description.setup["judge"],
             "metrics": list(config.metrics),
-            "equal_terms": None if config.equal_terms is None else config.equal_terms.model_dump(),
+            "equal_terms": description.setup.get("equal_terms"),
             "warnings": list(description.warnings),
             "run_id": None if run is None else run.run_id,
             "is_complete": outcome.is_complete,

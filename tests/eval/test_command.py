@@ -290,11 +290,17 @@ def test_a_dry_run_sends_and_writes_nothing(
 def test_a_dry_run_bounds_what_a_run_then_asks(
     make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
 ):
-    evaluation = make_evaluation(server.base_url, methods=["tog", "local", "basic"])
+    evaluation = make_evaluation(
+        server.base_url,
+        methods=["tog", "local", "basic"],
+        judge={"rubric": True, "quality": True, "pairwise": True},
+    )
     shown = sentence(evaluation.run("--dry-run"))
     words = shown.replace(",", "").split()
     completions = int(words[words.index("completions") - 1])
     judged = int(words[words.index("calls:", words.index("Judge")) + 1])
+    # 18 responses with 4 verdicts, a rubric and a quality; 3 pairs on 6 questions in 2 orders.
+    assert judged == 18 * (4 + 2) + 3 * 6 * 2
     assert evaluation.run("-q").exit_code == DONE
     assert len([r for r in watched.records if r.endpoint == "chat"]) <= completions + judged
 

@@ -67,6 +67,10 @@ def test_the_only_index_is_the_default_key():
             "rows 1 and 2 have the same",
         ),
         ([], "holds no rows"),
+        ([{**ROW, "time_limit_s": "soon"}], "row 1: time_limit_s must be seconds above 0"),
+        ([{**ROW, "time_limit_s": 0}], "row 1: time_limit_s must be seconds above 0"),
+        ([{**ROW, "time_limit_s": [1]}], "row 1: time_limit_s must be seconds above 0"),
+        ([{**ROW, "time_limit_s": float("nan")}], "row 1: time_limit_s must be seconds above 0"),
     ],
 )
 def test_a_bad_row_is_named(rows, message):
@@ -80,6 +84,7 @@ def test_a_bad_row_is_named(rows, message):
         ("d.json", "{", "not valid JSON"),
         ("d.json", '{"a": 1}', "must hold a JSON list"),
         ("d.jsonl", '{"question": "a"\n', "line 1 is not valid JSON"),
+        ("d.json", '[{"question": "Who?", "answer": "Ann", "score": NaN}]', "NaN is not a value"),
         ("d.csv", "question,answer\nWho?,Ann,extra\n", "row 1 has more cells"),
         ("d.txt", "", r"use \.json, \.jsonl or \.csv"),
     ],

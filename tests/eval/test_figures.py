@@ -79,7 +79,8 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
     shown = " ".join(result.output.split())
     for text in (
         "Measured without a model, in % (95 % interval) (offline baseline models)",
-        "Where answers were lost: questions with evidence, by the first stage (offline baseline models)",
+        "Where answers were lost: questions with evidence, by the first stage "
+        "(offline baseline models)",
         "tog: hit_rate 1.000, minimum 0.1, target 0.2: met target",
         "combined score of evidence, correctness and tokens",
     ):

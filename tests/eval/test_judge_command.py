@@ -8,6 +8,7 @@ import pytest
 from clock_evaluation import ROWS, Evaluation, MakeEvaluation, server_settings
 from openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 
+from graphrag.eval.history import list_runs
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import Run, StoredResponse
 
@@ -103,10 +104,23 @@ def test_what_the_searches_cost_does_not_count_as_spent(judged: Evaluation):
         judging = store.judge_usage(store.runs()[0].run_id)
     spent = sum(each.cost_usd or 0 for usages in judging.values() for each in usages)
     assert f"${spent:.4f}" in line
+    again, origin = list_runs(judged.store_path)
+    assert again.cost_usd == pytest.approx(spent)
+    assert origin.cost_usd is not None
+    assert origin.cost_usd > searches
     assert judged.run("judge", "latest", "--max-cost", f"{spent * 2:f}").exit_code == DONE
     stopped = judged.run("judge", "latest", "--max-cost", f"{spent / 4:f}")
     assert stopped.exit_code == INCOMPLETE
     assert "is spent; raise --max-cost" in " ".join(stopped.output.split())
+
+
+def test_the_terms_are_those_under_which_was_searched(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--limit", "1", "-q", "--equal-terms").exit_code == DONE
+    terms = evaluation.read_results("summary")["metadata"]["equal_terms"]
+    assert terms is not None
+    assert evaluation.run("judge", "latest", "-q").exit_code == DONE
+    assert evaluation.read_results("summary")["metadata"]["equal_terms"] == terms
 
 
 def test_failed_verdicts_are_asked_for_again(judged: Evaluation, server: LocalServer):

@@ -10,6 +10,7 @@ from openai_server import LocalServer
 
 from graphrag.eval import EvaluationConfig, EvaluationRunner
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.history import list_runs
 from graphrag.eval.methods import MethodAnswer, describe_method, load_method
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge
@@ -32,6 +33,17 @@ async def text(question):
 
 async def failing(question):
     raise ConnectionError("the service is down")
+
+async def partly(question):
+    if "bank" in question:
+        raise ConnectionError("the service is down")
+    return "Idris Vane"
+
+async def quitting(question):
+    raise SystemExit(0)
+
+def blocking(question):
+    return "Idris Vane"
 
 async def nonsense(question):
     return 42
@@ -123,6 +135,8 @@ def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: 
             "basic",
             {"name": "failing", "function": f"{own}:failing"},
             {"name": "nonsense", "function": f"{own}:nonsense"},
+            {"name": "quitting", "function": f"{own}:quitting"},
+            {"name": "blocking", "function": f"{own}:blocking"},
         ]
     )
     evaluation.write_rows(ROWS[:2])
@@ -131,6 +145,8 @@ def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: 
     methods = evaluation.read_results()["results"][0]["methods"]
     assert "the service is down" in methods["failing"]["failure"]["message"]
     assert "not with int" in methods["nonsense"]["failure"]["message"]
+    assert "write it with async def" in methods["blocking"]["failure"]["message"]
+    assert "sys.exit(0)" in methods["quitting"]["failure"]["message"]
     assert evaluation.read_results("summary")["by_method"]["failing"]["correctness"] == 0
 
 
@@ -241,6 +257,41 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
     assert evaluation.run("--limit", "2", "-q").exit_code == DONE
     assert evaluation.read_results("summary")["metadata"]["equal_terms"] is None
     json.dumps(metadata, allow_nan=False)
+
+
+def test_equal_terms_name_the_searches_that_have_no_context_budget(evaluation: Evaluation):
+    drifting = {"name": "drifting", "method": "drift"}
+    evaluation.configure(methods=["basic", drifting], equal_terms=True)
+    shown = " ".join(evaluation.run("--dry-run", COLUMNS="200").output.split())
+    assert "equal terms give drifting the form of the answer alone" in shown
+    assert "give basic" not in shown
+    evaluation.configure(equal_terms=None)
+    assert "equal terms" not in evaluation.run("--dry-run", COLUMNS="200").output
+
+
+@pytest.mark.parametrize("method", ["drift", "global", "own"])
+def test_a_dry_run_bounds_no_calls_that_have_no_bound(
+    evaluation: Evaluation, own: str, method: str
+):
+    asked = {"name": "own", "function": f"{own}:text"} if method == "own" else method
+    evaluation.configure(methods=["basic", asked])
+    shown = " ".join(evaluation.run("--dry-run").output.split())
+    assert "Search calls: not bounded by the settings" in shown
+    evaluation.configure(methods=["basic"])
+    shown = " ".join(evaluation.run("--dry-run").output.split())
+    assert f"at most {len(ROWS)} completions and {len(ROWS)} embeddings" in shown
+
+
+def test_the_history_has_no_mean_of_a_run_that_waits_for_the_judge(
+    evaluation: Evaluation, own: str
+):
+    evaluation.configure(methods=[{"name": "partly", "function": f"{own}:partly"}])
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    (run,) = list_runs(evaluation.store_path)
+    assert run.correctness == {"partly": None}
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    (run,) = list_runs(evaluation.store_path)
+    assert run.correctness["partly"] == pytest.approx(2 / len(ROWS))
 
 
 def test_a_method_must_be_callable(tmp_path: Path):

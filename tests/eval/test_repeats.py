@@ -161,8 +161,10 @@ def test_the_command_repeats_and_shows_it(make_evaluation: MakeEvaluation):
     assert result.exit_code == 0, result.output
     shown = " ".join(result.output.split())
     assert "Means of questions in % over 2 searches and 3 verdicts each" in shown
-    assert "the first of 2 searches each" in shown
-    assert "offline baseline models" in shown
+    first = "(offline baseline models; the first of 2 searches each)"
+    assert f"Efficiency of the searches {first}" in shown
+    assert f"Traced to the index, in % (95 % interval) {first}" in shown
+    assert "3 verdicts each (offline baseline models)" in shown
     summary = evaluation.read_results("summary")
     assert summary["metadata"]["n_planned"] == 2 * len(ROWS)
     assert {f["judge_flip_rate"] for f in summary["repeats"]["figures"]} == {0.0}

@@ -533,6 +533,16 @@ def test_exit_codes_follow_the_thresholds(evaluation: Evaluation):
     assert run(evaluation, "lost", quiet=True, baseline="latest") == INCOMPLETE
 
 
+def test_the_judge_is_not_held_to_what_an_evaluator_expects(evaluation: Evaluation):
+    add_suite(evaluation, EXTRACTION)
+    assert run(evaluation, "names", quiet=True) == DONE
+    result = evaluation.run("judge", "latest", COLUMNS="300")
+    assert result.exit_code == USAGE, result.output
+    assert "run them again with: graphrag eval suite" in result.output
+    with EvaluationStore(evaluation.store_path) as store:
+        assert len(store.runs()) == 1
+
+
 def test_a_baseline_is_compared_through_the_gate(
     evaluation: Evaluation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
