@@ -3,6 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
@@ -17,6 +18,15 @@ asyncio.run = asyncio.runners.run
 
 asyncio.set_event_loop(None)
 _loop.close()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _loaded_strategy():
+    """Load the module of a strategy, which Hypothesis otherwise does at its first use.
+
+    Deep in a test that is too deep for pytest's rewriting of assertions under Python 3.11.
+    """
+    strategies.randoms().validate()
 
 
 @pytest.fixture(scope="session")
