@@ -4,8 +4,6 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from graphrag.eval.audit import Audit, analyse_audit, draw_items
 from graphrag.eval.audit_page import render_page
 from graphrag.eval.audit_report import show_audit
@@ -16,6 +14,7 @@ from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.exit_codes import DONE, explained
 from graphrag.eval.place import Place
 from graphrag.eval.run_rows import open_store
+from graphrag.eval.terminal import open_console
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def run_audit_import(place: Place, sheet: Path) -> int:
         with open_store(store_path) as store:
             run = read_audited_run(store, items[0].run, items[0].metric)
         audit = analyse_audit(run, items)
-        show_audit(Console(), audit)
+        show_audit(open_console(), audit)
         path = store_path.with_name(f"audit_{audit.metric}.json")
         _write(path, _to_json(audit))
         _say(f"Wrote {path}.")
@@ -101,5 +100,5 @@ def _write(path: Path, text: str) -> None:
 
 
 def _say(text: str, style: str | None = None) -> None:
-    console = Console(stderr=style is not None)
+    console = open_console(stderr=style is not None)
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)

@@ -43,6 +43,7 @@ from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import Run
 from graphrag.eval.supervision import RunDescription, Supervisor
+from graphrag.eval.terminal import open_console
 from graphrag.eval.validate_command import check_indexes
 from graphrag.eval.vectors_command import list_vector_warnings
 from graphrag.eval.work import RunOutcome, RunRequest
@@ -92,8 +93,8 @@ class Prepared:
 
 def run_command(options: CommandOptions) -> int:
     """Run an evaluation and return its exit code; errors are one sentence on stderr."""
-    console = Console(quiet=options.quiet)
-    notes = Console(stderr=True, quiet=options.quiet)
+    console = open_console(quiet=options.quiet)
+    notes = open_console(stderr=True, quiet=options.quiet)
     return explained(lambda: asyncio.run(_Command(options, console, notes).run()), options.verbose)
 
 

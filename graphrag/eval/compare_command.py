@@ -24,6 +24,7 @@ from graphrag.eval.place import Place
 from graphrag.eval.progress import Watch
 from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.run_rows import PINNED, pin_baseline, read_rows
+from graphrag.eval.terminal import open_console
 
 EXIT_CODES = {
     GateOutcome.PASS: DONE,
@@ -56,7 +57,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
             _names(options.metrics),
             options.margin,
         )
-        _show(comparison, Console(), options.junit)
+        _show(comparison, open_console(), options.junit)
         return EXIT_CODES[comparison.outcome]
 
     return explained(compare)
@@ -94,7 +95,7 @@ def run_with_baseline(
             return code
         new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
         comparison = compare_runs(new, baseline, metrics=[metric], stopped=stopped)
-        _show(comparison, Console(quiet=options.quiet), None)
+        _show(comparison, open_console(quiet=options.quiet), None)
         return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
 
     return explained(run)
@@ -104,7 +105,7 @@ def run_history(place: Place) -> int:
     """Show the runs of the output folder."""
 
     def show() -> int:
-        show_runs(Console(), list_runs(place.store_path()))
+        show_runs(open_console(), list_runs(place.store_path()))
         return DONE
 
     return explained(show)
@@ -120,7 +121,7 @@ def run_baseline_set(place: Place, source: str) -> int:
         if run.metadata.status == "unfinished":
             _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")
         line = f"Pinned {run.metadata.name} in {path}."
-        Console().print(line, highlight=False, markup=False, soft_wrap=True)
+        open_console().print(line, highlight=False, markup=False, soft_wrap=True)
         return DONE
 
     return explained(pin)
@@ -132,7 +133,7 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
     show_comparison(console, comparison)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in list_annotations(comparison):
-            Console().print(line, highlight=False, markup=False, soft_wrap=True)
+            open_console().print(line, highlight=False, markup=False, soft_wrap=True)
     if junit is not None:
         _write(junit, render_junit(comparison), "w")
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
@@ -140,7 +141,7 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
 
 
 def _complain(text: str, style: str, quiet: bool = False) -> None:
-    console = Console(stderr=True, quiet=quiet)
+    console = open_console(stderr=True, quiet=quiet)
     console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 

@@ -4,9 +4,8 @@ import shlex
 import sys
 from collections.abc import Callable
 
-from rich.console import Console
-
 from graphrag.eval.errors import EvalError, UsageError
+from graphrag.eval.terminal import open_console
 
 DONE = 0
 ERROR = 1
@@ -18,7 +17,7 @@ INTERRUPTED = 130
 
 def explained(run: Callable[[], int], verbose: bool = False) -> int:
     """Return a command's exit code; an error becomes one sentence on stderr."""
-    errors = Console(stderr=True)
+    errors = open_console(stderr=True)
     try:
         return run()
     except EvalError as error:

@@ -4,8 +4,6 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
-
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, IndexUnavailableError, UsageError
@@ -29,6 +27,7 @@ from graphrag.eval.session import StoredSession
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import ORIGIN, Run
 from graphrag.eval.supervision import RunDescription, Supervisor
+from graphrag.eval.terminal import open_console
 from graphrag.eval.work import RunRequest
 from graphrag.query.index_header import IndexHeader, model_name
 
@@ -66,8 +65,8 @@ def run_judge(place: Place, options: JudgeOptions) -> int:
 
 async def _judge(place: Place, options: JudgeOptions) -> int:
     config = _read_config(place, options)
-    notes = Console(stderr=True, quiet=options.quiet)
-    supervisor = Supervisor(Console(quiet=options.quiet), notes)
+    notes = open_console(stderr=True, quiet=options.quiet)
+    supervisor = Supervisor(open_console(quiet=options.quiet), notes)
     with open_store(config.output_dir / "eval.db") as store:
         judging = _prepare(store, config, options.run)
         judge = model_name(judge_model(judging.config, judging.headers))

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from itertools import combinations
 
-from rich.console import Console
 from rich.table import Table
 
 from graphrag.eval.analysis import Row, paired_score
@@ -17,6 +16,7 @@ from graphrag.eval.statistics import (
     mean_binary,
     questions_needed,
 )
+from graphrag.eval.terminal import open_console
 
 _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
 
@@ -52,7 +52,7 @@ def _plan(place: Place, options: PlanOptions) -> int:
             raise UsageError(msg)
     n_now = _count_questions(place)
     lines, label = _lines(place, options)
-    console = Console()
+    console = open_console()
     table = Table(
         title=(
             f"Questions needed to see a true difference of {100 * options.detect:g} points with "

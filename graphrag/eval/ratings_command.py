@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-from rich.console import Console
-
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.exit_codes import DONE, explained
 from graphrag.eval.place import Place
@@ -12,6 +10,7 @@ from graphrag.eval.rating_figures import report_ratings
 from graphrag.eval.ratings import join_ratings, read_ratings
 from graphrag.eval.ratings_report import render_ratings
 from graphrag.eval.run_rows import LATEST, read_rows
+from graphrag.eval.terminal import open_console
 
 RATINGS_FILE = "ratings.json"
 
@@ -42,7 +41,7 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
             )
             raise UsageError(msg)
         found = report_ratings(joined, metadata.name, metadata.embedded_models)
-        console = Console()
+        console = open_console()
         render_ratings(console, found)
         path = store_path.with_name(RATINGS_FILE)
         text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)

@@ -350,11 +350,14 @@ class EvaluationStore:
 def _explained(path: Path) -> Generator[None]:
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except sqlite3.OperationalError as error:
         msg = (
             f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
             "another folder with --output, then run again with --resume."
         )
+        raise StoreError(msg) from error
+    except sqlite3.DatabaseError as error:
+        msg = f"{path} can't be used ({error}); move it away, or choose another --output."
         raise StoreError(msg) from error
 
 

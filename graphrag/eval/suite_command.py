@@ -33,6 +33,7 @@ from graphrag.eval.suite.report import (
     worst_status,
 )
 from graphrag.eval.suite.running import SuiteOutcome, run_suites
+from graphrag.eval.terminal import open_console
 
 SUITES_FILE = "suite_results.json"
 EXIT_CODES: dict[SuiteStatus, int] = {
@@ -73,7 +74,7 @@ def run_suite_command(place: Place, target: str, options: SuiteOptions | None = 
             return _run(place, target, chosen)
         except KeyboardInterrupt:
             note = "Interrupted; the cases that were done are kept, as an unfinished run."
-            _say(Console(stderr=True), note)
+            _say(open_console(stderr=True), note)
             return INTERRUPTED
 
     return explained(run, chosen.verbose)
@@ -89,7 +90,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
         _check_baseline(baseline, suites)
     outcome = _evaluate(suites, config, store_path, options)
     _write(store_path.with_name(SUITES_FILE), outcome)
-    console = Console(quiet=options.quiet)
+    console = open_console(quiet=options.quiet)
     for report in outcome.reports:
         show_suite(console, report, outcome.embedded_models, options.verbose)
     _say(console, f"Kept as run {outcome.run_id} in {store_path.parent}.")
@@ -134,7 +135,7 @@ def list_changes(new: Sequence[Row], baseline: Sequence[Row]) -> list[str]:
 def _evaluate(
     suites: Sequence[Suite], config: EvaluationConfig, store_path: Path, options: SuiteOptions
 ) -> SuiteOutcome:
-    notes = Console(stderr=True, quiet=options.quiet)
+    notes = open_console(stderr=True, quiet=options.quiet)
     with (
         EvaluationStore(store_path) as store,
         log_to(store_path.with_name("eval.log"), options.verbose),

@@ -36,6 +36,7 @@ from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.retrieval_report import write_retrieval_report
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.stored import Run
+from graphrag.eval.terminal import open_console
 from graphrag.eval.work import RunOutcome, RunRequest
 
 INTERRUPTED_REASON = "interrupted"
@@ -208,7 +209,7 @@ def _explain_stop(outcome: RunOutcome, flag: str, run: Run | None) -> int:
     again = f"Continue with: {command_line('--resume' if interrupted else flag)}"
     if run is None:
         again = "Nothing was kept, as output.save_intermediate is off."
-    Console(stderr=True).print(
+    open_console(stderr=True).print(
         f"Stopped after {len(outcome.results)} of {outcome.n_planned}: {outcome.stopped}. {again}",
         highlight=False,
         markup=False,

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.exit_codes import DONE, FAILED, explained
+from graphrag.eval.terminal import open_console
 
 if TYPE_CHECKING:
     from graphrag.eval.validation import PipelineValidationReport
@@ -70,7 +71,7 @@ def _validate(root: Path, options: ValidateOptions) -> int:
     report = validate_index(root)
     _write(options.json, report.to_json() + "\n")
     _write(options.markdown, report.detailed_report())
-    _show(Console(quiet=options.quiet), report)
+    _show(open_console(quiet=options.quiet), report)
     return DONE if report.overall_passed else FAILED
 
 

@@ -11,6 +11,7 @@ from graphrag.config.models.tog_search_config import SettingsError, read_setting
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.exit_codes import DONE, explained
+from graphrag.eval.terminal import open_console
 from graphrag.query.vector_index import (
     SMALL_TABLE,
     OptimisedTable,
@@ -51,7 +52,7 @@ def run_optimise(root: Path, quiet: bool = False, verbose: bool = False) -> int:
     Prints what was done to each table. 0: done; 2: a project has no settings, no vectors, or
     none in LanceDB.
     """
-    return explained(lambda: _optimise(find_roots(root), Console(quiet=quiet)), verbose)
+    return explained(lambda: _optimise(find_roots(root), open_console(quiet=quiet)), verbose)
 
 
 def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
