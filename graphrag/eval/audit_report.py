@@ -32,9 +32,13 @@ def list_refusals(audit: "Audit") -> list[str]:
     return [f"Not corrected ({', '.join(names)}): {why}." for why, names in of_reason.items()]
 
 
+def _note(audit: "Audit") -> str:
+    return f" ({audit.embedded_models})" if audit.embedded_models else ""
+
+
 def _agreement_table(audit: "Audit") -> Table:
-    label = f" ({audit.embedded_models})" if audit.embedded_models else ""
-    title = f"The judge against {audit.n_labels} labels: {audit.metric}, run {audit.run_id}{label}"
+    subject = f"{audit.n_labels} labels: {audit.metric}, run {audit.run_id}"
+    title = f"The judge against {subject}{_note(audit)}"
     table = Table(title=Text(title), title_justify="left")
     table.add_column("method", no_wrap=True)
     for name in ("labels", "sensitivity %", "specificity %", "agreement %", "kappa, AC1, alpha"):
@@ -59,7 +63,8 @@ def _agreement_cells(agreement: "JudgeAgreement") -> list[str]:
 
 
 def _corrected_table(audit: "Audit") -> Table:
-    table = Table(title="Means and differences in percentage points", title_justify="left")
+    title = f"Means and differences in percentage points{_note(audit)}"
+    table = Table(title=title, title_justify="left")
     table.add_column("", no_wrap=True)
     for name in ("labels", "by the judge", "corrected", "95 % interval"):
         table.add_column(name, justify="right")

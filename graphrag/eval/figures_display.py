@@ -62,12 +62,16 @@ def show_figures(console: Console, figures: Figures, label: str | None) -> None:
         Goes on every table: the embedded models, or what part of the run it is of.
     """
     note = f" ({label})" if label else ""
+    rubric = {
+        method: {name: summary.scale.estimate for name, summary in found.items()}
+        for method, found in figures.rubric.items()
+    }
     for table in (
         _measures_table("Measured without a model", figures.measures, _names, note),
         _measures_table("Traced to the index", figures.measures, lambda _: list(_TRACED), note),
         _loss_table(figures.loss, note),
-        _rubric_table(figures, note),
-        _quality_table(figures, note),
+        _judged_table("Rubric, 1 to 5", rubric, note),
+        _judged_table("Quality, 0 to 1", figures.quality, note),
     ):
         if table is not None:
             console.print(table)
@@ -158,28 +162,17 @@ def _loss_table(rows: list[LossRow], note: str) -> Table | None:
     return table
 
 
-def _rubric_table(figures: Figures, note: str) -> Table | None:
-    if not figures.rubric:
+def _judged_table(
+    title: str, estimates: Mapping[str, Mapping[str, Estimate]], note: str
+) -> Table | None:
+    if not estimates:
         return None
-    table = Table(title=f"Rubric, 1 to 5 (95 % interval){note}", title_justify="left")
+    table = Table(title=f"{title} (95 % interval){note}", title_justify="left")
     table.add_column("method", no_wrap=True)
-    for name in next(iter(figures.rubric.values())):
+    for name in next(iter(estimates.values())):
         table.add_column(name, justify="right")
-    for method, found in figures.rubric.items():
-        cells = [_plain(summary.scale.estimate) for summary in found.values()]
-        table.add_row(method, *cells)
-    return table
-
-
-def _quality_table(figures: Figures, note: str) -> Table | None:
-    if not figures.quality:
-        return None
-    table = Table(title=f"Quality, 0 to 1 (95 % interval){note}", title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for name in next(iter(figures.quality.values())):
-        table.add_column(name, justify="right")
-    for method, found in figures.quality.items():
-        table.add_row(method, *(_plain(estimate) for estimate in found.values()))
+    for method, found in estimates.items():
+        table.add_row(method, *map(_plain, found.values()))
     return table
 
 

@@ -55,9 +55,14 @@ def list_unjoined(report: "RatingsReport") -> list[str]:
     return lines
 
 
+def _note(report: "RatingsReport") -> str:
+    return f" ({report.embedded_models})" if report.embedded_models else ""
+
+
 def _satisfaction_table(report: "RatingsReport") -> Table:
-    label = f" ({report.embedded_models})" if report.embedded_models else ""
-    table = Table(title=Text(f"User ratings, run {report.run}{label}"), title_justify="left")
+    table = Table(
+        title=Text(f"User ratings, run {report.run}{_note(report)}"), title_justify="left"
+    )
     table.add_column("method", no_wrap=True)
     for name in ("answers rated", "ratings", "mean of 5", "4 or more %", "1 / 2 / 3 / 4 / 5"):
         table.add_column(name, justify="right")
@@ -74,7 +79,7 @@ def _satisfaction_table(report: "RatingsReport") -> Table:
 
 
 def _agreement_table(report: "RatingsReport") -> Table:
-    title = "The judge beside the users: correct, and rated 4 or more"
+    title = f"The judge beside the users: correct, and rated 4 or more{_note(report)}"
     table = Table(title=title, title_justify="left")
     table.add_column("method", no_wrap=True)
     for name in ("answers", "unjudged", "same %", "AUC", "point-biserial, Spearman"):

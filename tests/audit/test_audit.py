@@ -276,7 +276,8 @@ def test_labels_on_everything_give_the_figures_of_the_labels(make_run, capsys):
     run = make_run(ends, model="offline/rules")
     truth = judged_wrong(ends, seed=5)
     assert imported(run, labelled(export(run, questions=92), truth)) == DONE
-    assert "(offline baseline models)" in " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert shown.count("(offline baseline models)") == 2  # on both tables
     found = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
     assert found["embedded_models"] == "offline baseline models"
     assert (found["n_items"], found["n_labels"]) == (182, 182)
