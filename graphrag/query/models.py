@@ -4,11 +4,9 @@
 are graphrag_llm models, so the released search engines work with them unchanged.
 """
 
-import json
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from graphrag_llm.cache import create_cache_key
 from graphrag_llm.completion import LLMCompletion, create_completion
@@ -27,7 +25,7 @@ from graphrag_llm.types import (
     LLMEmbeddingUsage,
 )
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from graphrag.query.calls import (
     Answer,
@@ -38,30 +36,14 @@ from graphrag.query.calls import (
     read_retry_policy,
     read_usage,
 )
+from graphrag.query.replies import UnreadableReplyError as UnreadableReplyError
+from graphrag.query.replies import read_reply as read_reply
 from graphrag.query.usage import CallLog, RecordedCall, current_scope
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
     from graphrag_llm.metrics import MetricsStore
     from graphrag_llm.tokenizer import Tokenizer
-
-Reply = TypeVar("Reply", bound=BaseModel)
-
-_FENCE = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
-
-
-class UnreadableReplyError(ValueError):
-    """A reply, already paid for and counted, is not the JSON that was asked for.
-
-    Attributes
-    ----------
-    content : str
-        The reply as it came.
-    """
-
-    def __init__(self, content: str, reason: str) -> None:
-        super().__init__(f"the model's reply can't be read: {reason}")
-        self.content = content
 
 
 class _NoRetries(int):
@@ -87,25 +69,6 @@ def open_completion(config: "ModelConfig", retry: RetryPolicy | None = None) -> 
 def open_embedding(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedEmbedding":
     """Make the counted embedding of a model's configuration."""
     return CountedEmbedding(config, retry or read_retry_policy(config))
-
-
-def read_reply(content: str, form: type[Reply]) -> Reply:
-    """Validate a JSON reply, which may stand in the one Markdown code block of a text.
-
-    Raises
-    ------
-    UnreadableReplyError
-        If it is not JSON of that form.
-    """
-    fenced: list[str] = _FENCE.findall(content)
-    try:
-        return form.model_validate(json.loads(fenced[0] if len(fenced) == 1 else content))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UnreadableReplyError(content, f"{where}: {first['msg']}") from error
-    except ValueError as error:
-        raise UnreadableReplyError(content, "it is not JSON") from error
 
 
 def _bare(config: "ModelConfig", no_retries: int) -> "ModelConfig":
@@ -201,7 +164,8 @@ class CountedCompletion(LLMCompletion):
         call = await self._caller.call(described, send, lambda: self._count_prompt(request))
         response = _response(call)
         if form is not None:
-            response.formatted_response = read_reply(response.content, form)
+            shown = _shown(request["messages"])
+            response.formatted_response = read_reply(response.content, form, shown)
         return response
 
     async def _stream_live(
@@ -310,6 +274,12 @@ class CountedEmbedding(LLMEmbedding):
 
     def _count_prompt(self, request: dict[str, Any]) -> int:
         return sum(self.tokenizer.num_tokens(text) for text in request["input"])
+
+
+def _shown(messages: list[Any]) -> str:
+    """Return what a model was shown, its own replies left out."""
+    given = (cast("dict[str, Any]", each) for each in messages if isinstance(each, dict))
+    return "\n".join(str(each["content"]) for each in given if each["role"] != "assistant")
 
 
 def _response(call: RecordedCall) -> LLMCompletionResponse[BaseModel]:

@@ -55,7 +55,9 @@ async def test_a_reply_may_stand_in_a_code_block():
     "unreadable",
     [
         "The score is 1.",
-        '{"score": 1}',
+        "1",
+        "Score: 1",
+        '{"reason": "no score"}',
         reply(2),
         reply(0.5),
         reply(True),

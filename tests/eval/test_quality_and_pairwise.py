@@ -69,7 +69,7 @@ async def test_quality_is_four_numbers_and_a_reasoning(server, model):
         {"accuracy": 80},
         {"overall": float("nan")},
         {"overall": float("inf")},
-        {"reasoning": None},
+        {"reasoning": ["so"]},
     ],
 )
 async def test_a_number_outside_the_scale_is_no_score(server, model, changes):
@@ -78,6 +78,14 @@ async def test_a_number_outside_the_scale_is_no_score(server, model, changes):
     assert set(numbers(evaluation).values()) == {None}
     assert evaluation.failure.kind == "unreadable"
     assert evaluation.reasoning.startswith("Unscored")
+
+
+@pytest.mark.parametrize("changes", [{}, {"reasoning": None}, {"reasoning": ""}])
+async def test_a_measurement_needs_no_reasoning(server, model, changes):
+    numbers_alone = {name: value for name, value in GOOD.items() if name != "reasoning"}
+    server.behaviour = Behaviour(lambda _: f"Here: {json.dumps({**numbers_alone, **changes})}")
+    evaluation = await QualityJudge(model, max_retries=0).evaluate("Q", "A")
+    assert (evaluation.accuracy, evaluation.reasoning) == (1, "No reason provided")
 
 
 async def test_quality_asks_again_and_says_what_was_wrong(server, model):
@@ -129,12 +137,24 @@ async def test_a_preference_for_a_place_is_a_tie(server, model, place):
     assert {result.a_first.winner, result.b_first.winner} == {"a", "b"}
 
 
+async def test_a_comparison_needs_no_reasoning(server, model):
+    server.behaviour = Behaviour(
+        lambda request: (
+            '{"winner": "first"}'
+            if material_of(request)["first"] == "Ann."
+            else 'It is:\n```json\n{"winner": "second"}'
+        )
+    )
+    result = await PairwiseJudge(model, max_retries=0).compare("Who?", "Ann.", "Bob.")
+    assert (result.winner, result.a_first.reasoning) == ("a", "No reason provided")
+
+
 @pytest.mark.parametrize(
     "bad",
     [
         "The first one.",
         '{"reasoning": "x", "winner": "a"}',
-        '{"winner": "first"}',
+        '{"reasoning": ["x"], "winner": "first"}',
         '{"reasoning": "x", "winner": 1}',
         '{"reasoning": "x", "winner": true}',
         '{"reasoning": "x", "winner": ["first"]}',

@@ -1,10 +1,17 @@
 """Asking a judge: one structured reply, asked for again while it can't be read, never raising."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
+from graphrag.eval.metrics.any_model import (
+    can_be_asked,
+    read_completion,
+    read_stream,
+    way_to_ask,
+)
 from graphrag.eval.records import Failure
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.models import UnreadableReplyError, read_reply
@@ -43,8 +50,9 @@ class JudgeModel:
     Parameters
     ----------
     model : LLMCompletion or object
-        A graphrag_llm completion, asked without streaming for a structured reply; or any
-        object whose ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
+        A graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
+        function, asked without streaming for a structured reply; else any object whose
+        ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
     temperature : float
         Sampling temperature, 0 to 2.
     max_retries : int
@@ -61,7 +69,7 @@ class JudgeModel:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        if not hasattr(self.model, "completion_async") and not hasattr(self.model, "achat_stream"):
+        if not can_be_asked(self.model):
             msg = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
             raise TypeError(msg)
 
@@ -83,22 +91,34 @@ class JudgeModel:
         return Unanswered(Failure("judge", "unreadable", problem), tuple(replies))
 
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
-        if hasattr(self.model, "completion_async"):
-            response = await self.model.completion_async(
-                messages=messages, temperature=self.temperature, response_format=form
+        shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
+        if way_to_ask(self.model) == "completion_async":
+            told = await read_completion(
+                self.model.completion_async(
+                    messages=messages, temperature=self.temperature, response_format=form
+                )
             )
-            formatted = getattr(response, "formatted_response", None)
-            if isinstance(formatted, form):
-                return formatted
-            return read_reply(str(response.content), form)
-        pieces: list[str] = []
-        async for piece in self.model.achat_stream(
+            if isinstance(told.formatted, form):
+                return told.formatted
+            return read_reply(told.text, form, shown)
+        streamed = self.model.achat_stream(
             prompt=messages[-1]["content"],
             history=messages[:-1],
             model_parameters={"temperature": self.temperature},
-        ):
-            pieces.append(piece)
-        return read_reply("".join(pieces), form)
+        )
+        return read_reply(await read_stream(streamed), form, shown)
+
+
+NO_REASON = "No reason provided"
+"""Stands for the reason of a grade that came without one."""
+
+
+def fill_reason(values: Any, name: str) -> Any:
+    """Put :data:`NO_REASON` where a reply's reason is missing: the grade counts without one."""
+    if not isinstance(values, Mapping):
+        return values
+    given = cast("Mapping[str, Any]", values)
+    return {**given, name: NO_REASON} if given.get(name) in (None, "") else given
 
 
 def whole_number(value: Any) -> Any:

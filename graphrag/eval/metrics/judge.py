@@ -5,10 +5,16 @@ import json
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from graphrag.eval import prompts
-from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, whole_number
+from graphrag.eval.metrics.asking import (
+    JudgeModel,
+    ReplyForm,
+    Unanswered,
+    fill_reason,
+    whole_number,
+)
 from graphrag.eval.records import JudgeResult, MetricScores
 
 
@@ -45,6 +51,11 @@ class JudgeReply(BaseModel):
 
     reason: str
     score: Literal[0, 1]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_reason(cls, values: Any) -> Any:
+        return fill_reason(values, "reason")
 
     @field_validator("score", mode="before")
     @classmethod
@@ -89,8 +100,9 @@ class LLMJudge:
     Parameters
     ----------
     model : LLMCompletion or object
-        A graphrag_llm completion, asked without streaming for a structured reply; or any
-        object whose ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
+        A graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
+        function, asked without streaming for a structured reply; else any object whose
+        ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
     temperature : float
         Sampling temperature, 0 to 2.
     max_retries : int

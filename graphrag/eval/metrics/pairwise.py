@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from graphrag.eval.estimates import Estimate, Score, mean_binary, mean_binary_stratified
-from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered
+from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
 from graphrag.eval.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_SHAPE, PAIRWISE_VERSION
 from graphrag.eval.records import Failure
 from graphrag.eval.variance import Preference, combine_orders
@@ -96,6 +96,11 @@ class PairwiseReply(BaseModel):
 
     reasoning: str
     winner: Literal["first", "second", "tie"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_reasoning(cls, values: Any) -> Any:
+        return fill_reason(values, "reasoning")
 
 
 _WANTED = ReplyForm(PairwiseReply, PAIRWISE_SHAPE)

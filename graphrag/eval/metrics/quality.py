@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered
+from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
 from graphrag.eval.prompts.quality import (
     QUALITY_MEASURES,
     QUALITY_PROMPT,
@@ -72,6 +72,11 @@ class QualityReply(BaseModel):
     completeness: float
     relevance: float
     overall: float
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_reasoning(cls, values: Any) -> Any:
+        return fill_reason(values, "reasoning")
 
     @field_validator(*QUALITY_MEASURES, mode="before")
     @classmethod

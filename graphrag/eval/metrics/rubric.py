@@ -4,12 +4,18 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
 from graphrag.eval.estimates import ScaleEstimate, mean_scale
-from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, whole_number
+from graphrag.eval.metrics.asking import (
+    JudgeModel,
+    ReplyForm,
+    Unanswered,
+    fill_reason,
+    whole_number,
+)
 from graphrag.eval.metrics.evaluable import (
     EvaluableEntity,
     EvaluableQueryResult,
@@ -84,6 +90,11 @@ class GradeReply(BaseModel):
     reasoning: str
     score: Literal[1, 2, 3, 4, 5]
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_reasoning(cls, values: Any) -> Any:
+        return fill_reason(values, "reasoning")
+
     @field_validator("score", mode="before")
     @classmethod
     def _plain_number(cls, value: Any) -> Any:
@@ -102,8 +113,18 @@ class RubricReply(BaseModel):
     groundedness: GradeReply
 
 
-class _AnyObject(BaseModel):
+class _SomeGrades(BaseModel):
+    """A reply that names at least one dimension, whatever it says of it."""
+
     model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _names_one(cls, values: Any) -> Any:
+        if not any(name in values for name in DIMENSIONS):
+            msg = f"it names none of {', '.join(DIMENSIONS)}"
+            raise ValueError(msg)
+        return values
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,16 +139,13 @@ class LLMEvaluation:
 
     @classmethod
     def from_json(cls, text: str) -> "LLMEvaluation":
-        """Read a judge's reply, which may stand in the one Markdown code block of a text.
+        """Read a judge's reply: a JSON object alone, in a code block, or with prose around it.
 
         Never raises: a dimension that is missing, or whose score is no whole number from 1 to
-        5, has score None and a failure that says so, and the others keep their grades.
+        5, has score None and a failure that says so, and the others keep their grades. A text
+        with several such objects has no grade.
         """
-        try:
-            found = read_reply(text, _AnyObject).model_extra or {}
-        except UnreadableReplyError as error:
-            return cls.unscored(Failure("judge", "unreadable", str(error)))
-        return cls(*(_read_grade(name, found.get(name)) for name in DIMENSIONS))
+        return _read_evaluation(text)
 
     @classmethod
     def unscored(cls, failure: Failure) -> "LLMEvaluation":
@@ -250,10 +268,11 @@ class RubricJudge:
 
     async def evaluate(self, result: EvaluableQueryResult) -> LLMEvaluation:
         """Grade one answer on the five dimensions; never raises."""
-        reply = await self._asked.ask(LLMEvaluationPrompt(result).render(), _WANTED)
+        prompt = LLMEvaluationPrompt(result).render()
+        reply = await self._asked.ask(prompt, _WANTED)
         if not isinstance(reply, Unanswered):
             return LLMEvaluation.from_json(reply.model_dump_json())
-        read = [LLMEvaluation.from_json(text) for text in reply.replies]
+        read = [_read_evaluation(text, prompt) for text in reply.replies]
         best = max(read, key=lambda evaluation: evaluation.n_scored, default=None)
         if best is None or best.n_scored == 0:
             return LLMEvaluation.unscored(reply.failure)
@@ -351,13 +370,24 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(word for word in words if len(word) >= _MIN_WORD_CHARS or word.isdigit())
 
 
+def _read_evaluation(text: str, shown: str = "") -> LLMEvaluation:
+    """Read a reply; ``shown`` as of :func:`read_reply`."""
+    try:
+        found = read_reply(text, _SomeGrades, shown).model_extra or {}
+    except UnreadableReplyError as error:
+        return LLMEvaluation.unscored(Failure("judge", "unreadable", str(error)))
+    return LLMEvaluation(*(_read_grade(name, found.get(name)) for name in DIMENSIONS))
+
+
 def _read_grade(name: str, found: Any) -> Grade:
     if found is None:
         return _no_grade(Failure("judge", "unreadable", f"{name} is missing in the judge's reply"))
     try:
-        reply = read_reply(json.dumps(cast("object", found)), GradeReply)
-    except UnreadableReplyError as error:
-        return _no_grade(Failure("judge", "unreadable", f"{name}: {error}"))
+        reply = GradeReply.model_validate(found)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join([name, *map(str, problem["loc"])])
+        return _no_grade(Failure("judge", "unreadable", f"{where}: {problem['msg']}"))
     return Grade(reply.score, reply.reasoning)
 
 

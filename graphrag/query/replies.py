@@ -1,0 +1,148 @@
+"""Reading a model's structured reply: one JSON object, found without guessing."""
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+Reply = TypeVar("Reply", bound=BaseModel)
+
+_BRACE = re.compile(r"[{}]")
+_FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
+_FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
+_NOT_COMPARED = re.compile(r"\\[bfnrt]|[\\\s]")
+
+
+class UnreadableReplyError(ValueError):
+    """A reply, already paid for and counted, is not the JSON that was asked for.
+
+    Attributes
+    ----------
+    content : str
+        The reply as it came.
+    """
+
+    def __init__(self, content: str, reason: str) -> None:
+        super().__init__(f"the model's reply can't be read: {reason}")
+        self.content = content
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A JSON object of a text, and where it stands."""
+
+    start: int
+    end: int
+    value: dict[str, Any]
+
+
+def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
+    """Read the one JSON object of a reply that has the form.
+
+    It may be the whole reply, stand in a code block, closed or not, or have prose around it. An
+    object within another is a part of that one and no reply.
+
+    Parameters
+    ----------
+    content : str
+        The reply as it came.
+    form : type of BaseModel
+        What the object must be.
+    shown : str
+        What the model was shown. An object among prose that stands in it too may be a quotation
+        and is not taken for the reply; escapes and spacing make no difference.
+
+    Raises
+    ------
+    UnreadableReplyError
+        If no object has the form, more than one has, or it can't be told whether one is the reply.
+    """
+    found, is_balanced = _find_objects(content)
+    fitting: list[tuple[_Found, Reply]] = []
+    problem: ValidationError | None = None
+    for each in found:
+        try:
+            fitting.append((each, form.model_validate(each.value)))
+        except ValidationError as error:
+            problem = error
+    if not fitting:
+        raise UnreadableReplyError(content, _explain(found, problem)) from problem
+    if len(fitting) > 1:
+        msg = f"{len(fitting)} JSON objects in it have the form, so that neither counts"
+        raise UnreadableReplyError(content, msg)
+    if not is_balanced:
+        raise UnreadableReplyError(content, "there are braces without a counterpart in it")
+    (place, reply) = fitting[0]
+    if shown and not _is_alone(place, content) and _is_quoted(place, content, shown):
+        raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
+    return reply
+
+
+def _explain(found: list[_Found], problem: ValidationError | None) -> str:
+    if problem is None:
+        return "it is not JSON"
+    if len(found) > 1:
+        return f"none of the {len(found)} JSON objects in it has the form"
+    first = problem.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else first["msg"]
+
+
+def _find_objects(text: str) -> tuple[list[_Found], bool]:
+    """Return the outermost JSON objects, and whether all other braces come in pairs.
+
+    What is within braces that are no JSON is passed over: it may be a part of an object that is
+    broken off or wrongly written.
+    """
+    found: list[_Found] = []
+    at = depth = 0
+    while depth >= 0 and (brace := _BRACE.search(text, at)) is not None:
+        at = brace.end()
+        if brace.group() == "}":
+            depth -= 1
+            continue
+        decoded = _decode(text, brace.start()) if depth == 0 else None
+        if decoded is None:
+            depth += 1
+        else:
+            found.append(decoded)
+            at = decoded.end
+    return found, depth == 0
+
+
+def _decode(text: str, start: int) -> _Found | None:
+    try:
+        value, end = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):  # RecursionError: nested deeper than any form
+        return None
+    return _Found(start, end, value)
+
+
+def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs; the decoder alone would take the last of different values."""
+    values: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in values and values[key] != value:
+            msg = f"{key!r} has two values"
+            raise ValueError(msg)
+        values[key] = value
+    return values
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_contradiction)
+
+
+def _is_alone(place: _Found, content: str) -> bool:
+    """Say whether nothing but a code block stands around an object."""
+    before = _FENCE_BEFORE.fullmatch(content, 0, place.start)
+    return before is not None and _FENCE_AFTER.fullmatch(content, place.end) is not None
+
+
+def _is_quoted(place: _Found, content: str, shown: str) -> bool:
+    return _bare(content[place.start : place.end]) in _bare(shown)
+
+
+def _bare(text: str) -> str:
+    return _NOT_COMPARED.sub("", text)
