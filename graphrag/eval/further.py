@@ -43,7 +43,7 @@ class FurtherJudges:
         ConfigError
             If the judge is one of the user's own, which has no model to ask.
         """
-        model = getattr(judge, "model", None)
+        model = getattr(judge, "model", None) if "model" in dir(judge) else None
         if model is None:
             msg = "judge.rubric, quality and pairwise need a judge that asks a model"
             raise ConfigError(msg)

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphrag_llm.config import ModelConfig
+
 from graphrag.config.models.tog_search_config import SettingsError, nearest, read_settings
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config import EvaluationConfig, OutputSettings
 from graphrag.eval.controls import answering_config
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.methods import MethodSet
@@ -23,7 +25,23 @@ from graphrag.query.usage import is_offline
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion
-    from graphrag_llm.config import ModelConfig
+
+
+def read_settings_of(config: Any) -> EvaluationConfig:
+    """Return the settings that a runner's configuration stands for.
+
+    Nothing is read of what is no EvaluationConfig: it stands for the defaults, without files.
+    """
+    if issubclass(type(config), EvaluationConfig):  # a stand-in may say that it is an instance
+        return config
+    return EvaluationConfig(output=OutputSettings(save_intermediate=False))
+
+
+def own_header(config: Any) -> dict[str, IndexHeader]:
+    """Return the header of a project's own configuration, by a key of no meaning; else nothing."""
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+    return {"settings": IndexHeader(config)} if issubclass(type(config), GraphRagConfig) else {}
 
 
 async def read_headers(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
@@ -79,7 +97,7 @@ def open_answering(header: IndexHeader) -> "LLMCompletion":
     return open_completion(answering_config(header))
 
 
-def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> "ModelConfig":
+def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> ModelConfig:
     """Return the model that judges.
 
     Raises
@@ -119,7 +137,7 @@ def describe_judge(
     """Return everything about the judge that changes what a score means."""
     if judge is not None:
         model = getattr(getattr(judge, "model", None), "config", None)
-        named = model_name(model) if model is not None else None
+        named = model_name(model) if isinstance(model, ModelConfig) else None
         return {"kind": type(judge).__qualname__, "model": named}
     model = judge_model(config, headers)
     return {
@@ -131,7 +149,7 @@ def describe_judge(
     }
 
 
-def _choose(name: str | None, header: IndexHeader) -> "ModelConfig":
+def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
     models = header.config.completion_models
     default_id = header.config.local_search.completion_model_id
     if name is None:
@@ -153,5 +171,5 @@ def _choose(name: str | None, header: IndexHeader) -> "ModelConfig":
     return base.model_copy(update={"type": kind, "model_provider": provider, "model": model})
 
 
-def _identity(model: "ModelConfig") -> Any:
+def _identity(model: ModelConfig) -> Any:
     return (model_name(model), model.api_base, model.call_args)

@@ -5,10 +5,11 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from graphrag.config.models.tog_search_config import is_project
-from graphrag.eval.config import CONTROLS, EvaluationConfig
+from graphrag.eval.answered import Answer, read_answer
+from graphrag.eval.config import CONTROLS
 from graphrag.eval.controls import answer_control, evidence_of, response_type
 from graphrag.eval.dataset import Sample, parse_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
@@ -23,8 +24,10 @@ from graphrag.eval.preparation import (
     describe_judge,
     open_answering,
     open_judge,
+    own_header,
     read_headers,
     read_model_settings,
+    read_settings_of,
 )
 from graphrag.eval.progress import (
     CallbackProgress,
@@ -46,7 +49,7 @@ from graphrag.eval.work import RunOutcome, RunRequest, Stop, Work
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
 from graphrag.query.index_tables import IndexNotBuiltError
-from graphrag.query.usage import CallLog, Usage, current_scope, measure_calls
+from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.query.structured_search.base import SearchResult
@@ -61,11 +64,16 @@ class EvaluationRunner:
 
     Parameters
     ----------
-    config : EvaluationConfig
-    judge : Judge or None
-        None: made from ``config.judge`` and the indexes' settings when first needed.
+    config : EvaluationConfig, GraphRagConfig or object
+        A project's own configuration stands for the default settings, and its default
+        completion model judges. Of any other object nothing is read. Only an EvaluationConfig
+        lets the runner write files.
+    judge : Judge or object
+        Any object with ``evaluate_all``; None: made from ``config.judge`` and the indexes'
+        settings when first needed.
     index_roots : mapping or None
-        Index key -> project folder; None: ``config.indexes``.
+        Index key -> project folder; None: the configuration's. For a key that is not among them
+        the folder of that name in the working directory is taken, if it is a project.
     methods : mapping or None
         Name -> ``async def method(question)`` or ``async def method(question, index)``: methods
         of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
@@ -85,16 +93,19 @@ class EvaluationRunner:
 
     def __init__(
         self,
-        config: EvaluationConfig,
-        judge: Judge | None = None,
+        config: Any,
+        judge: Any = None,
         index_roots: Mapping[str, Path | str] | None = None,
         methods: Mapping[str, Method] | None = None,
     ) -> None:
         self.config = config
-        self._methods = MethodSet(config, methods)
-        roots = config.index_roots() if index_roots is None else index_roots
-        self.index_roots = {key: Path(root) for key, root in roots.items()}
-        self._judge = judge
+        self.judge = judge
+        self._settings = read_settings_of(config)
+        self.index_roots: Mapping[str, Path | str] = (
+            self._settings.index_roots() if index_roots is None else index_roots
+        )
+        self._methods = MethodSet(self._settings, methods)
+        self._own_judge: Judge | None = None
         self._indexes: dict[str, GraphIndex] = {}
         self._varied: dict[tuple[str, str], GraphIndex] = {}
         self._readers: dict[str, RetrievalReader] = {}
@@ -107,11 +118,13 @@ class EvaluationRunner:
     ) -> QueryResult:
         """Ask one question by one method and have the response judged; keeps nothing.
 
-        A failed search gives the response ``ERROR: ...`` and score 0 with the reason
-        "Search failed" in every metric.
+        A failed search gives the response ``ERROR: ...`` and score 0 with the reason "Search
+        failed" in every metric; RunStoppedError if the service refuses every request.
         """
         sample = Sample("", imdb_key, question, ground_truth)
         outcome = await self.run(RunRequest([Unit("single", sample, method)]))
+        if outcome.stopped is not None:
+            raise RunStoppedError(outcome.stopped)
         return outcome.results[0]
 
     async def run_evaluation(
@@ -143,22 +156,23 @@ class EvaluationRunner:
             If the dataset is malformed, the store can't be used or the service refuses every
             request; what was paid for is in the store, unless ``save_intermediate`` is off.
         """
-        samples = _as_samples(dataset, self.index_roots)
-        chosen = tuple(methods or self.config.methods)
-        config = self.config.model_copy(update={"methods": chosen})
+        samples = _as_samples(dataset, list(self.index_roots))
+        chosen = tuple(methods or self._settings.methods)
+        config = self._settings.model_copy(update={"methods": chosen})
         asked = {sample.imdb_key for sample in samples}
-        headers = await read_headers(
-            {k: root for k, root in self.index_roots.items() if k in asked and is_project(root)}
-        )
+        keeps = config.output.save_intermediate
+        found = {key: root for key in sorted(asked) if (root := self._root(key)) is not None}
+        # The headers give the stored results their meaning; without a store nothing needs them.
+        headers = await read_headers({k: r for k, r in found.items() if keeps and is_project(r)})
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
             progress = _watching(progress_callback)
             session: Session = MemorySession()
             store: EvaluationStore | None = None
-            if config.output.save_intermediate:
+            if keeps:
                 store = stack.enter_context(EvaluationStore(config.output_dir / "eval.db"))
-                judge = describe_judge(config, headers, self._judge)
+                judge = describe_judge(config, headers, self.judge)
                 run = store.add_run(describe_setup(config, samples, descriptions, judge), samples)
                 session = StoredSession(store, run.run_id)
             outcome = await self.run(RunRequest(units, session, progress=progress))
@@ -181,13 +195,13 @@ class EvaluationRunner:
             If something that was paid for can't be kept; nothing further is asked.
         """
         self._stop = Stop()
-        work = Work(request, self.config, self.search_unit, self.judge_unit, self._stop)
+        work = Work(request, self._settings, self.search_unit, self.judge_unit, self._stop)
         await work.run()
         outcome = work.outcome()
-        if request.skip_judge or not outcome.is_complete or not is_wanted(self.config):
+        if request.skip_judge or not outcome.is_complete or not is_wanted(self._settings):
             return outcome
-        judges = FurtherJudges.of(await self._load_judge(), self.config)
-        return await FurtherWork(self.config, judges, self._entity_types).run(
+        judges = FurtherJudges.of(await self._load_judge(), self._settings)
+        return await FurtherWork(self._settings, judges, self._entity_types).run(
             request, outcome, work
         )
 
@@ -223,11 +237,8 @@ class EvaluationRunner:
         return await self._run_search(method, sample.question, sample.imdb_key)
 
     async def _ask_control(self, sample: Sample, method: str) -> "SearchResult":
-        if sample.imdb_key not in self.index_roots:
-            msg = f"no index is configured for {sample.imdb_key!r}"
-            raise IndexUnavailableError(msg)
         key = sample.imdb_key
-        header = read_model_settings({key: self.index_roots[key]})[key]
+        header = read_model_settings({key: self._known_root(key)})[key]
         contexts = evidence_of(sample) if method == "oracle" else []
         started = time.perf_counter()
         response = await answer_control(
@@ -235,7 +246,7 @@ class EvaluationRunner:
             method,
             sample.question,
             contexts,
-            response_type(header, self.config.equal_terms),
+            response_type(header, self._settings.equal_terms),
         )
         return CountedSearchResult(
             response=response,
@@ -251,18 +262,32 @@ class EvaluationRunner:
         """Return an index, opened at its first question and then kept."""
         async with self._opening:
             if imdb_key not in self._indexes:
-                if imdb_key not in self.index_roots:
-                    msg = f"no index is configured for {imdb_key!r}"
-                    raise IndexUnavailableError(msg)
-                self._indexes[imdb_key] = await GraphIndex.open(self.index_roots[imdb_key])
+                self._indexes[imdb_key] = await GraphIndex.open(self._known_root(imdb_key))
             return self._indexes[imdb_key]
 
+    def _root(self, key: str) -> Path | None:
+        """Return the project folder of an index key, None when there is none."""
+        if key in self.index_roots:
+            return Path(self.index_roots[key])
+        is_name = bool(key) and Path(key).name == key  # no path that leads out of the folder
+        return Path(key) if is_name and is_project(key) else None
+
+    def _known_root(self, key: str) -> Path:
+        root = self._root(key)
+        if root is None:
+            msg = f"no index is configured for {key!r}"
+            raise IndexUnavailableError(msg)
+        return root
+
     async def _load_judge(self) -> Judge:
+        if self.judge is not None:
+            return self.judge
         async with self._opening:
-            if self._judge is None:
-                headers = await read_headers(self.index_roots)
-                self._judge = open_judge(self.config, headers)
-            return self._judge
+            if self._own_judge is None:
+                roots = {key: Path(root) for key, root in self.index_roots.items()}
+                headers = own_header(self.config) or await read_headers(roots)
+                self._own_judge = open_judge(self._settings, headers)
+            return self._own_judge
 
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Answer one question, recording a failure with its cause.
@@ -275,13 +300,15 @@ class EvaluationRunner:
         sample = unit.sample
         failure: Failure | None = None
         result: SearchResult | None = None
+        answer: Answer | None = None
         started = time.perf_counter()
         with measure_calls(log):
             try:
-                async with asyncio.timeout(self.config.timeout_s):
+                async with asyncio.timeout(self._settings.timeout_s):
                     result = await self._respond(sample, unit.method)
+                answer = read_answer(result, log)
             except TimeoutError:
-                message = f"no response within {self.config.timeout_s:g} s"
+                message = f"no response within {self._settings.timeout_s:g} s"
                 failure = Failure("search", "timeout", message)
             except SearchError as error:
                 if error.refused:
@@ -292,24 +319,23 @@ class EvaluationRunner:
                 raise
             except Exception as error:
                 failure = Failure("search", "error", describe_error(error))
-        if result is not None and not str(result.response).strip():
-            failure, result = Failure("search", "empty", "the response is empty"), None
-        waited = time.perf_counter() - started - log.waited_s
-        latency = waited if result is None else result.completion_time
-        usage = _usage_of(result, log)
+        if answer is not None and not answer.response.strip():
+            failure, answer = Failure("search", "empty", "the response is empty"), None
+        latency = time.perf_counter() - started - log.waited_s
+        if answer is not None and answer.latency_s is not None:
+            latency = answer.latency_s
+        told = None if result is None or answer is None else self._read_retrieved(unit, result)
         return StoredResponse(
             unit=unit.key,
             sample_id=sample.id,
             method=unit.method,
-            response=f"ERROR: {failure.message}"
-            if failure
-            else str(result.response if result else ""),
-            context_text="" if result is None else _as_text(result.context_text),
+            response=f"ERROR: {failure.message}" if failure or not answer else answer.response,
+            context_text="" if answer is None else answer.context_text,
             latency_s=None if log.replayed else latency,
-            usage=usage,
+            usage=log.usage() if answer is None else answer.usage,
             failure=failure,
             trial=unit.trial,
-            retrieved=None if result is None else self._read_retrieved(unit, result),
+            retrieved=told,
         )
 
     def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
@@ -334,17 +360,15 @@ class EvaluationRunner:
         """
         judge = await self._load_judge()
         with measure_calls(log):
-            return await ask_verdicts(judge, unit, found, metrics, self.config.judge.repeats)
+            return await ask_verdicts(judge, unit, found, metrics, self._settings.judge.repeats)
 
 
-def _as_samples(
-    dataset: Iterable[Sample | Mapping[str, Any]], index_roots: Mapping[str, Path]
-) -> list[Sample]:
+def _as_samples(dataset: Iterable[Sample | Mapping[str, Any]], keys: Sequence[str]) -> list[Sample]:
     rows = list(dataset)
     samples = [row for row in rows if isinstance(row, Sample)]
     if rows and len(samples) == len(rows):
         return samples
-    only_key = next(iter(index_roots)) if len(index_roots) == 1 else None
+    only_key = keys[0] if len(keys) == 1 else None
     return parse_samples((row for row in rows if not isinstance(row, Sample)), only_key)
 
 
@@ -371,27 +395,3 @@ async def _call(function: Method, sample: Sample) -> "SearchResult":
         output_tokens=answer.output_tokens or 0,
         usage=answer.usage(),
     )
-
-
-def _usage_of(result: "SearchResult | None", log: CallLog) -> Usage:
-    """Return what a search cost: its log, else the counters of a method that keeps its own."""
-    if log.attempts or result is None:
-        return log.usage()
-    if isinstance(result, CountedSearchResult):
-        return result.usage
-    return Usage(
-        llm_calls=result.llm_calls,
-        prompt_tokens=result.prompt_tokens,
-        output_tokens=result.output_tokens,
-        cost_usd=None if result.llm_calls else 0.0,
-    )
-
-
-def _as_text(context: Any) -> str:
-    if isinstance(context, str):
-        return context
-    if isinstance(context, Mapping):
-        named = cast("Mapping[str, Any]", context)
-        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
-    parts: list[Any] = list(context or [])
-    return "\n\n".join(_as_text(part) for part in parts)

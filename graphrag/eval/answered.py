@@ -1,0 +1,84 @@
+"""What is read out of a search's result, whoever gave it: text, seconds, and what it cost."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, cast
+
+from graphrag.query.usage import CallLog, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer as it is recorded.
+
+    Attributes
+    ----------
+    response, context_text : str
+    latency_s : float or None
+        Seconds, as the search says; None when it does not.
+    usage : Usage
+    """
+
+    response: str
+    context_text: str
+    latency_s: float | None
+    usage: Usage
+
+
+def read_answer(result: Any, log: CallLog) -> Answer:
+    """Read a SearchResult, or any object with its attributes.
+
+    Figures that are no numbers count as not given. Without counters the usage is marked as not
+    counted, unless calls were recorded in the log.
+
+    Raises
+    ------
+    TypeError
+        If the response is not text.
+    """
+    response: Any = result.response
+    if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
+        msg = f"the search answered with {type(response).__name__}, not with text"
+        raise TypeError(msg)
+    seconds: Any = getattr(result, "completion_time", None)
+    is_time = isinstance(seconds, Real) and not isinstance(seconds, bool)
+    return Answer(
+        response=str(cast("object", response)),
+        context_text=_as_text(getattr(result, "context_text", None)),
+        latency_s=float(seconds) if is_time and math.isfinite(seconds) and seconds >= 0 else None,
+        usage=_usage_of(result, log),
+    )
+
+
+def _usage_of(result: Any, log: CallLog) -> Usage:
+    """Return what a search cost: its log, else its own usage or counters."""
+    if log.attempts:
+        return log.usage()
+    own: Any = getattr(result, "usage", None)
+    if isinstance(own, Usage):
+        return own
+    names = ("llm_calls", "prompt_tokens", "output_tokens")
+    counts = [_count(getattr(result, name, None)) for name in names]
+    calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
+    if None in counts:
+        return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
+    return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
+
+
+def _count(value: Any) -> int | None:
+    """Return a count, None for what is none."""
+    is_count = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
+    return int(value) if is_count else None
+
+
+def _as_text(context: Any) -> str:
+    if isinstance(context, str):
+        return context
+    if isinstance(context, Mapping):
+        named = cast("Mapping[str, Any]", context)
+        return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
+    if isinstance(context, Sequence):
+        return "\n\n".join(_as_text(part) for part in cast("Sequence[Any]", context))
+    return ""  # None, or what a stand-in made up

@@ -1,0 +1,254 @@
+"""A runner whose configuration, judge and searches are one's own, among them unittest.mock's."""
+
+import json
+from unittest.mock import AsyncMock, MagicMock, Mock, patch
+
+import pytest
+
+from graphrag.config.models.tog_search_config import read_settings
+from graphrag.eval import EvaluationConfig, EvaluationRunner, JudgeResult, MetricScores
+from graphrag.eval.errors import RunStoppedError
+from graphrag.eval.results import aggregate_results
+from graphrag.query.structured_search.base import SearchResult
+
+ROWS = [
+    {"imdb_key": "a", "question": "Who?", "answer": "Ann"},
+    {"imdb_key": "b", "question": "Where?", "answer": "Rome"},
+]
+SCORES = MetricScores(*(JudgeResult(1, f"reason {n}") for n in range(4)))
+FIGURES = {"completion_time": 1.5, "llm_calls": 3, "prompt_tokens": 100, "output_tokens": 20}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in an empty folder, which must stay empty unless a test fills it."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def mocked_judge(**kwargs):
+    judge = MagicMock()
+    judge.evaluate_all = AsyncMock(**(kwargs or {"return_value": SCORES}))
+    return judge
+
+
+def found(**changes):
+    given = {"response": "It was Ann.", "context_text": "Ann did it.", **FIGURES, **changes}
+    return MagicMock(**given)
+
+
+async def ask(runner, result, **kwargs):
+    search = AsyncMock(return_value=result, **kwargs)
+    with patch.object(runner, "_run_search", search):
+        return await runner.evaluate_single("a", "Who?", "Ann", "tog"), search
+
+
+@pytest.mark.parametrize("kind", [MagicMock, AsyncMock, Mock, object])
+@pytest.mark.parametrize("spec", [None, EvaluationConfig])
+async def test_any_object_is_a_configuration(folder, kind, spec):
+    config = kind(spec=spec) if spec is not None and kind is not object else kind()
+    judge, roots = mocked_judge(), {"a": "somewhere"}
+    runner = EvaluationRunner(config, judge, roots)
+    assert runner.config is config
+    assert runner.judge is judge
+    assert runner.index_roots is roots
+    result, search = await ask(runner, found())
+    search.assert_awaited_once_with("tog", "Who?", "a")
+    judge.evaluate_all.assert_awaited_once_with(
+        question="Who?", ground_truth="Ann", predicted="It was Ann.", context="Ann did it."
+    )
+    assert result.scores == SCORES
+    assert result.response == "It was Ann."
+    assert result.context_text == "Ann did it."
+    assert result.efficiency.to_dict() == {
+        "latency": 1.5,
+        "llm_calls": 3,
+        "prompt_tokens": 100,
+        "output_tokens": 20,
+    }
+    assert list(folder.iterdir()) == []
+    if isinstance(config, Mock | MagicMock):
+        assert config.mock_calls == []
+
+
+async def test_a_method_of_the_class_may_be_replaced_too():
+    with patch.object(EvaluationRunner, "_run_search", AsyncMock(return_value=found())):
+        runner = EvaluationRunner(MagicMock(), mocked_judge())
+        assert (await runner.evaluate_single("a", "Who?", "Ann", "tog")).scores == SCORES
+    assert runner.index_roots == {}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("value", [None, "3", float("nan"), -1, True, "unset"])
+async def test_a_figure_that_is_no_number_is_not_made_up(name, value):
+    result = found(**{name: value})
+    if value == "unset":
+        result = MagicMock(response="It was Ann.", context_text="Ann did it.")
+    single, _ = await ask(EvaluationRunner(MagicMock(), mocked_judge()), result)
+    efficiency = single.efficiency
+    if value == "unset" or name != "completion_time":
+        assert not single.usage.is_counted
+        assert single.usage.cost_usd is None
+        assert (efficiency.llm_calls, efficiency.prompt_tokens) == (None, None)
+    else:
+        assert (efficiency.llm_calls, efficiency.prompt_tokens) == (3, 100)
+    if value == "unset" or name == "completion_time":
+        assert 0 <= efficiency.latency < 1
+    else:
+        assert efficiency.latency == 1.5
+    json.dumps(aggregate_results([single]).to_dict(), allow_nan=False)
+
+
+async def test_counters_of_zero_are_counted():
+    single, _ = await ask(
+        EvaluationRunner(MagicMock(), mocked_judge()),
+        SearchResult("Ann.", {}, ["one", "two"], 0.0, 0, 0, 0),
+    )
+    assert single.usage.is_counted
+    assert single.efficiency.to_dict() == dict.fromkeys(single.efficiency.to_dict(), 0)
+    assert single.context_text == "one\n\ntwo"
+
+
+@pytest.mark.parametrize(
+    "result", [MagicMock(), MagicMock(response=None), MagicMock(response=3), object(), None]
+)
+async def test_a_result_without_text_is_a_failed_search(result):
+    judge = mocked_judge()
+    single, _ = await ask(EvaluationRunner(MagicMock(), judge), result)
+    assert single.response.startswith("ERROR: ")
+    assert single.failure.stage == "search"
+    assert set(single.scores.to_dict().values()) == {0}
+    judge.evaluate_all.assert_not_awaited()
+
+
+async def test_every_row_is_asked_by_every_method_and_one_may_fail(folder):
+    async def search(method, query, imdb_key):
+        if (method, imdb_key) == ("local", "a"):
+            raise ConnectionError("gone")
+        return found(response=f"{method} on {imdb_key}")
+
+    told, judge = [], mocked_judge()
+    runner = EvaluationRunner(MagicMock(), judge)
+    with patch.object(runner, "_run_search", AsyncMock(side_effect=search)):
+        results = await runner.run_evaluation(
+            ROWS, ["tog", "local"], progress_callback=lambda *call: told.append(call)
+        )
+    assert [(r.imdb_key, r.method) for r in results] == [
+        ("a", "tog"),
+        ("a", "local"),
+        ("b", "tog"),
+        ("b", "local"),
+    ]
+    assert results[1].response == "ERROR: ConnectionError: gone"
+    assert [r.scores.correctness.score for r in results] == [1, 0, 1, 1]
+    assert [current for current, *_ in told] == [1, 2, 3, 4]
+    assert {total for _, total, *_ in told} == {4}
+    assert {call[2:] for call in told} == {(r.imdb_key, r.method) for r in results}
+    assert judge.evaluate_all.await_count == 3
+    assert list(folder.iterdir()) == []
+
+
+async def test_without_methods_the_default_ones_are_asked():
+    runner = EvaluationRunner(MagicMock(), mocked_judge())
+    with patch.object(runner, "_run_search", AsyncMock(return_value=found())):
+        results = await runner.run_evaluation(ROWS[:1], None)
+    assert [r.method for r in results] == ["tog", "local", "basic"]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        MagicMock(
+            correctness=MagicMock(score=1, reason="r"),
+            faithfulness=JudgeResult(0, "r"),
+            relevance=MagicMock(score=1, reason=MagicMock()),
+            completeness=MagicMock(score=7),
+        ),
+        {
+            "correctness": {"score": 1, "reason": "r"},
+            "faithfulness": {"score": 0, "reason": "r"},
+            "relevance": {"score": 1},
+            "completeness": None,
+        },
+    ],
+)
+async def test_verdicts_are_read_from_objects_and_never_guessed(scores):
+    runner = EvaluationRunner(MagicMock(), mocked_judge(return_value=scores))
+    single, _ = await ask(runner, found())
+    assert list(single.scores.to_dict().values()) == [1, 0, 1, None]
+    assert single.scores.correctness == JudgeResult(1, "r")
+    assert single.scores.relevance.reason == "No reason provided"
+    assert single.scores.completeness.failure.kind == "unreadable"
+
+
+@pytest.mark.parametrize("judge", [MagicMock(), AsyncMock(), mocked_judge(return_value=None)])
+async def test_a_judge_that_says_nothing_scores_nothing(judge):
+    single, _ = await ask(EvaluationRunner(MagicMock(), judge), found())
+    assert set(single.scores.to_dict().values()) == {None}
+    assert single.scores.correctness.failure is not None
+
+
+async def test_a_judge_that_raises_leaves_its_verdicts_out_and_the_others_in():
+    judge = mocked_judge(side_effect=[RuntimeError("boom"), SCORES])
+    runner = EvaluationRunner(MagicMock(), judge)
+    with patch.object(runner, "_run_search", AsyncMock(return_value=found())):
+        results = await runner.run_evaluation(ROWS, ["tog"])
+    failed, scored = sorted(results, key=lambda r: r.scores.correctness.score or 0)
+    assert failed.response == "It was Ann."
+    assert failed.scores.correctness.failure.message == "RuntimeError: boom"
+    assert scored.scores == SCORES
+
+
+async def test_a_service_that_refuses_the_judge_is_said_so():
+    refused = RuntimeError("wrong key")
+    refused.status_code = 401
+    runner = EvaluationRunner(MagicMock(), mocked_judge(side_effect=refused))
+    with pytest.raises(RunStoppedError, match="wrong key"):
+        await ask(runner, found())
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_judge_needs_no_method_but_one_for_a_part_of_the_metrics(tmp_path, is_async):
+    kind = AsyncMock if is_async else MagicMock
+    judge = MagicMock(evaluate_all=kind(return_value=SCORES))
+    config = EvaluationConfig(root=tmp_path, metrics=("correctness", "relevance"))
+    single, _ = await ask(EvaluationRunner(config, judge), found())
+    assert single.scores == MetricScores(SCORES.correctness, relevance=SCORES.relevance)
+    assert judge.evaluate_all.call_count == 1
+
+
+async def test_an_evaluation_config_with_a_mocked_judge_keeps_its_run(tmp_path):
+    config = EvaluationConfig(root=tmp_path, methods=("tog",))
+    runner = EvaluationRunner(config, mocked_judge())
+    with patch.object(runner, "_run_search", AsyncMock(return_value=found())):
+        await runner.run_evaluation(ROWS)
+    assert (tmp_path / "eval/results/eval.db").is_file()
+
+
+async def test_a_projects_configuration_judges_with_its_default_model(
+    built_project, folder, monkeypatch
+):
+    (folder / "clock").symlink_to(built_project)
+    config = read_settings(built_project)
+    runner = EvaluationRunner(config)
+    result = await runner.evaluate_single(
+        "clock", "Who stole the silver pendulum?", "Tobias Reed", "tog"
+    )
+    assert result.failure is None
+    assert "Tobias Reed" in result.response
+    assert result.scores.correctness.score == 1
+    assert result.judge_usage.models == ("offline/rules",)
+    assert runner.config is config
+    assert runner.judge is None
+    assert runner.index_roots == {}
+    assert [entry.name for entry in folder.iterdir()] == ["clock"]
+
+
+@pytest.mark.parametrize("key", ["elsewhere", "", ".", "..", "../clock"])
+async def test_what_is_no_project_folder_here_is_a_failed_search(built_project, folder, key):
+    (folder / "settings.yaml").write_text("{}", encoding="utf-8")
+    (folder / "elsewhere").mkdir()
+    runner = EvaluationRunner(MagicMock(), mocked_judge())
+    result = await runner.evaluate_single(key, "Who?", "Ann", "tog")
+    assert result.response == f"ERROR: IndexUnavailableError: no index is configured for {key!r}"
+    assert set(result.scores.to_dict().values()) == {0}
