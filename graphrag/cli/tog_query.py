@@ -112,24 +112,29 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             response_type=response_type,
             streaming=streaming,
         )
-        _say_if_offline(_models_of(root, method))
+        _say_if_offline(*_models_of(root, method))
 
     return query
 
 
-def _models_of(root: Path, method: "QueryMethod") -> list[str]:
+def _models_of(root: Path, method: "QueryMethod") -> tuple[list[str], list[str]]:
+    """Return the models that a released search asks for completions, and for embeddings."""
     from graphrag.config.models.tog_search_config import read_settings
-    from graphrag.query.index_header import IndexHeader
+    from graphrag.query.index_header import IndexHeader, model_name
 
-    return IndexHeader(read_settings(root)).models(method.value)
+    found = IndexHeader(read_settings(root)).model_configs(method.value)
+    embedding = [model_name(found["embedding"])] if "embedding" in found else []
+    return [model_name(found["completion"])], embedding
 
 
-def _say_if_offline(models: Iterable[str]) -> None:
-    from graphrag.offline import OFFLINE_LABEL
-    from graphrag.query.usage import is_offline
+def _say_if_offline(completion: Iterable[str], embedding: Iterable[str]) -> None:
+    """Say in which roles embedded models were asked, if they were."""
+    from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 
-    if any(map(is_offline, models)):
-        typer.echo(f"({OFFLINE_LABEL})", err=True)
+    parts = {ANSWERS: Part(frozenset(completion)), EMBEDDINGS: Part(frozenset(embedding))}
+    label = label_roles(parts)
+    if label is not None:
+        typer.echo(f"({label})", err=True)
 
 
 def run_tog_query(
@@ -182,7 +187,7 @@ def run_tog_query(
         typer.echo(f"Error: the search failed: {error}", err=True)
         raise typer.Exit(1) from (error if verbose else None)
     typer.echo("" if streaming else str(result.response))
-    _say_if_offline(result.usage.models)
+    _say_if_offline(result.usage.completion_models or (), result.usage.embedding_models or ())
     if verbose:
         for line in describe_usage(result):
             typer.echo(line, err=True)

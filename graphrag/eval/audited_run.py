@@ -7,7 +7,7 @@ from typing import TypeAlias
 from graphrag.eval.analysis import Row, paired_score
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.run_rows import RunMetadata, find_run, stored_rows
+from graphrag.eval.run_rows import find_run, stored_metadata, stored_rows
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore
 
@@ -122,7 +122,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
         is_finished=run.status == "finished",
         methods=methods,
         questions=tuple(questions),
-        embedded_models=RunMetadata(run.run_id, setup=run.setup).embedded_models,
+        embedded_models=stored_metadata(store, run).embedded_models,
     )
 
 

@@ -47,9 +47,8 @@ from graphrag.eval.terminal import open_console
 from graphrag.eval.validate_command import check_indexes
 from graphrag.eval.vectors_command import list_vector_warnings
 from graphrag.eval.work import RunOutcome, RunRequest
-from graphrag.offline import OFFLINE_LABEL
 from graphrag.query.index_header import IndexHeader, model_name
-from graphrag.query.usage import is_offline
+from graphrag.query.model_labels import announce_embedded
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +193,9 @@ class _Command:
             ]
         for warning in warnings:
             self._supervisor.warn(warning)
-        if any(is_offline(model) for model in models):
-            self._notes.print(f"Using the {OFFLINE_LABEL}.", highlight=False)
+        announced = announce_embedded(models)
+        if announced is not None:
+            self._notes.print(announced, highlight=False)
         return Prepared(
             config=config,
             samples=samples,

@@ -144,7 +144,14 @@ def _title(comparison: "RunComparison") -> str:
 
 
 def _note(comparison: "RunComparison") -> str:
-    label = comparison.new.embedded_models or comparison.baseline.embedded_models
+    labels = {
+        NEW: comparison.new.embedded_models,
+        BASELINE: comparison.baseline.embedded_models,
+    }
+    if len(set(labels.values())) == 1:
+        label = labels[NEW]
+    else:
+        label = "; ".join(f"{side}: {each}" for side, each in labels.items() if each)
     return f" ({label})" if label else ""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean
 
 from graphrag.eval.analysis import paired_score
-from graphrag.eval.run_rows import RunMetadata, open_store, pinned_run_id, stored_rows
+from graphrag.eval.run_rows import open_store, pinned_run_id, stored_metadata, stored_rows
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import ORIGIN, Run
@@ -85,5 +85,5 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
         correctness={method: fmean(given) if given else None for method, given in known.items()},
         cost_usd=sum_usages(usages).cost_usd,
         is_pinned=is_pinned,
-        embedded_models=RunMetadata(run.run_id, setup=run.setup).embedded_models,
+        embedded_models=stored_metadata(store, run).embedded_models,
     )

@@ -63,7 +63,7 @@ def _plan(place: Place, options: PlanOptions) -> int:
             "Exact McNemar test, two-sided at 5 %, both methods on the same questions. "
             "Discordance: share of the questions on which just one of the two is right; an "
             "observed one up to the end of its 95 % interval."
-            + (f" The answers were given by the {label}." if label else "")
+            + (f" Of the observed run: {label}." if label else "")
         ),
         caption_justify="left",
     )

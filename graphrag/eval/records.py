@@ -1,12 +1,11 @@
 """The records that an evaluation passes on: verdicts, scores, failures, results."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from graphrag.eval.retrieved import Retrieved
-from graphrag.offline import OFFLINE_LABEL
-from graphrag.query.usage import Usage, is_offline
+from graphrag.query.usage import Usage
 
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 SEARCH_FAILED = "Search failed"
@@ -111,11 +110,6 @@ class MetricScores:
     def to_detailed_dict(self) -> dict[str, dict[str, Any]]:
         """Return metric -> {score, reason}."""
         return {metric: self.get(metric).to_dict() for metric in METRICS}
-
-
-def label_embedded(models: Iterable[str]) -> str | None:
-    """Return the label of the embedded models when one is among ``provider/model``s, else None."""
-    return OFFLINE_LABEL if any(map(is_offline, models)) else None
 
 
 def failed_search_scores() -> MetricScores:

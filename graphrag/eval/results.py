@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.analysis import Analysis, End, analyse, end_of, rows_of, state_of
 from graphrag.eval.errors import StoreError
+from graphrag.eval.labels import label_embedded
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
     MetricScores,
     QueryResult,
-    label_embedded,
 )
 from graphrag.eval.repeats import RepeatAnalysis, analyse_repeats
 from graphrag.query.usage import sum_usages
@@ -78,7 +78,8 @@ class EvaluationResults:
     ----------
     metadata : dict
         timestamp, total_questions (distinct), methods, movies, models, embedded_models (a
-        label when offline baseline models had a part, else None), cost_usd (of the searches and
+        label that says in which roles offline baseline models were asked, None when they were
+        not), cost_usd (of the searches and
         verdicts in ``results``, repeats included; further judges stand apart in the section
         further_judges_cost_usd; None: a price is not known), and what the run adds.
     results : list of QueryResult
@@ -254,7 +255,7 @@ def aggregate_results(
             "methods": methods,
             "movies": movies,
             "models": models,
-            "embedded_models": label_embedded(models),
+            "embedded_models": label_embedded(results),
             "cost_usd": sum_usages(usages).cost_usd,
         },
         results=list(results),

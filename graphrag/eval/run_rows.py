@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.eval.analysis import Row, rows_of
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.labels import label_usages, names_no_model
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
@@ -20,11 +21,12 @@ from graphrag.eval.records import (
     MetricScores,
     QueryResult,
     failed_search_scores,
-    label_embedded,
 )
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import Run, StoredResponse
+from graphrag.query.model_labels import label_names
+from graphrag.query.usage import sum_usages
 
 BASELINE_FILE = "baseline.json"
 PINNED, LATEST = "pinned", "latest"
@@ -43,6 +45,9 @@ class RunMetadata:
     setup : dict
         What gives the results their meaning, see ``plan.describe_setup``; sections that are
         not known are left out.
+    asked : str or None
+        The label of the embedded models by what was really asked, "" when none of them was;
+        None when that is not known, as of a file of an older release.
     """
 
     name: str
@@ -50,11 +55,12 @@ class RunMetadata:
     started_at: str | None = None
     status: str | None = None
     setup: dict[str, Any] = field(default_factory=dict[str, Any])
+    asked: str | None = None
 
     @property
     def embedded_models(self) -> str | None:
-        """The label of the embedded models when they had a part, as far as the setup is known."""
-        return label_embedded(_texts(self.setup))
+        """The label of the embedded models; where it isn't known who was asked, by the setup."""
+        return label_names(_texts(self.setup)) if self.asked is None else self.asked or None
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -96,8 +102,8 @@ def read_rows(source: str, store_path: Path) -> RunRows:
         return _read_file(Path(source), store_path)
     with open_store(store_path) as store:
         run = find_run(store.runs(), source, store_path)
-        rows = stored_rows(store, run)
-    return RunRows(rows, RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup))
+        rows, metadata = stored_rows(store, run), stored_metadata(store, run)
+    return RunRows(rows, metadata)
 
 
 def pin_baseline(run: RunRows, store_path: Path) -> Path:
@@ -172,6 +178,26 @@ def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
     )
     order: list[str] = run.setup["methods"]["order"]
     return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
+
+
+def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
+    """Return where the rows of a run in the store come from, and who was asked for them."""
+    # Evaluators of suites score without a judge, and need no model to answer.
+    counts = "suites" not in run.setup
+    responses = store.responses(run.run_id).values()
+    answered = [(counts and found.failure is None, found.usage) for found in responses]
+    usages, verdicts = store.judge_usage(run.run_id), store.verdicts(run.run_id)
+    judged = [
+        (
+            counts and any(v.score is not None for v in verdicts.get(unit, {}).values()),
+            sum_usages(usages.get(unit, ())),
+        )
+        for unit in {**usages, **verdicts}
+    ]
+    judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
+    silent = names_no_model(usage for _, usage in (*answered, *judged))
+    asked = None if silent else label_usages(answered, judged) or ""
+    return RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup, asked)
 
 
 class _Efficiency(BaseModel):
@@ -319,6 +345,7 @@ def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> Ru
         started_at=given.get("timestamp"),
         status=None if complete is None else "finished" if complete else "unfinished",
         setup=_stored_setup(run_id, store_path) or setup,
+        asked=(given["embedded_models"] or "") if "embedded_models" in given else None,
     )
 
 

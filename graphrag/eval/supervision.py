@@ -30,8 +30,9 @@ from graphrag.eval.exit_codes import (
 from graphrag.eval.figures import FigureSources, compute_figures
 from graphrag.eval.figures_display import show_figures
 from graphrag.eval.index_view import IndexView
+from graphrag.eval.labels import label_embedded
 from graphrag.eval.progress import Progress, Tally, Watch
-from graphrag.eval.records import QueryResult, label_embedded
+from graphrag.eval.records import QueryResult
 from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.retrieval_report import write_retrieval_report
 from graphrag.eval.runner import EvaluationRunner
@@ -233,7 +234,9 @@ def _describe_run(
             **results.metadata,
             "methods": results.metadata["methods"] if outcome.results else order,
             "models": models,
-            "embedded_models": label_embedded(models),
+            "embedded_models": label_embedded(
+                outcome.results, [judgement.usage for _, judgement in outcome.judged]
+            ),
             "setup": description.setup,
             "judge": description.setup["judge"],
             "metrics": list(config.metrics),

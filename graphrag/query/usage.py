@@ -6,7 +6,7 @@ appended to its log. Scopes live in a context variable, so concurrent searches n
 """
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
@@ -81,6 +81,8 @@ class Usage:
         phase -> count; the sums equal the totals.
     models : tuple of str
         The models asked, sorted.
+    completion_models, embedding_models : tuple of str or None
+        Those asked for completions and for embeddings; None where only their names are known.
     is_counted : bool
         False when something that does not count its calls had a part: every other figure is
         then too low, and the cost None.
@@ -101,6 +103,8 @@ class Usage:
     output_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
     models: tuple[str, ...] = ()
     is_counted: bool = True
+    completion_models: tuple[str, ...] | None = None
+    embedding_models: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON-ready values."""
@@ -109,7 +113,9 @@ class Usage:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Usage":
         """Read what :meth:`to_dict` gave."""
-        given: dict[str, Any] = {**values, "models": tuple(values["models"])}
+        given = dict(values)
+        for name in ("models", "completion_models", "embedding_models"):
+            given[name] = None if given.get(name) is None else tuple(given[name])
         return cls(**given)
 
 
@@ -232,7 +238,9 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
     output: Counter[str] = Counter()
     embedding_calls = embedding_tokens = failed = cached = counted_here = 0
     costs: dict[str, list[float | None]] = {}
+    asked: dict[str, set[str]] = {"completion": set(), "embedding": set()}
     for attempt in attempts:
+        asked[attempt.kind].add(attempt.model)
         failed += attempt.error is not None
         counted_here += attempt.counted_by == "tokenizer"
         costs.setdefault(attempt.model, []).append(attempt_cost_usd(attempt))
@@ -259,6 +267,8 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
         prompt_tokens_by_phase=dict(prompt),
         output_tokens_by_phase=dict(output),
         models=tuple(sorted(costs)),
+        completion_models=tuple(sorted(asked["completion"])),
+        embedding_models=tuple(sorted(asked["embedding"])),
     )
 
 
@@ -286,7 +296,20 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         output_tokens_by_phase=_sum_phases(usage.output_tokens_by_phase for usage in given),
         models=tuple(sorted({model for usage in given for model in usage.models})),
         is_counted=all(usage.is_counted for usage in given),
+        completion_models=_sum_models(given, lambda usage: usage.completion_models),
+        embedding_models=_sum_models(given, lambda usage: usage.embedding_models),
     )
+
+
+def _sum_models(
+    usages: Iterable[Usage], pick: Callable[[Usage], tuple[str, ...] | None]
+) -> tuple[str, ...] | None:
+    """Return all the models of a kind, None as soon as they are not known of one usage."""
+    given = [pick(usage) for usage in usages if usage.models]
+    known = [models for models in given if models is not None]
+    if len(known) < len(given):
+        return None
+    return tuple(sorted({model for models in known for model in models}))
 
 
 def _sum_costs(costs: Iterable[float | None]) -> float | None:

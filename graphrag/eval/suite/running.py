@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import EvalError
+from graphrag.eval.labels import label_usages
 from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.records import Failure, JudgeResult, label_embedded
-from graphrag.eval.run_rows import RunMetadata
+from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import StoredResponse
 from graphrag.eval.suite.cases import Suite
@@ -107,7 +107,7 @@ async def run_suites(
     return SuiteOutcome(
         reports=tuple(_report(suite, plan, results) for suite in suites),
         run_id=run_id,
-        embedded_models=_label(plan, results.values()),
+        embedded_models=_label(results.values()),
     )
 
 
@@ -116,9 +116,12 @@ def _report(suite: Suite, plan: SuitePlan, results: Mapping[str, CaseResult]) ->
     return summarize_suite(suite, found, recommend(found, suite.thresholds))
 
 
-def _label(plan: SuitePlan, results: Iterable[CaseResult]) -> str | None:
-    asked = {m for result in results for u in (result.usage, result.judge_usage) for m in u.models}
-    return label_embedded(asked) or RunMetadata("", setup=plan.setup).embedded_models
+def _label(results: Iterable[CaseResult]) -> str | None:
+    # Evaluators that ask no model have no part in the label: it names the models that were asked.
+    given = list(results)
+    return label_usages(
+        [(False, result.usage) for result in given], [(False, r.judge_usage) for r in given]
+    )
 
 
 class _SuiteWork:

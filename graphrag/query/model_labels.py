@@ -1,0 +1,66 @@
+"""What is said of the embedded models: in which roles they were asked, and beside whom."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from graphrag.offline import OFFLINE_LABEL
+from graphrag.query.usage import is_offline
+
+ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Who played a role.
+
+    Attributes
+    ----------
+    models : frozenset of str
+        The models that were asked, as ``provider/model``.
+    others : bool
+        Whether something had a part that names no model, such as a method of one's own.
+    """
+
+    models: frozenset[str] = frozenset()
+    others: bool = False
+
+
+def label_roles(parts: Mapping[str, Part]) -> str | None:
+    """Return how figures are labelled, given role -> who played it.
+
+    Returns
+    -------
+    str or None
+        ``offline baseline models`` when nothing else had a part; else the roles that embedded
+        models played, as ``embeddings: offline baseline model`` or ``some answers: ...`` where
+        others answered, too; None when they played none.
+    """
+    embedded = {model for part in parts.values() for model in part.models if is_offline(model)}
+    if not embedded:
+        return None
+    if not any(part.others or part.models - embedded for part in parts.values()):
+        return OFFLINE_LABEL
+    named = [
+        f"some {role}" if part.others or part.models - embedded else role
+        for role, part in parts.items()
+        if part.models & embedded
+    ]
+    roles = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+    label = OFFLINE_LABEL if len(embedded) > 1 else OFFLINE_LABEL.removesuffix("s")
+    return f"{roles}: {label}"
+
+
+def label_names(models: Iterable[str]) -> str | None:
+    """Return the label where nothing but the names of the models is known."""
+    return OFFLINE_LABEL if any(map(is_offline, models)) else None
+
+
+def announce_embedded(models: Iterable[str]) -> str | None:
+    """Return a sentence on the embedded ones of the models that will be asked; None without any."""
+    given = sorted(set(models))
+    embedded = [model for model in given if is_offline(model)]
+    if not embedded:
+        return None
+    if len(embedded) == len(given):
+        return f"Using the {OFFLINE_LABEL}."
+    return f"Using {OFFLINE_LABEL} beside the others: {', '.join(embedded)}."
