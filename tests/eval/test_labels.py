@@ -160,13 +160,15 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
     history = " ".join(call(mixed, "eval", "history").output.split())
     assert label in history
     assert ALL not in history
-    planned = " ".join(call(mixed, "eval", "plan", "--run", "latest").output.split())
+    planned = " ".join(
+        call(mixed, "eval", "plan", "--detect", "0.2", "--run", "latest").output.split()
+    )
     assert f"Of the observed run: {label}." in planned
 
     judged = call(mixed, "eval", "judge", "latest", "--model", "offline/rules").output
     assert f"(verdicts and embeddings: {ALL})" in " ".join(judged.split())
     against = " ".join(call(mixed, "eval", "compare", "latest", first).output.split())
-    assert f"new: verdicts and embeddings: {ALL}; baseline: {label}" in against
+    assert f"(new run: verdicts and embeddings: {ALL}; baseline: {label})" in against
 
     with sqlite3.connect(mixed.store_path) as db:  # as an earlier release kept them
         for table in ("responses", "judge_usage"):
