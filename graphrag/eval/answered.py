@@ -42,12 +42,10 @@ def read_answer(result: Any, log: CallLog) -> Answer:
     if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
         msg = f"the search answered with {type(response).__name__}, not with text"
         raise TypeError(msg)
-    seconds: Any = getattr(result, "completion_time", None)
-    is_time = isinstance(seconds, Real) and not isinstance(seconds, bool)
     return Answer(
         response=str(cast("object", response)),
         context_text=_as_text(getattr(result, "context_text", None)),
-        latency_s=float(seconds) if is_time and math.isfinite(seconds) and seconds >= 0 else None,
+        latency_s=_number(getattr(result, "completion_time", None)),
         usage=_usage_of(result, log),
     )
 
@@ -69,8 +67,15 @@ def _usage_of(result: Any, log: CallLog) -> Usage:
 
 def _count(value: Any) -> int | None:
     """Return a count, None for what is none."""
-    is_count = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 0
-    return int(value) if is_count else None
+    return None if _number(value) is None or not isinstance(value, Integral) else int(value)
+
+
+def _number(value: Any) -> float | None:
+    """Return a finite number that is not negative, None for anything else."""
+    if value is True or value is False or not isinstance(value, Real):
+        return None
+    number = float(cast("Any", value))
+    return number if math.isfinite(number) and number >= 0 else None
 
 
 def _as_text(context: Any) -> str:

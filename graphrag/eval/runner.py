@@ -329,7 +329,7 @@ class EvaluationRunner:
             unit=unit.key,
             sample_id=sample.id,
             method=unit.method,
-            response=f"ERROR: {failure.message}" if failure or not answer else answer.response,
+            response=f"ERROR: {failure.message}" if failure else answer.response if answer else "",
             context_text="" if answer is None else answer.context_text,
             latency_s=None if log.replayed else latency,
             usage=log.usage() if answer is None else answer.usage,
