@@ -1,9 +1,11 @@
 """What ``graphrag eval audit export`` and ``audit import`` do."""
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from graphrag.command_lines import eval_line
 from graphrag.eval.audit import Audit, analyse_audit, draw_items
 from graphrag.eval.audit_page import render_page
 from graphrag.eval.audit_report import show_audit
@@ -13,8 +15,10 @@ from graphrag.eval.correction import MIN_LABELS
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.exit_codes import DONE, explained
 from graphrag.eval.place import Place
+from graphrag.eval.run_files import run_folder, write_run
 from graphrag.eval.run_rows import open_store
 from graphrag.eval.terminal import open_console
+from graphrag.eval.whole_files import write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,9 @@ def run_audit_export(place: Place, options: AuditExportOptions) -> int:
             msg = f"{options.questions} questions can't be drawn; set --questions to 1 or more."
             raise UsageError(msg)
         store_path = place.store_path()
+        name = place.take_run(options.run)
         with open_store(store_path) as store:
-            run = read_audited_run(store, options.run, options.metric)
+            run = read_audited_run(store, name, options.metric)
         if not run.is_finished:
             _say(
                 f"Warning: run {run.run_id} is unfinished; once it goes on, labels for it can't "
@@ -55,11 +60,13 @@ def run_audit_export(place: Place, options: AuditExportOptions) -> int:
         folder = store_path.parent if options.to is None else options.to
         sheet = folder / f"audit_{run.metric}.csv"
         page = sheet.with_suffix(".html")
+        _set_aside(sheet, run.run_id, store_path.parent)
         write_sheet(sheet, items)
         _write(page, render_page(items, run.embedded_models))
         _say(
             f"Wrote {sheet} and {page}: {len(items)} responses to {n_questions} questions. "
-            "Label them in either, then: graphrag eval audit import FILE.csv"
+            "Label them in either, then: "
+            f"{eval_line('audit', 'import', sheet, '--output', store_path.parent)}"
         )
         return DONE
 
@@ -79,12 +86,32 @@ def run_audit_import(place: Place, sheet: Path) -> int:
             run = read_audited_run(store, items[0].run, items[0].metric)
         audit = analyse_audit(run, items)
         show_audit(open_console(), audit)
-        path = store_path.with_name(f"audit_{audit.metric}.json")
-        _write(path, _to_json(audit))
+        files = {f"audit_{audit.metric}.json": _to_json(audit)}
+        write_run(store_path.parent, run.run_id, files)
+        (path,) = write_whole(store_path.parent, files)
         _say(f"Wrote {path}.")
         return DONE
 
     return explained(read_in)
+
+
+def _set_aside(sheet: Path, run_id: str, output_dir: Path) -> None:
+    """Move the sheet and page of another run into that run's folder, as long as none is there."""
+    if not sheet.exists():
+        return
+    earlier = read_sheet(sheet)[0].run
+    folder = run_folder(output_dir, earlier)
+    if earlier == run_id or (folder / sheet.name).exists():
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in (sheet, sheet.with_suffix(".html")):
+            if path.exists():
+                shutil.move(path, folder / path.name)
+    except OSError as error:
+        msg = f"{sheet} of run {earlier} can't be moved to {folder}: {error.strerror}."
+        raise StoreError(msg) from error
+    _say(f"{sheet} was of run {earlier}; it is in {folder} now.")
 
 
 def _to_json(audit: Audit) -> str:

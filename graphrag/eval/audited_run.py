@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis import Row, paired_score
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.run_rows import find_run, stored_metadata, stored_rows
+from graphrag.eval.run_names import find_run
+from graphrag.eval.run_rows import stored_metadata, stored_rows
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore
 
@@ -113,7 +115,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
     if not any(question.judged for question in questions):
         msg = (
             f"Run {run.run_id} has no verdict on {metric}; judge it first: "
-            f"graphrag eval judge {run.run_id} --metrics {metric}"
+            f"{eval_line_here('judge', run.run_id, '--metrics', metric)}"
         )
         raise UsageError(msg)
     return AuditedRun(

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from graphrag.eval import cli_projects, cli_runs
+from graphrag.eval.cli_options import Outer, note_command
 
 app = typer.Typer(
     help="Compare search methods over a list of questions.",
@@ -24,6 +25,7 @@ app.command("optimise")(cli_projects.optimise)
 app.command("compare")(cli_runs.compare)
 app.command("judge")(cli_runs.judge)
 app.command("plan")(cli_runs.plan)
+app.command("show")(cli_runs.show)
 app.command("history")(cli_runs.history)
 app.command("suite")(cli_runs.suite)
 app.command("ratings")(cli_runs.ratings)
@@ -47,7 +49,10 @@ def evaluate(
     root: Annotated[
         Path,
         typer.Option(
-            "--root", "-r", envvar=_env("ROOT"), help="Folder that paths are relative to."
+            "--root",
+            "-r",
+            envvar=_env("ROOT"),
+            help="Folder that --config, --output and the configuration's paths are relative to.",
         ),
     ] = Path(),
     config: Annotated[
@@ -144,7 +149,12 @@ def evaluate(
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", envvar=_env("OUTPUT"), help="Folder of the results."),
+        typer.Option(
+            "--output",
+            "-o",
+            envvar=_env("OUTPUT"),
+            help="Folder of the results; or a FILE.json that the summary is written to besides.",
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -179,9 +189,12 @@ def evaluate(
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LANCEDB_LOG", "error")
     if context.invoked_subcommand is not None:
-        context.obj = (root, config, output)
+        context.obj = Outer(root, config, output, context.command_path)
         return
     from graphrag.eval.command import CommandOptions, run_command
+    from graphrag.eval.place import Place
+
+    note_command(context, Place(root, config, output))
 
     if early_stop and baseline is None:
         typer.echo("Error: --early-stop needs --baseline to compare with.", err=True)
@@ -212,7 +225,6 @@ def evaluate(
         typer.echo("Error: --baseline needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
     from graphrag.eval.compare_command import BaselineOptions, run_with_baseline
-    from graphrag.eval.place import Place
 
     raise typer.Exit(
         run_with_baseline(

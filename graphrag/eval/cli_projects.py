@@ -5,16 +5,23 @@ from typing import Annotated
 
 import typer
 
+from graphrag.command_lines import eval_line
+from graphrag.eval.cli_options import Outer, note_command
+
 
 def init(
+    context: typer.Context,
     root: Annotated[
-        Path, typer.Option("--root", "-r", help="An existing GraphRAG project.")
-    ] = Path(),
+        Path | None, typer.Option("--root", "-r", help="An existing GraphRAG project.")
+    ] = None,
 ) -> None:
     """Write eval_config.yaml and a dataset template beside a GraphRAG project."""
     from graphrag.config.models.tog_search_config import SettingsError, find_settings
     from graphrag.eval.templates import CONFIG_TEMPLATE, DATASET_TEMPLATE
 
+    note_command(context)
+    outer: Outer = context.obj
+    root = root or outer.root
     try:
         find_settings(root)
     except SettingsError as error:
@@ -28,7 +35,7 @@ def init(
     }
     for path, content in files.items():
         _write_new(path, content)
-    typer.echo(f"Next: put questions into {root / dataset}, then: graphrag eval --root {root}")
+    typer.echo(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
 
 
 def validate(
@@ -49,7 +56,8 @@ def validate(
     from graphrag.eval.validate_command import ValidateOptions, run_validate
 
     options = ValidateOptions(json, markdown, quiet, verbose)
-    raise typer.Exit(run_validate(root or context.obj[0], options))
+    note_command(context)
+    raise typer.Exit(run_validate(root or context.obj.root, options))
 
 
 def optimise(
@@ -64,7 +72,8 @@ def optimise(
     """Index the vectors of built projects, so that every search method looks them up fast."""
     from graphrag.eval.vectors_command import run_optimise
 
-    raise typer.Exit(run_optimise(root or context.obj[0], quiet, verbose))
+    note_command(context)
+    raise typer.Exit(run_optimise(root or context.obj.root, quiet, verbose))
 
 
 def _write_new(path: Path, content: str) -> None:

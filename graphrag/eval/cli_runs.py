@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli_options import ConfigOption, OutputOption, RootOption, place_of
+from graphrag.eval.cli_options import (
+    ConfigOption,
+    FileOutputOption,
+    OutputOption,
+    RootOption,
+    place_of,
+)
 
 
 def compare(
@@ -79,7 +85,7 @@ def judge(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
     root: RootOption = None,
     config: ConfigOption = None,
-    output: OutputOption = None,
+    output: FileOutputOption = None,
 ) -> None:
     """Judge the responses of a run again, as a new run; no search is paid for.
 
@@ -97,7 +103,28 @@ def judge(
         max_cost_usd=max_cost,
         quiet=quiet,
     )
-    raise typer.Exit(run_judge(place_of(context, root, config, output), options))
+    raise typer.Exit(run_judge(place_of(context, root, config, output, takes_file=True), options))
+
+
+def show(
+    context: typer.Context,
+    run: Annotated[
+        str, typer.Argument(help="Run id, its beginning, or latest, the default.")
+    ] = "latest",
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write the files to this folder, not to the run's own."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: FileOutputOption = None,
+) -> None:
+    """Show a run's tables again and write its files again, from eval.db; no model is asked."""
+    from graphrag.eval.show_command import ShowOptions, run_show
+
+    place = place_of(context, root, config, output, takes_file=True)
+    raise typer.Exit(run_show(place, ShowOptions(run, to, quiet)))
 
 
 def plan(
@@ -220,7 +247,7 @@ def suite(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
     root: RootOption = None,
     config: ConfigOption = None,
-    output: OutputOption = None,
+    output: FileOutputOption = None,
 ) -> None:
     """Run suites of test cases over the indexes, and keep them as a run.
 
@@ -230,4 +257,6 @@ def suite(
     from graphrag.eval.suite_command import SuiteOptions, run_suite_command
 
     options = SuiteOptions(baseline, margin, verbose, quiet)
-    raise typer.Exit(run_suite_command(place_of(context, root, config, output), target, options))
+    raise typer.Exit(
+        run_suite_command(place_of(context, root, config, output, takes_file=True), target, options)
+    )

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from graphrag.eval.exit_codes import DONE, FAILED, explained
 from graphrag.eval.index_view import read_index_views
 from graphrag.eval.indexing import build_index, is_built
 from graphrag.eval.methods import MethodSet
+from graphrag.eval.place import Place
 from graphrag.eval.plan import Unit, describe_setup, plan_run
 from graphrag.eval.preflight import (
     check_keys,
@@ -41,7 +42,7 @@ from graphrag.eval.resume import ResumeOptions, RunPlan, choose_run
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import Run
+from graphrag.eval.stored import RunDetails, new_run
 from graphrag.eval.supervision import RunDescription, Supervisor
 from graphrag.eval.terminal import open_console
 from graphrag.eval.validate_command import check_indexes
@@ -130,13 +131,15 @@ class _Command:
 
     async def _run_prepared(self, prepared: Prepared) -> int:
         config, options = prepared.config, self._options
+        details = self._details(prepared)
         if not config.output.save_intermediate:
             outcome = await self._evaluate(prepared, MemorySession())
-            return await self._finish(prepared, outcome, None)
+            run = new_run(prepared.setup, details)
+            return await self._finish(prepared, outcome, RunDescription(run, config))
         with EvaluationStore(config.output_dir / "eval.db") as store:
             run = choose_run(
                 store,
-                RunPlan(prepared.setup, prepared.samples, len(prepared.units)),
+                RunPlan(prepared.setup, prepared.samples, details),
                 ResumeOptions(options.resume, options.retry_errors),
                 self._supervisor,
             )
@@ -144,7 +147,20 @@ class _Command:
             outcome = await self._evaluate(prepared, session)
             if outcome.is_complete and not options.skip_judge:
                 store.finish_run(run.run_id)
-        return await self._finish(prepared, outcome, run)
+            recorded_at = store.recorded_at(run.run_id)
+        description = RunDescription(run, config, recorded_at=recorded_at)
+        return await self._finish(prepared, outcome, description)
+
+    def _details(self, prepared: Prepared) -> RunDetails:
+        return RunDetails(
+            origin="command",
+            n_units=len(prepared.units),
+            config=prepared.config.to_dict(),
+            models=tuple(prepared.models),
+            warnings=prepared.warnings,
+            skip_judge=self._options.skip_judge,
+            search_methods=prepared.methods.search_methods(),
+        )
 
     async def _build(self, roots: Mapping[str, Path]) -> None:
         for key, root in roots.items():
@@ -219,18 +235,19 @@ class _Command:
         runner = EvaluationRunner(prepared.config, judge)
         return await self._supervisor.run(runner, request, self._options.watch)
 
-    async def _finish(self, prepared: Prepared, outcome: RunOutcome, run: Run | None) -> int:
-        description = RunDescription(
-            config=prepared.config,
-            setup=prepared.setup,
-            models=prepared.models,
-            warnings=prepared.warnings,
-            skip_judge=self._options.skip_judge,
-            samples=prepared.samples,
-            views=await read_index_views(prepared.headers),
-            search_methods=prepared.methods.search_methods(),
+    async def _finish(
+        self, prepared: Prepared, outcome: RunOutcome, description: RunDescription
+    ) -> int:
+        return self._supervisor.finish(
+            replace(
+                description,
+                samples=prepared.samples,
+                views=await read_index_views(prepared.headers),
+                is_stored=prepared.config.output.save_intermediate,
+                file=_place(self._options).file,
+            ),
+            outcome,
         )
-        return self._supervisor.finish(description, outcome, run)
 
     def _show_estimate(self, prepared: Prepared) -> None:
         n_metrics = 0 if self._options.skip_judge else len(prepared.config.metrics)
@@ -260,8 +277,7 @@ class _Command:
 
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:
-    path = options.config or options.root / "eval_config.yaml"
-    config = EvaluationConfig.from_yaml(path, options.root)
+    config = _place(options).read_config()
     changes: dict[str, Any] = {}
     if options.methods is not None:
         changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
@@ -271,11 +287,13 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
         changes["trials"] = options.repeat
     if options.equal_terms and config.equal_terms is None:
         changes["equal_terms"] = True
-    if options.output is not None:
-        changes["output"] = {**config.output.model_dump(), "dir": str(options.output.resolve())}
     if not changes:
         return config
     return parse_config({**config.model_dump(), "root": config.root, **changes}, "the flags")
+
+
+def _place(options: CommandOptions) -> Place:
+    return Place(options.root, options.config, options.output)
 
 
 def _select(config: EvaluationConfig, options: CommandOptions) -> list[Sample]:

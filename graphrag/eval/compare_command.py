@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from graphrag.command_lines import say_instead
 from graphrag.eval.compare import RunComparison, compare_runs
 from graphrag.eval.early_stop import EarlyStop
 from graphrag.eval.errors import StoreError
@@ -23,7 +24,9 @@ from graphrag.eval.history import list_runs
 from graphrag.eval.place import Place
 from graphrag.eval.progress import Watch
 from graphrag.eval.results import DETAILED_FILE
-from graphrag.eval.run_rows import PINNED, pin_baseline, read_rows
+from graphrag.eval.run_files import run_folder
+from graphrag.eval.run_names import PINNED
+from graphrag.eval.run_rows import RunRows, pin_baseline, read_rows
 from graphrag.eval.terminal import open_console
 
 EXIT_CODES = {
@@ -51,8 +54,8 @@ def run_compare(place: Place, options: CompareOptions) -> int:
     def compare() -> int:
         store_path = place.store_path()
         comparison = compare_runs(
-            read_rows(options.new, store_path),
-            read_rows(options.baseline, store_path),
+            read_rows(place.take_run(options.new), store_path),
+            read_rows(place.take_run(options.baseline), store_path),
             None if options.methods is None else _names(options.methods),
             _names(options.metrics),
             options.margin,
@@ -86,7 +89,9 @@ def run_with_baseline(
 
     def run() -> int:
         config, store_path = place.read_config(), place.store_path()
-        baseline = read_rows(options.source, store_path)
+        source = place.take_run(options.source, quiet=options.quiet)
+        baseline = read_rows(source, store_path)
+        _keep_meaning(options.source, baseline, store_path)
         metric = config.metrics[0]
         early = EarlyStop(baseline, metric) if options.early_stop else None
         code = evaluate(None if early is None else early.watch)
@@ -99,6 +104,16 @@ def run_with_baseline(
         return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
 
     return explained(run)
+
+
+def _keep_meaning(source: str, baseline: RunRows, store_path: Path) -> None:
+    """See to it that a follow-up compares with this baseline, even after the files show another."""
+    run_id = baseline.metadata.run_id
+    if run_id is None or source == PINNED:
+        return
+    own = run_folder(store_path.parent, run_id) / DETAILED_FILE
+    if Path(source).is_file() and own.exists():
+        say_instead(str(Path(source).absolute()), str(own.absolute()))
 
 
 def run_history(place: Place) -> int:
@@ -116,7 +131,7 @@ def run_baseline_set(place: Place, source: str) -> int:
 
     def pin() -> int:
         store_path = place.store_path()
-        run = read_rows(source, store_path)
+        run = read_rows(place.take_run(source), store_path)
         path = pin_baseline(run, store_path)
         if run.metadata.status == "unfinished":
             _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")

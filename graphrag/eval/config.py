@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, cast, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from graphrag.command_lines import eval_line
 from graphrag.config.models.tog_search_config import StrictSection, nearest
 from graphrag.eval.criteria import SuccessCriterion
 from graphrag.eval.errors import ConfigError
@@ -271,7 +272,8 @@ class EvaluationConfig(_Section):
         try:
             values = yaml.safe_load(file.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            msg = f"{file} does not exist; write one with: graphrag eval init --root {file.parent}"
+            init = eval_line("init", "--root", file.parent)
+            msg = f"{file} does not exist; write one with: {init}"
             raise ConfigError(msg) from error
         except (OSError, UnicodeDecodeError) as error:
             msg = f"{file} can't be read: {error}."
@@ -289,6 +291,10 @@ class EvaluationConfig(_Section):
             msg = f"{file}: unknown key 'root'; pass --root instead."
             raise ConfigError(msg)
         return parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON-ready values, ``root`` as an absolute path."""
+        return {**self.model_dump(mode="json"), "root": str(self.root.absolute())}
 
     @property
     def output_dir(self) -> Path:

@@ -118,10 +118,19 @@ def describe_tally(tally: Tally) -> str:
 
 
 def show_results(console: Console, results: "EvaluationResults") -> None:
-    """Print the tables of a run: by method, by index, comparisons, efficiency, failures."""
+    """Print the tables of a run: by method, by index, comparisons, efficiency, failures.
+
+    Raises
+    ------
+    ValueError
+        If the results hold no analysis, see :class:`EvaluationResults`.
+    """
+    analysis = results.analysis
+    if analysis is None:
+        msg = "these results hold no analysis; make them with aggregate_results"
+        raise ValueError(msg)
     label = label_results(results)
     note = f" ({label})" if label else ""
-    analysis = results.analysis
     title = f"Mean scores by method in % (95 % interval){note}"
     console.print(_outcomes_table(title, analysis.outcomes.items()))
     if len(results.by_movie) > 1:
@@ -145,7 +154,7 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         console.print(_repeats_table(results.repeats, f" ({everything})" if everything else ""))
         for line in describe_repeats(results.repeats, analysis.primary):
             console.print(f"  {line}", highlight=False, soft_wrap=True)
-    console.print(_efficiency_table(results, note))
+    console.print(_efficiency_table(results, analysis, note))
     for line in (describe_judge_cost(results), *describe_failures(results)):
         console.print(line, highlight=False, soft_wrap=True)
 
@@ -319,7 +328,7 @@ def _times(n: int, one: str, many: str) -> str:
     return f"{n} {one if n == 1 else many}"
 
 
-def _efficiency_table(results: "EvaluationResults", note: str) -> Table:
+def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: str) -> Table:
     table = Table(
         title=f"Efficiency of the searches{note}",
         title_justify="left",
@@ -330,7 +339,7 @@ def _efficiency_table(results: "EvaluationResults", note: str) -> Table:
     for name in ("median s", "p95 s", "LLM calls", "tokens", "cost $", "$ a correct", "Pareto"):
         table.add_column(name, justify="right")
     for method, figures in results.efficiency.items():
-        further = results.analysis.efficiency[method]
+        further = analysis.efficiency[method]
         table.add_row(
             method,
             _quantile(further.latency_median),

@@ -1,9 +1,8 @@
 """The exit codes of the commands, and how an error becomes one of them and a sentence."""
 
-import shlex
-import sys
 from collections.abc import Callable
 
+from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.terminal import open_console
 
@@ -26,13 +25,13 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
             errors.print_exception()
         return USAGE if isinstance(error, UsageError) else ERROR
     except KeyboardInterrupt:
-        errors.print(
-            "Interrupted; what was finished is kept, if the run had begun. "
-            f"Continue with: {command_line('--resume')}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
+        text = "Interrupted."
+        if can_resume():
+            text = (
+                "Interrupted; what was finished is kept, if the run had begun. "
+                f"Continue with: {again('--resume')}"
+            )
+        errors.print(text, highlight=False, markup=False, soft_wrap=True)
         return INTERRUPTED
     except Exception as error:
         if verbose:
@@ -42,9 +41,3 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
         errors.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
         return ERROR
-
-
-def command_line(flag: str) -> str:
-    """Return the command that was given, with another flag for how to go on."""
-    words = [w for w in sys.argv[1:] if w not in ("--resume", "--retry-errors", "--index")]
-    return shlex.join(["graphrag", *(words or ["eval"]), flag])

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -156,6 +157,7 @@ def compute_figures(
             criteria=config.measures.criteria,
             settings=settings,
             metadata=metadata,
+            timestamp=datetime.fromisoformat(metadata["timestamp"]),
         ),
     )
 

@@ -74,6 +74,18 @@ def list_kinds(config: EvaluationConfig) -> list[str]:
     return [*kinds, *(pair_kind(a, b) for a, b in judge.pairs(config.methods))]
 
 
+def list_judged(
+    config: EvaluationConfig, units: Sequence[Unit], session: Session
+) -> tuple[tuple[Unit, Judgement], ...]:
+    """Return what further judges have said, with the unit that each judgement is about."""
+    return tuple(
+        (unit, found)
+        for unit in units
+        for kind in list_kinds(config)
+        if (found := session.judgement(unit.key, kind)) is not None
+    )
+
+
 def pair_kind(a: str, b: str) -> str:
     """Return the kind of the judgements that hold two methods against each other."""
     return f"pairwise:{a}:{b}"
@@ -144,13 +156,8 @@ class FurtherWork:
             stopped = work.stop_reason if n_left else None
         except RunStoppedError as error:
             stopped, refused = str(error), True
-        judged = [
-            (unit, found)
-            for unit in request.units
-            for kind in list_kinds(self._config)
-            if (found := session.judgement(unit.key, kind)) is not None
-        ]
-        return replace(outcome, stopped=stopped, refused=refused, judged=tuple(judged))
+        judged = list_judged(self._config, request.units, session)
+        return replace(outcome, stopped=stopped, refused=refused, judged=judged)
 
     async def _run_tasks(
         self, tasks: Sequence[FurtherTask], request: RunRequest, outcome: RunOutcome, work: Work

@@ -44,7 +44,7 @@ def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
         started = run.started_at[:16].replace("T", " ")
         notes = "".join(f"\n{note}" for note in (run.embedded_models,) if note)
         table.add_row(
-            f"{run.run_id}\n{started}{', pinned' if run.is_pinned else ''}{notes}",
+            f"{run.run_id}\n{started}{', pinned' if run.is_pinned else ''}\nby {run.origin}{notes}",
             run.status,
             str(run.n_questions),
             "\n".join(

@@ -5,6 +5,7 @@ from pathlib import Path
 from statistics import fmean
 
 from graphrag.eval.analysis import paired_score
+from graphrag.eval.run_names import ORIGIN_NAMES
 from graphrag.eval.run_rows import open_store, pinned_run_id, stored_metadata, stored_rows
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore
@@ -33,6 +34,8 @@ class StoredRun:
         Whether it is the pinned baseline.
     embedded_models : str or None
         The label of the embedded models when they had a part.
+    origin : str
+        Who began it; "not recorded" in a run of an older release.
     """
 
     run_id: str
@@ -43,6 +46,7 @@ class StoredRun:
     cost_usd: float | None
     is_pinned: bool
     embedded_models: str | None = None
+    origin: str = ORIGIN_NAMES[None]
 
 
 def list_runs(store_path: Path) -> list[StoredRun]:
@@ -81,9 +85,10 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
         run_id=run.run_id,
         started_at=run.started_at,
         status=run.status,
-        n_questions=run.setup["dataset"]["questions"],
+        n_questions=run.n_questions,
         correctness={method: fmean(given) if given else None for method, given in known.items()},
         cost_usd=sum_usages(usages).cost_usd,
         is_pinned=is_pinned,
         embedded_models=stored_metadata(store, run).embedded_models,
+        origin=ORIGIN_NAMES[run.origin],
     )

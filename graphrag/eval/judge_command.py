@@ -4,11 +4,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any
 
+from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
-from graphrag.eval.errors import ConfigError, IndexUnavailableError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.exit_codes import DONE, explained
-from graphrag.eval.index_view import IndexView, read_index_views
+from graphrag.eval.index_view import describe_unmeasured, read_searched_views
 from graphrag.eval.methods import MethodSet
 from graphrag.eval.place import Place
 from graphrag.eval.plan import Unit, describe_further, describe_metrics, plan_judging
@@ -17,15 +18,15 @@ from graphrag.eval.preparation import (
     describe_judge,
     judge_model,
     open_judge,
-    read_headers,
     read_model_settings,
 )
 from graphrag.eval.resume import ResumeOptions, RunPlan, choose_run
-from graphrag.eval.run_rows import find_run, open_store
+from graphrag.eval.run_names import find_run
+from graphrag.eval.run_rows import open_store
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.session import StoredSession
 from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import ORIGIN, Run
+from graphrag.eval.stored import ORIGIN, Run, RunDetails
 from graphrag.eval.supervision import RunDescription, Supervisor
 from graphrag.eval.terminal import open_console
 from graphrag.eval.work import RunRequest
@@ -67,17 +68,26 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     config = _read_config(place, options)
     notes = open_console(stderr=True, quiet=options.quiet)
     supervisor = Supervisor(open_console(quiet=options.quiet), notes)
+    name = place.take_run(options.run, quiet=options.quiet)
     with open_store(config.output_dir / "eval.db") as store:
-        judging = _prepare(store, config, options.run)
+        judging = _prepare(store, config, name)
         judge = model_name(judge_model(judging.config, judging.headers))
         if options.max_cost_usd is not None:
             check_prices([judge])
         warnings = list_judge_warnings(judge, _answering_models(judging.setup))
         for warning in warnings:
             supervisor.warn(warning)
+        details = RunDetails(
+            origin="judge",
+            n_units=len(judging.units),
+            config=judging.config.to_dict(),
+            models=(judge, *_answering_models(judging.setup)),
+            warnings=tuple(warnings),
+            search_methods=MethodSet(judging.config).search_methods(),
+        )
         run = choose_run(
             store,
-            RunPlan(judging.setup, judging.samples, len(judging.units)),
+            RunPlan(judging.setup, judging.samples, details),
             ResumeOptions(options.resume or options.retry_errors, options.retry_errors),
             supervisor,
         )
@@ -95,21 +105,25 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         outcome = await supervisor.run(runner, request)
         if outcome.is_complete:
             store.finish_run(run.run_id)
+        recorded_at = store.recorded_at(run.run_id)
+    views = await read_searched_views(judging.config.index_roots(), judging.setup)
+    for line in describe_unmeasured(key for key in judging.setup["indexes"] if key not in views):
+        supervisor.warn(line)
     code = supervisor.finish(
         RunDescription(
+            run=run,
             config=judging.config,
-            setup=judging.setup,
-            models=[judge, *_answering_models(judging.setup)],
-            warnings=tuple(warnings),
             samples=judging.samples,
-            views=await _read_views(judging, supervisor),
-            search_methods=MethodSet(judging.config).search_methods(),
+            views=views,
+            recorded_at=recorded_at,
+            file=place.file,
         ),
         outcome,
-        run,
     )
     if code == DONE:
-        supervisor.note(f"Compare with: graphrag eval compare {run.run_id} {judging.origin.run_id}")
+        folder = config.output_dir
+        line = eval_line("compare", run.run_id, judging.origin.run_id, "--output", folder)
+        supervisor.note(f"Compare with: {line}")
     return code
 
 
@@ -125,8 +139,6 @@ def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
         names = [name.strip() for name in options.metrics.split(",") if name.strip()]
         kept = {m: least for m, least in config.thresholds.items() if m in names}
         changes |= {"metrics": names, "thresholds": kept}
-    if place.output is not None:
-        changes["output"] = {**config.output.model_dump(), "dir": str(place.output.resolve())}
     return parse_config({**config.model_dump(), **changes}, "the flags")
 
 
@@ -138,7 +150,7 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
     if "suites" in origin.setup:  # its ground truths are expected outputs, not answers
         msg = (
             f"Run {origin.run_id} is of suites, whose evaluators score it; run them again with: "
-            "graphrag eval suite"
+            f"{eval_line_here('suite', 'all')}"
         )
         raise UsageError(msg)
     samples = store.samples(origin.run_id)
@@ -162,27 +174,6 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
     }
     units = plan_judging(samples, methods, responses.values())
     return _Judging(origin, config, headers, samples, units, setup)
-
-
-async def _read_views(judging: _Judging, supervisor: Supervisor) -> dict[str, IndexView]:
-    """Read the indexes that are as they were searched; what a rebuilt one says is of no use."""
-    same: dict[str, IndexHeader] = {}
-    for key, root in judging.config.index_roots().items():
-        if key not in judging.headers:
-            continue
-        searched = {each.get("index") for each in judging.setup["indexes"][key].values()} - {None}
-        try:
-            found = (await read_headers({key: root}))[key]
-        except (ConfigError, IndexUnavailableError):
-            found = None
-        if found is not None and searched <= {found.fingerprint}:
-            same[key] = found
-        else:
-            supervisor.warn(
-                f"index {key} is not the one that was searched any more, so that retrieval, "
-                "paths and losses are not measured on it"
-            )
-    return await read_index_views(same)
 
 
 def _answering_models(setup: dict[str, Any]) -> list[str]:

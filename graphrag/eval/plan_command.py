@@ -10,7 +10,8 @@ from graphrag.eval.dataset import read_samples
 from graphrag.eval.errors import UsageError
 from graphrag.eval.exit_codes import DONE, explained
 from graphrag.eval.place import Place
-from graphrag.eval.run_rows import LATEST, RunRows, read_rows
+from graphrag.eval.run_names import LATEST
+from graphrag.eval.run_rows import RunRows, read_rows
 from graphrag.eval.statistics import (
     detectable_difference,
     mean_binary,
@@ -130,11 +131,11 @@ def _observed(rows: list[Row]) -> list[_Line]:
 def _read_run(place: Place, name: str | None) -> RunRows | None:
     """Return the run that is named, else the latest one when there is any."""
     if name is not None:
-        return read_rows(name, place.store_path())
-    known = place.output is not None or place.has_config()
+        return read_rows(place.take_run(name), place.store_path())
+    known = place.folder is not None or place.has_config()
     if not known or not place.store_path().is_file():
         return None
-    return read_rows(LATEST, place.store_path())
+    return read_rows(place.take_run(LATEST), place.store_path())
 
 
 def _count_questions(place: Place) -> int | None:

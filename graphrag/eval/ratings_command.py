@@ -3,14 +3,17 @@
 import json
 from pathlib import Path
 
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.exit_codes import DONE, explained
 from graphrag.eval.place import Place
 from graphrag.eval.rating_figures import report_ratings
 from graphrag.eval.ratings import join_ratings, read_ratings
 from graphrag.eval.ratings_report import render_ratings
-from graphrag.eval.run_rows import LATEST, read_rows
+from graphrag.eval.run_files import write_run
+from graphrag.eval.run_names import LATEST
+from graphrag.eval.run_rows import read_rows
 from graphrag.eval.terminal import open_console
+from graphrag.eval.whole_files import write_whole
 
 RATINGS_FILE = "ratings.json"
 
@@ -21,7 +24,7 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
     Parameters
     ----------
     place : Place
-        The output folder, where ratings.json is written.
+        The output folder, where ratings.json is written, and in the run's own folder.
     csv : Path
         A .csv or .jsonl file, see :func:`read_ratings`.
     run : str
@@ -31,7 +34,7 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
     def report() -> int:
         ratings = read_ratings(csv)
         store_path = place.store_path()
-        rows, metadata = read_rows(run, store_path)
+        rows, metadata = read_rows(place.take_run(run), store_path)
         joined = join_ratings(ratings, rows)
         if not joined.answers:
             first = joined.unjoined[0]
@@ -43,13 +46,10 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
         found = report_ratings(joined, metadata.name, metadata.embedded_models)
         console = open_console()
         render_ratings(console, found)
-        path = store_path.with_name(RATINGS_FILE)
-        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-        try:
-            path.write_text(text + "\n", encoding="utf-8")
-        except OSError as error:
-            msg = f"{path} can't be written: {error.strerror}."
-            raise StoreError(msg) from error
+        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        if metadata.run_id is not None:
+            write_run(store_path.parent, metadata.run_id, {RATINGS_FILE: text})
+        (path,) = write_whole(store_path.parent, {RATINGS_FILE: text})
         console.print(f"Wrote {path}.", highlight=False, markup=False, soft_wrap=True)
         return DONE
 

@@ -1,8 +1,6 @@
 """Adding results up, and writing them down."""
 
 import json
-import os
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -12,7 +10,6 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.analysis import Analysis, End, analyse, end_of, rows_of, state_of
-from graphrag.eval.errors import StoreError
 from graphrag.eval.labels import label_embedded
 from graphrag.eval.records import (
     METRICS,
@@ -21,6 +18,7 @@ from graphrag.eval.records import (
     QueryResult,
 )
 from graphrag.eval.repeats import RepeatAnalysis, analyse_repeats
+from graphrag.eval.whole_files import write_whole
 from graphrag.query.usage import sum_usages
 
 if TYPE_CHECKING:
@@ -99,8 +97,9 @@ class EvaluationResults:
         Failed searches count with the calls that they made.
     counts : dict
         method -> n, n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
-    analysis : Analysis
-        States, means with intervals, comparisons of the methods, and efficiency figures.
+    analysis : Analysis or None
+        States, means with intervals, comparisons of the methods, and efficiency figures; None
+        when the results were not put together by :func:`aggregate_results`.
     repeats : RepeatAnalysis or None
         What repeated searches or verdicts tell; None when nothing was repeated.
     figures : dict
@@ -112,37 +111,42 @@ class EvaluationResults:
     by_method: dict[str, dict[str, float | None]]
     by_movie: dict[str, dict[str, dict[str, float | None]]]
     efficiency: dict[str, dict[str, Any]]
-    counts: dict[str, dict[str, Any]]
-    analysis: Analysis = field(repr=False)
+    counts: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    analysis: Analysis | None = field(default=None, repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
     figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as JSON-ready values."""
-        return {
+        """Return the summary as JSON-ready values; sections that were not computed are left out."""
+        given = {
             "metadata": self.metadata,
             "by_method": self.by_method,
             "by_movie": self.by_movie,
             "efficiency": self.efficiency,
+        }
+        if self.analysis is None:
+            return {**given, **self.figures}
+        return {
+            **given,
             "counts": self.counts,
             **self.analysis.to_dict(),
             "repeats": None if self.repeats is None else self.repeats.to_dict(),
             **self.figures,
         }
 
-    def to_json(self) -> str:
+    def to_json(self, indent: int | None = 2) -> str:
         """Return the summary as JSON; there is no NaN in it."""
-        return _to_json(self.to_dict())
+        return _to_json(self.to_dict(), indent)
 
     def to_detailed_dict(self) -> dict[str, Any]:
         """Return every response with its verdicts, grouped by question.
 
         Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
         """
-        questions: dict[tuple[str, str], dict[str, Any]] = {}
+        questions: dict[tuple[str, str, str], dict[str, Any]] = {}
         for result in self.results:
             entry = questions.setdefault(
-                (result.imdb_key, result.question),
+                (result.imdb_key, result.sample_id, result.question),
                 {
                     "id": result.sample_id,
                     "imdb_key": result.imdb_key,
@@ -157,12 +161,12 @@ class EvaluationResults:
                 entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
         return {"metadata": self.metadata, "results": list(questions.values())}
 
-    def to_detailed_json(self) -> str:
+    def to_detailed_json(self, indent: int | None = 2) -> str:
         """Return every response as JSON."""
-        return _to_json(self.to_detailed_dict())
+        return _to_json(self.to_detailed_dict(), indent)
 
-    def save(self, directory: Path | str) -> tuple[Path, Path]:
-        """Write the summary and the detailed file, each whole or not at all.
+    def save(self, output_dir: Path | str) -> tuple[Path, Path]:
+        """Write the summary and the detailed file, both whole or neither.
 
         Returns
         -------
@@ -174,15 +178,10 @@ class EvaluationResults:
         StoreError
             If the folder can't be written.
         """
-        folder = Path(directory)
-        summary, detailed = folder / SUMMARY_FILE, folder / DETAILED_FILE
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _write(summary, self.to_json())
-            _write(detailed, self.to_detailed_json())
-        except OSError as error:
-            msg = f"The results can't be written to {folder}: {error.strerror}; choose another."
-            raise StoreError(msg) from error
+        summary, detailed = write_whole(
+            Path(output_dir),
+            {SUMMARY_FILE: self.to_json(), DETAILED_FILE: self.to_detailed_json()},
+        )
         return summary, detailed
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -345,19 +344,5 @@ def _mean(counts: Sequence[int | None]) -> float | None:
     return fmean(known) if known and len(known) == len(counts) else None
 
 
-def _to_json(values: dict[str, Any]) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+def _to_json(values: dict[str, Any], indent: int | None) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"

@@ -1,7 +1,7 @@
 """Which run of the store is worked on: a new one, or an earlier one of the same setup."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.plan import list_differences
 from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import Run
+from graphrag.eval.stored import Run, RunDetails
 from graphrag.eval.supervision import Supervisor
 
 
@@ -19,7 +19,7 @@ class RunPlan:
 
     setup: dict[str, Any]
     samples: Sequence[Sample]
-    n_units: int
+    details: RunDetails
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,22 @@ def choose_run(
     if not options.resume:
         if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):
             supervisor.warn("an unfinished run of this configuration exists; --resume continues it")
-        return store.add_run(plan.setup, plan.samples)
+        return store.add_run(plan.setup, plan.samples, plan.details)
     wanted = runs if options.retry_errors else [r for r in runs if r.status == "unfinished"]
-    same = next((run for run in wanted if run.setup == plan.setup), None)
-    if same is None:
+    alike = [run for run in wanted if run.setup == plan.setup]
+    if not alike:
         raise ResumeError(_why_not(wanted, plan.setup, store.path))
+    # One that a program of the user's own began can go on too, if there is no other.
+    same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
     in_flight = store.calls_in_flight(same.run_id)
     done = len(store.responses(same.run_id))
     supervisor.note(
-        f"Resuming run {same.run_id}: {done} of {plan.n_units} responses are there; "
+        f"Resuming run {same.run_id}: {done} of {plan.details.n_units} responses are there; "
         f"{in_flight} calls were in flight when it stopped and may be asked again."
     )
     store.reopen_run(same.run_id)
-    return same
+    store.keep_details(same.run_id, plan.details)
+    return replace(same, details=plan.details)
 
 
 def _why_not(runs: Sequence[Run], setup: Mapping[str, Any], path: Path) -> str:

@@ -11,6 +11,7 @@ from graphrag.eval.criteria import SuccessCriterion, check_criteria
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import MeasuredAnswer, MeasureSettings, summarize_measures
 from graphrag.eval.retrieved import Answered
+from graphrag.eval.whole_files import write_whole
 
 REPORT_FILE = "retrieval_results.json"
 
@@ -83,20 +84,22 @@ def retrieval_report(
     }
 
 
+def render_retrieval_report(report: Mapping[str, Any]) -> str:
+    """Return a report as JSON; raises ValueError if a value is NaN or infinite."""
+    return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
 def write_retrieval_report(report: Mapping[str, Any], folder: Path) -> Path:
-    """Write a report into a folder that exists, and return the file.
+    """Write a report into a folder, and return the file.
 
     Raises
     ------
     ValueError
         If a value is NaN or infinite.
-    OSError
+    StoreError
         If the file can't be written.
     """
-    file = folder / REPORT_FILE
-    text = json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False)
-    file.write_text(text + "\n", encoding="utf-8")
-    return file
+    return write_whole(folder, {REPORT_FILE: render_retrieval_report(report)})[0]
 
 
 def _estimate(values: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import json
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from graphrag.command_lines import eval_line
 from graphrag.eval.analysis import Row, rows_of
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.labels import label_usages, names_no_model
@@ -22,6 +23,7 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
+from graphrag.eval.run_names import PINNED, find_run
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.stored import Run, StoredResponse
@@ -29,7 +31,6 @@ from graphrag.query.model_labels import label_names
 from graphrag.query.usage import sum_usages
 
 BASELINE_FILE = "baseline.json"
-PINNED, LATEST = "pinned", "latest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,27 +264,6 @@ def _in_numbers(question_id: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def find_run(runs: Sequence[Run], name: str, store_path: Path) -> Run:
-    """Return the run of this id, of the only id that begins so, or the latest.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or more than one.
-    """
-    if name == LATEST and runs:
-        return runs[0]
-    found = [run for run in runs if run.run_id == name]
-    found = found or [run for run in runs if run.run_id.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        msg = f"{len(found)} runs begin with {name!r}: {', '.join(r.run_id for r in found)}."
-        raise UsageError(msg)
-    msg = f"{store_path} holds no run {name!r}; list its runs with: graphrag eval history"
-    raise UsageError(msg)
-
-
 def _read_file(path: Path, store_path: Path) -> RunRows:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -293,9 +273,8 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
         detailed = _Detailed.model_validate(values)
     except FileNotFoundError as error:
         if path == _baseline_path(store_path):
-            msg = (
-                f"No baseline is pinned in {path.parent}; graphrag eval baseline set RUN pins one."
-            )
+            pin = eval_line("baseline", "set", "latest", "--output", path.parent)
+            msg = f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}"
             raise UsageError(msg) from error
         msg = f"{path} does not exist; name a run, or an eval_results_detailed.json."
         raise UsageError(msg) from error

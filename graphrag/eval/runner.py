@@ -44,7 +44,7 @@ from graphrag.eval.records import (
 from graphrag.eval.retrieved import RetrievalReader, Retrieved
 from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import StoredResponse
+from graphrag.eval.stored import RunDetails, StoredResponse
 from graphrag.eval.work import RunOutcome, RunRequest, Stop, Work
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
@@ -173,7 +173,16 @@ class EvaluationRunner:
             if keeps:
                 store = stack.enter_context(EvaluationStore(config.output_dir / "eval.db"))
                 judge = describe_judge(config, headers, self.judge)
-                run = store.add_run(describe_setup(config, samples, descriptions, judge), samples)
+                roots = {**self.index_roots, **found}
+                indexes = {key: str(Path(root).absolute()) for key, root in roots.items()}
+                details = RunDetails(
+                    origin="python",
+                    n_units=len(units),
+                    config={**config.to_dict(), "indexes": indexes},
+                    search_methods=self._methods.search_methods(),
+                )
+                setup = describe_setup(config, samples, descriptions, judge)
+                run = store.add_run(setup, samples, details)
                 session = StoredSession(store, run.run_id)
             outcome = await self.run(RunRequest(units, session, progress=progress))
             if outcome.stopped is not None:

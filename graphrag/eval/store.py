@@ -5,12 +5,10 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 """
 
 import json
-import secrets
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +19,7 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.retrieved import Retrieved
 from graphrag.eval.store_schema import prepare_database
-from graphrag.eval.stored import Judgement, Run, StoredResponse
+from graphrag.eval.stored import Judgement, Run, RunDetails, StoredResponse, new_run, now
 from graphrag.query.usage import (
     CallAttempt,
     RecordedCall,
@@ -84,14 +82,24 @@ class EvaluationStore:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def add_run(self, setup: dict[str, Any], samples: Sequence[Sample] = ()) -> Run:
+    def add_run(
+        self,
+        setup: dict[str, Any],
+        samples: Sequence[Sample] = (),
+        details: RunDetails | None = None,
+    ) -> Run:
         """Begin a run and keep its questions, so that its responses can be read without them."""
-        now = _now()
-        run = Run(f"{now[:19].replace(':', '')}-{secrets.token_hex(4)}", now, "unfinished", setup)
+        run = new_run(setup, details)
         with self._transaction():
             self._db.execute(
-                "INSERT INTO runs VALUES (?, ?, NULL, ?, ?)",
-                (run.run_id, run.started_at, run.status, json.dumps(setup, sort_keys=True)),
+                "INSERT INTO runs VALUES (?, ?, NULL, ?, ?, ?)",
+                (
+                    run.run_id,
+                    run.started_at,
+                    run.status,
+                    json.dumps(setup),
+                    None if details is None else json.dumps(details.to_dict()),
+                ),
             )
             self._db.executemany(
                 "INSERT INTO samples VALUES (?, ?, ?)",
@@ -109,15 +117,38 @@ class EvaluationStore:
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
         rows = self._read(
-            "SELECT run_id, started_at, status, setup FROM runs ORDER BY rowid DESC", ()
+            "SELECT run_id, started_at, status, setup, details FROM runs ORDER BY rowid DESC", ()
         )
-        return [Run(row[0], row[1], row[2], json.loads(row[3])) for row in rows]
+        return [
+            Run(
+                *row[:3],
+                setup=json.loads(row[3]),
+                details=None if row[4] is None else RunDetails.from_dict(json.loads(row[4])),
+            )
+            for row in rows
+        ]
+
+    def keep_details(self, run_id: str, details: RunDetails) -> None:
+        """Keep what a run's tables and files say beside its setup, in place of what was kept."""
+        self._write(
+            "UPDATE runs SET details = ? WHERE run_id = ?", (json.dumps(details.to_dict()), run_id)
+        )
+
+    def recorded_at(self, run_id: str) -> str | None:
+        """Return when the latest result of a run was kept; None while there is none."""
+        rows = self._read(
+            "SELECT max(recorded_at) FROM (SELECT recorded_at FROM responses WHERE run_id = :run "
+            "UNION ALL SELECT recorded_at FROM verdicts WHERE run_id = :run "
+            "UNION ALL SELECT recorded_at FROM judgements WHERE run_id = :run)",
+            {"run": run_id},
+        )
+        return cast("str | None", rows[0][0])
 
     def finish_run(self, run_id: str) -> None:
         """Mark a run as having nothing left to do."""
         self._write(
             "UPDATE runs SET status = 'finished', finished_at = ? WHERE run_id = ?",
-            (_now(), run_id),
+            (now(), run_id),
         )
 
     def reopen_run(self, run_id: str) -> None:
@@ -141,7 +172,7 @@ class EvaluationStore:
                     found.latency_s,
                     json.dumps(found.usage.to_dict()),
                     json.dumps(found.failure.to_dict()) if found.failure else None,
-                    _now(),
+                    now(),
                     found.trial,
                     json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
                 ),
@@ -158,7 +189,7 @@ class EvaluationStore:
                 repeats = json.dumps(verdict.repeats) if verdict.repeats else None
                 self._db.execute(
                     "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (run_id, unit, metric, verdict.score, verdict.reason, failure, _now(), repeats),
+                    (run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats),
                 )
             self._db.execute(
                 "INSERT INTO judge_usage VALUES (?, ?, ?)",
@@ -232,7 +263,7 @@ class EvaluationStore:
                     json.dumps(judged.value),
                     judged.failed,
                     json.dumps(usage.to_dict()),
-                    _now(),
+                    now(),
                 ),
             )
             self._drop_calls(run_id, f"{judged.kind} {judged.subject}")
@@ -313,7 +344,7 @@ class EvaluationStore:
     def _drop_calls(self, run_id: str, scope: str) -> None:
         self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope))
 
-    def _read(self, query: str, values: tuple[Any, ...]) -> list[Any]:
+    def _read(self, query: str, values: tuple[Any, ...] | dict[str, Any]) -> list[Any]:
         with _explained(self.path):
             return self._db.execute(query, values).fetchall()
 
@@ -367,7 +398,3 @@ def _attempts(text: str) -> tuple[CallAttempt, ...]:
 
 def _failure(text: str | None) -> Failure | None:
     return None if text is None else Failure(**json.loads(text))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from graphrag.eval.errors import StoreError
 
-FORMAT = 2
+FORMAT = 3
 
 _TABLES = """
 CREATE TABLE runs (
@@ -78,11 +78,16 @@ CREATE TABLE judgements (
     PRIMARY KEY (run_id, subject, kind)
 );
 """
+_NEW_IN_3 = """
+ALTER TABLE runs ADD COLUMN details TEXT;
+"""
 _FROM_FORMAT_1 = """
 ALTER TABLE responses ADD COLUMN trial INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE responses ADD COLUMN retrieved TEXT;
 ALTER TABLE verdicts ADD COLUMN repeats TEXT;
 """
+_CHANGES = (_TABLES, _NEW_IN_2, _NEW_IN_3)
+"""What brings a database of each format, from none on, to the next one."""
 
 
 def prepare_database(db: sqlite3.Connection, path: Path) -> None:
@@ -97,14 +102,16 @@ def prepare_database(db: sqlite3.Connection, path: Path) -> None:
     if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
         msg = f"{path} is a database of something else; choose another --output."
         raise StoreError(msg)
-    if version not in (0, 1, FORMAT):
+    if version > FORMAT:
         msg = (
-            f"{path} has format {version}, this release reads 1 and {FORMAT}; "
+            f"{path} has format {version}, this release reads 1 to {FORMAT}; "
             "choose another folder with --output."
         )
         raise StoreError(msg)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")
     if version != FORMAT:
-        changes = _FROM_FORMAT_1 if version == 1 else _TABLES
-        db.executescript(f"BEGIN;{changes}{_NEW_IN_2}PRAGMA user_version={FORMAT};COMMIT;")
+        changes = "".join(_CHANGES[version:])
+        if version == 1:
+            changes = _FROM_FORMAT_1 + changes
+        db.executescript(f"BEGIN;{changes}PRAGMA user_version={FORMAT};COMMIT;")

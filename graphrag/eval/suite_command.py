@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,15 @@ from graphrag.eval.analysis import Row, paired_score
 from graphrag.eval.compare_command import CompareOptions, run_compare
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.display import log_to
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.exit_codes import DONE, FAILED, INCOMPLETE, INTERRUPTED, explained
 from graphrag.eval.gate import MARGIN
 from graphrag.eval.place import Place
-from graphrag.eval.run_rows import LATEST, RunRows, read_rows
+from graphrag.eval.run_files import run_folder, write_run
+from graphrag.eval.run_rows import RunRows, read_rows
 from graphrag.eval.statistics import LatencyQuantile
 from graphrag.eval.store import EvaluationStore
+from graphrag.eval.stored import Run
 from graphrag.eval.suite.cases import Suite, find_suite_files, read_suite
 from graphrag.eval.suite.report import (
     CaseResult,
@@ -34,6 +36,7 @@ from graphrag.eval.suite.report import (
 )
 from graphrag.eval.suite.running import SuiteOutcome, run_suites
 from graphrag.eval.terminal import open_console
+from graphrag.eval.whole_files import write_whole
 
 SUITES_FILE = "suite_results.json"
 EXIT_CODES: dict[SuiteStatus, int] = {
@@ -85,25 +88,31 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
     config, store_path = place.read_config(), place.store_path()
     # Read before the run, as it may be the latest one.
     source = options.baseline
+    if source is not None:
+        source = place.take_run(source, suites=True, quiet=options.quiet)
     baseline = None if source is None else read_rows(source, store_path)
     if baseline is not None:
         _check_baseline(baseline, suites)
     outcome = _evaluate(suites, config, store_path, options)
-    _write(store_path.with_name(SUITES_FILE), outcome)
     console = open_console(quiet=options.quiet)
     for report in outcome.reports:
         show_suite(console, report, outcome.embedded_models, options.verbose)
-    _say(console, f"Kept as run {outcome.run_id} in {store_path.parent}.")
+    files = {SUITES_FILE: _render(outcome)}
+    folder = write_run(store_path.parent, outcome.run_id or outcome.ended_at, files)
+    write_whole(store_path.parent, files)
+    if place.file is not None:
+        write_whole(place.file.parent, {place.file.name: files[SUITES_FILE]})
+        _say(console, f"Report: {place.file}")
+    _say(console, f"Kept as run {outcome.run_id} in {folder}.")
     code = EXIT_CODES[worst_status([report.status for report in outcome.reports])]
     if source is None or baseline is None or outcome.run_id is None:
         return code
     if code == INCOMPLETE:
         _say(console, "Not compared with the baseline, as cases have no score.", "yellow")
         return code
-    old = baseline.metadata.run_id if source == LATEST else None
     gate = run_compare(
-        Place(place.root, place.config, store_path.parent),
-        CompareOptions(outcome.run_id, old or source, margin=options.margin),
+        Place(place.root, place.config, store_path.parent.absolute()),
+        CompareOptions(outcome.run_id, source, margin=options.margin),
     )
     for line in list_changes(read_rows(outcome.run_id, store_path).rows, baseline.rows):
         _say(console, line)
@@ -215,19 +224,58 @@ def _seconds(found: LatencyQuantile) -> str:
     return "unknown" if found.value is None else f"{found.value:.3f}"
 
 
-def _write(path: Path, outcome: SuiteOutcome) -> None:
+def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path | None) -> None:
+    """Show a run of suites again, and write its file.
+
+    Parameters
+    ----------
+    console : Console
+    store : EvaluationStore
+    run : Run
+    to : Path or None
+        Folder to write to; None: the run's own.
+
+    Raises
+    ------
+    StoreError
+        If the file can't be written.
+    """
+    if run.details is None or run.details.report is None:
+        _show_kept(console, store, run)
+        return
+    outcome = SuiteOutcome.from_dict(run.details.report)
+    for report in outcome.reports:
+        show_suite(console, report, outcome.embedded_models)
+    folder = run_folder(store.path.parent, run.run_id) if to is None else to
+    (path,) = write_whole(folder, {SUITES_FILE: _render(outcome)})
+    _say(console, f"Wrote {path}.")
+
+
+def _show_kept(console: Console, store: EvaluationStore, run: Run) -> None:
+    responses, verdicts = store.responses(run.run_id), store.verdicts(run.run_id)
+    n = (
+        f"{len(responses)} results"
+        if run.details is None
+        else (f"{len(responses)} of {run.details.n_units} results")
+    )
+    why = "is unfinished" if run.status != "finished" else "was kept without its report"
+    _say(console, f"Run {run.run_id} of suites {why}; {n} are there.", "yellow")
+    for unit, found in responses.items():
+        verdict = verdicts.get(unit, {}).get("correctness")
+        said = found.response if verdict is None else verdict.reason
+        score = None if verdict is None else verdict.score
+        status = "unscored" if score is None else "passed" if score else "failed"
+        _say(console, f"  {status} {found.sample_id} ({found.method}): {said}")
+
+
+def _render(outcome: SuiteOutcome) -> str:
     values: dict[str, Any] = {
-        "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+        "timestamp": datetime.fromisoformat(outcome.ended_at).isoformat(timespec="seconds"),
         "run_id": outcome.run_id,
         "embedded_models": outcome.embedded_models,
         "suites": [report.to_dict() for report in outcome.reports],
     }
-    text = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False)
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}."
-        raise StoreError(msg) from error
+    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

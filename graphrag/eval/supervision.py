@@ -6,10 +6,12 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime
+from pathlib import Path
 
 from rich.console import Console
 
+from graphrag.command_lines import again, eval_line
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.display import (
@@ -19,25 +21,32 @@ from graphrag.eval.display import (
     label_results,
     show_results,
 )
+from graphrag.eval.errors import StoreError
 from graphrag.eval.exit_codes import (
     DONE,
     ERROR,
     FAILED,
     INCOMPLETE,
     INTERRUPTED,
-    command_line,
 )
-from graphrag.eval.figures import FigureSources, compute_figures
+from graphrag.eval.figures import Figures, FigureSources, compute_figures
 from graphrag.eval.figures_display import show_figures
 from graphrag.eval.index_view import IndexView
 from graphrag.eval.labels import label_embedded
 from graphrag.eval.progress import Progress, Tally, Watch
 from graphrag.eval.records import QueryResult
-from graphrag.eval.results import EvaluationResults, aggregate_results
-from graphrag.eval.retrieval_report import write_retrieval_report
+from graphrag.eval.results import (
+    DETAILED_FILE,
+    SUMMARY_FILE,
+    EvaluationResults,
+    aggregate_results,
+)
+from graphrag.eval.retrieval_report import REPORT_FILE
+from graphrag.eval.run_files import ShownRun, read_shown_run, render_files, set_aside, write_run
 from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.stored import Run
+from graphrag.eval.stored import Run, RunDetails
 from graphrag.eval.terminal import open_console
+from graphrag.eval.whole_files import write_whole
 from graphrag.eval.work import RunOutcome, RunRequest
 
 INTERRUPTED_REASON = "interrupted"
@@ -49,29 +58,66 @@ class RunDescription:
 
     Attributes
     ----------
+    run : Run
+        With its details.
     config : EvaluationConfig
-    setup : dict
-        See ``plan.describe_setup``.
-    models : list of str
-        The models that may be asked.
-    warnings : tuple of str
-        What makes the figures weaker than they look; kept in the files.
-    skip_judge : bool
     samples : sequence of Sample
     views : mapping
         Index key -> view, for the measures that need no model.
-    search_methods : mapping
-        Method name -> the search method behind it.
+    recorded_at : str or None
+        When its latest result was kept, ISO 8601; None: now.
+    is_stored : bool
+        Whether the run is in eval.db.
+    file : Path or None
+        Where the summary is written besides.
     """
 
+    run: Run
     config: EvaluationConfig
-    setup: Mapping[str, Any]
-    models: list[str]
-    warnings: tuple[str, ...] = ()
-    skip_judge: bool = False
     samples: Sequence[Sample] = ()
     views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
-    search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
+    recorded_at: str | None = None
+    is_stored: bool = True
+    file: Path | None = None
+
+    @property
+    def details(self) -> RunDetails:
+        """The run's details; raises ValueError for a run without."""
+        if self.run.details is None:
+            msg = f"run {self.run.run_id} has no details"
+            raise ValueError(msg)
+        return self.run.details
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables."""
+
+    results: EvaluationResults
+    figures: Figures
+    notes: tuple[str, ...] = ()
+
+    def files(self) -> dict[str, str]:
+        """Return name -> content of the run's files."""
+        return render_files(self.results, self.figures.retrieval)
+
+
+def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
+    """Compute what a run's tables and files show."""
+    results = _describe_run(description, outcome)
+    figures = compute_figures(
+        description.config,
+        outcome.results,
+        FigureSources(
+            description.samples,
+            description.views,
+            description.details.search_methods,
+            outcome.judged,
+        ),
+        results.metadata,
+    )
+    results = replace(results, figures=figures.to_dict())
+    return RunReport(results, figures, tuple(_describe_unjudged(outcome)))
 
 
 class Supervisor:
@@ -112,50 +158,91 @@ class Supervisor:
             progress = shown if watch is None else _Watching(shown, watch, runner.stop)
             return await runner.run(replace(request, progress=progress))
 
-    def finish(self, description: RunDescription, outcome: RunOutcome, run: Run | None) -> int:
-        """Write the files, show the tables, and return the exit code."""
+    def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
+        """Show the tables, write the files, and return the exit code.
+
+        Raises
+        ------
+        StoreError
+            If the files can't be written; the tables have been shown by then.
+        """
         config = description.config
-        results = _describe_run(description, outcome, run)
+        report = make_report(description, outcome)
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
-            self._write_and_show(description, outcome, results)
-        failures = [*describe_failures(results), *_describe_unjudged(outcome)]
+            self.show(report)
+            self.write(description, report, on_top=description.details.origin == "command")
+        failures = [*describe_failures(report.results), *report.notes]
         if not outcome.is_complete:
-            return _explain_stop(outcome, "--retry-errors" if failures else "--resume", run)
-        if failures:
-            self.note(f"Ask again what failed with: {command_line('--retry-errors')}")
+            flag = "--retry-errors" if failures else "--resume"
+            return _explain_stop(outcome, flag, description.is_stored)
+        if failures and description.is_stored:
+            self.note(f"Ask again what failed with: {again('--retry-errors')}")
         if all(result.failure is not None for result in outcome.results):
             return ERROR
         if _has_unscored(config, outcome):
             return INCOMPLETE
-        if description.skip_judge:
+        if description.details.skip_judge:
             return DONE
-        return self._check_thresholds(config, results)
+        return self._check_thresholds(config, report.results)
 
-    def _write_and_show(
-        self, description: RunDescription, outcome: RunOutcome, results: EvaluationResults
-    ) -> None:
-        config = description.config
-        figures = compute_figures(
-            config,
-            outcome.results,
-            FigureSources(
-                description.samples,
-                description.views,
-                description.search_methods,
-                outcome.judged,
-            ),
-            results.metadata,
-        )
-        results = replace(results, figures=figures.to_dict())
-        summary, detailed = results.save(config.output_dir)
-        retrieval = write_retrieval_report(figures.retrieval, config.output_dir)
-        show_results(self._console, results)
-        show_figures(self._console, figures, label_results(results))
-        for line in _describe_unjudged(outcome):
+    def show(self, report: RunReport) -> None:
+        """Print the tables of a run."""
+        show_results(self._console, report.results)
+        show_figures(self._console, report.figures, label_results(report.results))
+        for line in report.notes:
             self._console.print(line, highlight=False, soft_wrap=True)
-        self._console.print(
-            f"Summary:  {summary}\nDetailed: {detailed}\nRetrieval: {retrieval}", soft_wrap=True
+
+    def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
+        """Write a run's files and say where they are.
+
+        Parameters
+        ----------
+        description : RunDescription
+        report : RunReport
+        on_top : bool
+            Whether the files beside eval.db show this run from now on; those of another run
+            that they show now are kept.
+
+        Raises
+        ------
+        StoreError
+            If they can't be written; says how to write them again.
+        """
+        output_dir, run_id = description.config.output_dir, description.run.run_id
+        texts = report.files()
+        try:
+            own = write_run(output_dir, run_id, texts)
+            shown = read_shown_run(output_dir) if on_top else None
+            other = None if shown is None or shown.run_id == run_id else shown
+            kept = None if other is None else set_aside(output_dir, other)
+            if on_top:
+                write_whole(output_dir, texts)
+            if description.file is not None:
+                written = {description.file.name: texts[SUMMARY_FILE]}
+                write_whole(description.file.parent, written)
+        except StoreError as error:
+            again_by = eval_line("show", run_id, "--output", output_dir)
+            go_on = f"The run is kept; write them again with: {again_by}"
+            if not description.is_stored:
+                go_on = "Nothing else is kept of the run, as output.save_intermediate is off."
+            raise StoreError(f"{error} {go_on}") from error
+        self.name_files(output_dir if on_top else own)
+        if on_top:
+            self._say(f"Kept in:  {own}")
+        if description.file is not None:
+            self._say(f"Summary also in: {description.file}")
+        if other is not None and kept is not None:
+            self.note(_describe_replaced(other, kept))
+
+    def name_files(self, folder: Path) -> None:
+        """Say where a run's files are."""
+        self._say(
+            f"Summary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
+            f"Retrieval: {folder / REPORT_FILE}"
         )
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """Print a line beside the results."""
@@ -205,13 +292,20 @@ def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
 
 
-def _explain_stop(outcome: RunOutcome, flag: str, run: Run | None) -> int:
+def _describe_replaced(other: ShownRun, kept: Path) -> str:
+    of = "other results" if other.run_id is None else f"run {other.run_id}"
+    n = other.n_questions
+    asked = "" if n is None else f" ({n:,} question{'' if n == 1 else 's'})"
+    return f"Until now these files showed {of}{asked}, whose files are kept in {kept}"
+
+
+def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool) -> int:
     interrupted = outcome.stopped == INTERRUPTED_REASON
-    again = f"Continue with: {command_line('--resume' if interrupted else flag)}"
-    if run is None:
-        again = "Nothing was kept, as output.save_intermediate is off."
+    go_on = f"Continue with: {again('--resume' if interrupted else flag)}"
+    if not is_stored:
+        go_on = "Nothing can be continued, as output.save_intermediate is off."
     open_console(stderr=True).print(
-        f"Stopped after {len(outcome.results)} of {outcome.n_planned}: {outcome.stopped}. {again}",
+        f"Stopped after {len(outcome.results)} of {outcome.n_planned}: {outcome.stopped}. {go_on}",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -221,28 +315,33 @@ def _explain_stop(outcome: RunOutcome, flag: str, run: Run | None) -> int:
     return ERROR if outcome.refused else INCOMPLETE
 
 
-def _describe_run(
-    description: RunDescription, outcome: RunOutcome, run: Run | None
-) -> EvaluationResults:
-    config = description.config
+def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
+    config, run, details = description.config, description.run, description.details
     results = aggregate_results(outcome.results, config.metrics)
-    models = sorted({*results.metadata["models"], *description.models})
-    order: list[str] = description.setup["methods"]["order"]
+    models = sorted({*results.metadata["models"], *details.models})
+    order: list[str] = run.setup["methods"]["order"]
+    timestamp = results.metadata["timestamp"]
+    if description.recorded_at is not None:
+        recorded = datetime.fromisoformat(description.recorded_at)
+        timestamp = recorded.isoformat(timespec="seconds")
     return replace(
         results,
         metadata={
             **results.metadata,
+            "timestamp": timestamp,
             "methods": results.metadata["methods"] if outcome.results else order,
             "models": models,
             "embedded_models": label_embedded(
                 outcome.results, [judgement.usage for _, judgement in outcome.judged]
             ),
-            "setup": description.setup,
-            "judge": description.setup["judge"],
+            "setup": run.setup,
+            "judge": run.setup["judge"],
             "metrics": list(config.metrics),
-            "equal_terms": description.setup.get("equal_terms"),
-            "warnings": list(description.warnings),
-            "run_id": None if run is None else run.run_id,
+            "equal_terms": run.setup.get("equal_terms"),
+            "warnings": list(details.warnings),
+            "run_id": run.run_id,
+            "origin": details.origin,
+            "asked": {"questions": run.n_questions, "methods": order},
             "is_complete": outcome.is_complete,
             "n_planned": outcome.n_planned,
             "n_done": len(outcome.results),

@@ -93,6 +93,14 @@ class Evaluation:
     def store_path(self) -> Path:
         return self.output / "eval.db"
 
+    @property
+    def newest_folder(self) -> Path:
+        """The folder of the newest run's own files."""
+        from graphrag.eval.store import EvaluationStore
+
+        with EvaluationStore(self.store_path) as store:
+            return self.output / "runs" / store.runs()[0].run_id
+
     def configure(self, **changes: Any) -> None:
         path = self.root / "eval_config.yaml"
         config = yaml.safe_load(path.read_text(encoding="utf-8"))

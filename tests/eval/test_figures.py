@@ -95,7 +95,7 @@ def test_what_was_retrieved_is_measured_again_from_the_store(labelled: Evaluatio
     assert labelled.run("-q").exit_code == DONE
     before = labelled.read_results("summary")
     assert labelled.run("judge", "latest", "-q").exit_code == DONE
-    after = labelled.read_results("summary")
+    after = labelled.read_results("summary", labelled.newest_folder)
     assert after["measures"] == before["measures"]
     assert after["loss"] == before["loss"]
 

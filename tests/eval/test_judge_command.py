@@ -51,7 +51,7 @@ def test_another_judge_is_asked_and_no_search_is(judged: Evaluation, server: Loc
     assert list(second.setup["metrics"]) == ["relevance"]
     assert second.status == "finished"
     assert responses_of(judged, second.run_id) == responses_of(judged, first.run_id)
-    figures = json.loads((judged.output / "eval_results_summary.json").read_text("utf-8"))
+    figures = json.loads((judged.newest_folder / "eval_results_summary.json").read_text("utf-8"))
     assert figures["metadata"]["run_id"] == second.run_id
     assert figures["counts"]["tog"]["n_scored"] == {
         "correctness": 0,
@@ -70,7 +70,7 @@ def test_it_works_after_the_index_and_the_dataset_are_gone(judged: Evaluation):
     assert "index clock is not the one that was searched any more" in " ".join(
         result.output.split()
     )
-    assert judged.read_results("summary")["measures"] == {}
+    assert judged.read_results("summary", judged.newest_folder)["measures"] == {}
 
 
 def test_nothing_is_measured_on_an_index_that_was_rebuilt(judged: Evaluation):
@@ -81,7 +81,7 @@ def test_nothing_is_measured_on_an_index_that_was_rebuilt(judged: Evaluation):
     result = judged.run("judge", "latest")
     assert result.exit_code == DONE, result.output
     assert "is not the one that was searched any more" in " ".join(result.output.split())
-    assert judged.read_results("summary")["measures"] == {}
+    assert judged.read_results("summary", judged.newest_folder)["measures"] == {}
 
 
 def test_a_judging_of_a_judging_goes_back_to_the_searches(judged: Evaluation):
@@ -120,7 +120,8 @@ def test_the_terms_are_those_under_which_was_searched(make_evaluation: MakeEvalu
     terms = evaluation.read_results("summary")["metadata"]["equal_terms"]
     assert terms is not None
     assert evaluation.run("judge", "latest", "-q").exit_code == DONE
-    assert evaluation.read_results("summary")["metadata"]["equal_terms"] == terms
+    judged = evaluation.read_results("summary", evaluation.newest_folder)
+    assert judged["metadata"]["equal_terms"] == terms
 
 
 def test_failed_verdicts_are_asked_for_again(judged: Evaluation, server: LocalServer):
@@ -162,7 +163,7 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
     for verdict in verdicts.values():
         assert verdict["completeness"].score == 1
         assert sorted(verdict["completeness"].repeats) == [0, 1, 1]
-    repeats = judged.read_results("summary")["repeats"]
+    repeats = judged.read_results("summary", judged.newest_folder)["repeats"]
     assert (repeats["n_trials"], repeats["n_verdicts"]) == (1, 3)
     for figures in repeats["figures"]:
         assert figures["mean"]["mean"] == pytest.approx(2 / 3)

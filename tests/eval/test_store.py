@@ -250,25 +250,29 @@ def test_a_folder_in_the_place_of_the_file_is_one_sentence(path: Path):
             EvaluationStore(path)
 
 
-def test_a_store_of_the_first_format_is_brought_up_to_date(path: Path):
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_earlier_format_is_brought_up_to_date(path: Path, version: int):
     verdicts = {"correctness": JudgeResult(1, "same")}
     with EvaluationStore(path) as store:
         run = store.add_run({})
         store.append_response(run.run_id, response())
         store.append_verdicts(run.run_id, "u", verdicts, Usage())
     with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE responses DROP COLUMN trial")
-        connection.execute("ALTER TABLE responses DROP COLUMN retrieved")
-        connection.execute("ALTER TABLE verdicts DROP COLUMN repeats")
-        connection.execute("DROP TABLE samples")
-        connection.execute("DROP TABLE judgements")
-        connection.execute("PRAGMA user_version = 1")
+        connection.execute("ALTER TABLE runs DROP COLUMN details")
+        if version == 1:
+            connection.execute("ALTER TABLE responses DROP COLUMN trial")
+            connection.execute("ALTER TABLE responses DROP COLUMN retrieved")
+            connection.execute("ALTER TABLE verdicts DROP COLUMN repeats")
+            connection.execute("DROP TABLE samples")
+            connection.execute("DROP TABLE judgements")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
     for _ in range(2):
         with EvaluationStore(path) as store:
             assert store.responses(run.run_id) == {"u": response()}
             assert store.verdicts(run.run_id) == {"u": verdicts}
             assert store.samples(run.run_id) == []
+            assert [each.details for each in store.runs()] == [None]
             repeated = replace(response("v"), trial=1)
             store.append_response(run.run_id, repeated)
             assert store.responses(run.run_id)["v"] == repeated

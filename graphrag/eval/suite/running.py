@@ -4,7 +4,10 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import EvalError
@@ -12,7 +15,7 @@ from graphrag.eval.labels import label_usages
 from graphrag.eval.metrics.judge import Judge
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import StoredResponse
+from graphrag.eval.stored import RunDetails, StoredResponse, now
 from graphrag.eval.suite.cases import Suite
 from graphrag.eval.suite.evaluators import Evaluated, Evaluator
 from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
@@ -37,11 +40,26 @@ class SuiteOutcome:
         The run in the store; None without a store.
     embedded_models : str or None
         The label of the embedded models when they had a part.
+    ended_at : str
+        ISO 8601, UTC.
     """
 
     reports: tuple[SuiteReport, ...]
     run_id: str | None
     embedded_models: str | None
+    ended_at: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome as JSON-ready values, whole."""
+        return _OUTCOME.dump_python(self, mode="json")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "SuiteOutcome":
+        """Make it of what :meth:`to_dict` returned."""
+        return _OUTCOME.validate_python(values)
+
+
+_OUTCOME = TypeAdapter(SuiteOutcome)
 
 
 async def run_suite(
@@ -97,18 +115,24 @@ async def run_suites(
         If a result can't be kept.
     """
     plan = await plan_suites(suites, config, evaluators, judge)
-    run_id = store.add_run(plan.setup, plan.samples).run_id if store is not None else None
+    details = RunDetails("suite", len(plan.units), plan.config.to_dict())
+    run_id = None
+    if store is not None:
+        run_id = store.add_run(plan.setup, plan.samples, details).run_id
     work = _SuiteWork(plan, SharedTools(plan.config, plan.headers, judge), on_case)
     if store is not None and run_id is not None:
         work.keep_in(store, run_id)
     results = await work.run()
-    if store is not None and run_id is not None:
-        store.finish_run(run_id)
-    return SuiteOutcome(
+    outcome = SuiteOutcome(
         reports=tuple(_report(suite, plan, results) for suite in suites),
         run_id=run_id,
         embedded_models=_label(results.values()),
+        ended_at=now(),
     )
+    if store is not None and run_id is not None:
+        store.keep_details(run_id, replace(details, report=outcome.to_dict()))
+        store.finish_run(run_id)
+    return outcome
 
 
 def _report(suite: Suite, plan: SuitePlan, results: Mapping[str, CaseResult]) -> SuiteReport:

@@ -1,0 +1,135 @@
+"""Command lines that a message tells the user to run: they run when pasted, from any folder.
+
+The program is the one that was started (``graphrag eval``, ``gtog eval``,
+``python -m graphrag.eval``), by its path where the shell would not find it by name. Paths are
+absolute, and a flag that was set by an environment variable is written out.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The command that the user gave.
+
+    Attributes
+    ----------
+    program : tuple of str
+        What runs ``graphrag eval``.
+    words : tuple of str
+        The subcommand, its arguments and its flags, paths absolute.
+    place : tuple of str
+        ``--root``, ``--config`` and ``--output``, paths absolute.
+    resumes : bool
+        Whether the command takes ``--resume``.
+    """
+
+    program: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    place: tuple[str, ...] = ()
+    resumes: bool = False
+
+
+_PROGRAMS = ("graphrag", "gtog")
+_GIVEN: ContextVar[Invocation | None] = ContextVar("invocation", default=None)
+
+
+def remember(invocation: Invocation) -> None:
+    """Keep the command that was given, for the messages that say how to go on."""
+    _GIVEN.set(invocation)
+
+
+def say_instead(word: str, by: str) -> None:
+    """Write another word wherever the command that was given says this one.
+
+    So a follow-up means the run that ``latest`` or a file meant when the command was given.
+    """
+    given = _GIVEN.get()
+    if given is not None:
+        words = tuple(by if each == word else each for each in given.words)
+        _GIVEN.set(replace(given, words=words))
+
+
+def can_resume() -> bool:
+    """Whether the command that was given can be continued."""
+    given = _GIVEN.get()
+    return given is None or given.resumes
+
+
+def again(flag: str) -> str:
+    """Return the command that was given, with another flag for how to go on."""
+    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    return _join([*given.program, *given.words, *given.place, flag])
+
+
+def eval_line(*words: str | Path) -> str:
+    """Return a command of ``graphrag eval``; a Path is made absolute."""
+    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    return _join([*given.program, *_absolute(words)])
+
+
+def eval_line_here(*words: str | Path) -> str:
+    """Return a command of ``graphrag eval`` with the place of the command that was given."""
+    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    return _join([*given.program, *_absolute(words), *given.place])
+
+
+def release_line(*words: str | Path) -> str:
+    """Return a command of the released ``graphrag``; a Path is made absolute."""
+    beside = Path(sys.executable).with_name("graphrag.exe" if os.name == "nt" else "graphrag")
+    if _finds("graphrag", beside) or not (beside.exists() or _finds_python()):
+        program = ["graphrag"]
+    elif beside.exists():
+        program = [str(beside)]
+    else:
+        program = ["python", "-m", "graphrag"]
+    return _join([*program, *_absolute(words)])
+
+
+def runnable(program: str) -> tuple[str, ...]:
+    """Return the words that start a program as the user started it.
+
+    Parameters
+    ----------
+    program : str
+        As a command line names itself: ``graphrag eval``, ``python -m graphrag.eval``.
+    """
+    first, *rest = program.split()
+    if first == "python":
+        return (first if _finds_python() else sys.executable, *rest)
+    started = Path(sys.argv[0]).absolute()
+    if started.stem != first:  # called from within another program, under whatever name
+        return (first if first in _PROGRAMS else _PROGRAMS[0], *rest)
+    return (str(started) if started.is_file() and not _finds(first, started) else first, *rest)
+
+
+def _finds_python() -> bool:
+    # Not by what a link leads to: the interpreters of all environments may be links to one.
+    found = None if _is_path_lent() else shutil.which("python")
+    return found is not None and Path(found).parent.resolve() == Path(sys.executable).parent
+
+
+def _finds(name: str, path: Path) -> bool:
+    """Whether a shell finds this program by its name."""
+    found = None if _is_path_lent() else shutil.which(name)
+    return found is not None and Path(found).resolve() == path.resolve()
+
+
+def _is_path_lent() -> bool:
+    """Whether ``uv run`` put the environment's programs on the path of this process alone."""
+    return "UV_RUN_RECURSION_DEPTH" in os.environ
+
+
+def _absolute(words: tuple[str | Path, ...]) -> list[str]:
+    return [str(word.absolute()) if isinstance(word, Path) else word for word in words]
+
+
+def _join(words: list[str]) -> str:
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
