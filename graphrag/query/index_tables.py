@@ -11,6 +11,7 @@ from graphrag_storage import create_storage
 from graphrag_storage.file_storage import FileStorage
 from graphrag_storage.tables.table_provider_factory import create_table_provider
 
+from graphrag.command_lines import release_line
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
 from graphrag.data_model.data_reader import DataReader
 
@@ -112,7 +113,8 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
     if missing:
         msg = (
             f"{root} is not indexed: {', '.join(missing)} missing in "
-            f"{config.output_storage.base_dir}; build it with: graphrag index --root {root}"
+            f"{config.output_storage.base_dir}; build it with: "
+            f"{release_line('index', '--root', Path(root))}"
         )
         raise IndexNotBuiltError(msg)
     digest = hashlib.blake2b(digest_size=16)
@@ -173,7 +175,7 @@ def check_vectors(config: "GraphRagConfig", root: Path) -> None:
         return
     import lancedb
 
-    rebuild = f"rebuild the index with: graphrag index --root {root}"
+    rebuild = f"rebuild the index with: {release_line('index', '--root', Path(root))}"
     if not Path(str(store.db_uri)).is_dir():
         msg = f"{root} has no vector store at {store.db_uri}; {rebuild}"
         raise IndexNotBuiltError(msg)

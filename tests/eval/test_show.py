@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import shlex
 import shutil
 import sqlite3
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from clock_evaluation import ROWS, Evaluation, MakeEvaluation
@@ -320,25 +317,3 @@ def test_a_slip_in_a_run_id_names_the_nearest(make_evaluation: MakeEvaluation):
     (run,) = runs_of(evaluation)
     result = evaluation.run("show", f"{run.run_id[:-1]}x")
     assert f"did you mean {run.run_id}?" in said(result.stderr)
-
-
-def follow_ups(text: str) -> list[str]:
-    """Return the commands that a text tells to run."""
-    return [
-        part.partition(": graphrag ")[2].rstrip(".")
-        for line in text.splitlines()
-        for part in [line]
-        if ": graphrag " in part
-    ]
-
-
-def paste(command: str, folder: Path, graphrag: Path) -> Any:
-    return subprocess.run(
-        f"{shlex.quote(str(graphrag))} {command}",
-        cwd=folder,
-        shell=True,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )

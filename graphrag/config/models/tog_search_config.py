@@ -11,6 +11,7 @@ import yaml
 from dotenv import dotenv_values
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from graphrag.command_lines import release_line
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 
@@ -156,7 +157,8 @@ def find_settings(root: Path | str) -> Path:
     if not folder.is_dir():
         msg = f"The project folder {folder} does not exist; name an existing GraphRAG project."
         raise SettingsError(msg)
-    msg = f"{folder} holds no settings.yaml; make a project with: graphrag init --root {folder}"
+    init = release_line("init", "--root", folder)
+    msg = f"{folder} holds no settings.yaml; make a project with: {init}"
     raise SettingsError(msg)
 
 

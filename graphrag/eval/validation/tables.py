@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from graphrag.command_lines import release_line
 from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation.records import MAX_EXAMPLES
 
@@ -128,7 +129,7 @@ def open_tables(config: "GraphRagConfig", root: Path) -> Tables:
         place = config.output_storage.base_dir
         msg = (
             f"{root} is not indexed: {place} holds none of {', '.join(TABLES)}.{suffix}; "
-            f"build it with: graphrag index --root {root}"
+            f"build it with: {release_line('index', '--root', Path(root))}"
         )
         raise IndexUnavailableError(msg)
     return Tables(**found)
