@@ -57,10 +57,9 @@ class RunDetails:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "RunDetails":
         """Make them of what :meth:`to_dict` returned."""
-        given = dict(values)
-        return cls(
-            **{**given, "models": tuple(given["models"]), "warnings": tuple(given["warnings"])}
-        )
+        listed = {name: tuple(values[name]) for name in ("models", "warnings")}
+        given: dict[str, Any] = {**values, **listed}
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True)

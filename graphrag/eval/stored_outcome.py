@@ -143,7 +143,7 @@ def _assume_config(run: Run, present: EvaluationConfig | None) -> EvaluationConf
         update={
             "rubric": "rubric" in further,
             "quality": "quality" in further,
-            "pairwise": tuple(map(tuple, further.get("pairwise", {}).get("pairs", ()))),
+            "pairwise": tuple((a, b) for a, b in further.get("pairwise", {}).get("pairs", ())),
         }
     )
     return base.model_copy(

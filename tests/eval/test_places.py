@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,15 @@ def in_process(*words: str, **variables: str) -> Result:
     from graphrag.cli.main import app
 
     return CliRunner().invoke(app, ["eval", *words], env=variables)
+
+
+def paste(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """Run a command line in another folder, taken apart as a shell does, in this process."""
+    program, group, *words = shlex.split(line)
+    assert (program, group) == ("graphrag", "eval")
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        return in_process(*words)
 
 
 def said(text: str) -> str:
@@ -161,19 +171,17 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     (stopped,) = told(result.stderr)
     for part in ("--max-cost 0.0", f"--root '{project}'", "--limit 2", "--resume"):
         assert part in stopped
-    done = ask(stopped.replace("--max-cost 0.0", "--max-cost 1"), elsewhere)
-    assert done.returncode == DONE, done.stderr
+    done = paste(stopped.replace("--max-cost 0.0", "--max-cost 1"), elsewhere, monkeypatch)
+    assert done.exit_code == DONE, done.output
 
     there = ["--root", relative, *flags[:4]]
     (history,) = told(in_process("show", "nothing", *there).stderr)
-    done = ask(history, elsewhere)
-    assert done.returncode == DONE, done.stderr
+    done = paste(history, elsewhere, monkeypatch)
+    assert done.exit_code == DONE, done.output
     (compare,) = told(in_process("judge", "latest", *there).stderr)
-    done = ask(compare, elsewhere)
-    assert "Gate:" in done.stdout, done.stderr
+    assert "Gate:" in paste(compare, elsewhere, monkeypatch).stdout
     (labelled,) = told(in_process("audit", "export", "latest", *there).stdout)
-    done = ask(labelled, elsewhere)
-    assert "holds no label yet" in done.stderr
+    assert "holds no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
     assert not list(elsewhere.iterdir())
 
 
