@@ -14,13 +14,8 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.estimates import Estimate, t_estimate
 from graphrag.eval.further import pair_kind
 from graphrag.eval.index_view import IndexView
-from graphrag.eval.loss import (
-    NOT_NEEDED,
-    LossRow,
-    LossSettings,
-    summarize_loss,
-    trace_loss,
-)
+from graphrag.eval.loss import NOT_NEEDED, LossSettings, trace_loss
+from graphrag.eval.loss_summary import LossRow, summarize_loss
 from graphrag.eval.measures import (
     MeasuredAnswer,
     MeasureSettings,

@@ -7,7 +7,8 @@ from rich.table import Table
 
 from graphrag.eval.estimates import Estimate
 from graphrag.eval.figures import Figures
-from graphrag.eval.loss import STAGES, LossRow, Stage
+from graphrag.eval.loss import STAGES, Stage
+from graphrag.eval.loss_summary import LossRow
 from graphrag.eval.measures import MethodMeasures
 from graphrag.eval.metrics.pairwise import PreferenceSummary
 
@@ -128,6 +129,7 @@ def _names(measures: Iterable[MethodMeasures]) -> list[str]:
 
 def _loss_table(rows: list[LossRow], note: str) -> Table | None:
     traced = [row for row in rows if row.n > row.n_untraced]
+    left_out = _unmatched_note(rows)
     if not traced:
         return None
     stages: list[Stage] = [s for s in STAGES if any(row.lost.get(s, 0) for row in traced)]
@@ -139,7 +141,7 @@ def _loss_table(rows: list[LossRow], note: str) -> Table | None:
             "found by the method, not shown to its model, not said (as far as words tell), or "
             "judged wrong, right answers in spite of it included; right: none of these. right*: "
             "right without the evidence shown; wrong*: shown, but wrong; these two cut across the "
-            "others."
+            f"others.{left_out}"
         ),
         caption_justify="left",
         padding=_NARROW,
@@ -160,6 +162,21 @@ def _loss_table(rows: list[LossRow], note: str) -> Table | None:
             str(row.n_retrieved_but_wrong),
         )
     return table
+
+
+def _unmatched_note(rows: Iterable[LossRow]) -> str:
+    """Return a sentence on evidence that the text does not hold; a blank one without any."""
+    of_all = [row for row in rows if row.imdb_key is None]
+    # Every method is asked the same questions, but for an oracle: the largest count is theirs.
+    whole = max((row.n_unmatched for row in of_all), default=0)
+    partly = max((row.n_partly_unmatched for row in of_all), default=0)
+    if not whole and not partly:
+        return ""
+    said = [
+        *([f"{whole} questions, as the text holds none of their evidence"] if whole else []),
+        *([f"a part of the evidence of {partly}"] if partly else []),
+    ]
+    return f" Left out here and in the retrieval measures: {', and '.join(said)}."
 
 
 def _judged_table(

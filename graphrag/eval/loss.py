@@ -1,6 +1,5 @@
 """Where an answer was lost: the stages from the source to the verdict, without asking a model."""
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +11,8 @@ from graphrag.eval.index_columns import id_lists_of, texts_of
 from graphrag.eval.metrics.answers import STATEMENT_SHARE, states_answer
 from graphrag.eval.metrics.extraction import NameRule, component_labels
 from graphrag.eval.retrieved import Answered
-from graphrag.eval.source_matching import Evidence, SourceIndex, fold_text, phrase_key
+from graphrag.eval.quotes import QuotableTexts, phrase_key, read_quote
+from graphrag.eval.source_matching import Evidence, SourceIndex
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,11 +80,13 @@ class LossRecord:
     ----------
     sample_id, imdb_key, method : str
     n_evidence : int
-        Expected sources; 0 for a question that is not traced.
+        Expected sources that the text holds; 0 for a question that is not traced.
     stages : tuple of (bool or None)
         In the order of :data:`STAGES`; None where it can't be said, or does not apply.
     not_needed : tuple of str
         Stages that are reported, but are no loss for this method.
+    n_unmatched : int
+        Expected sources that the text does not hold; they are left out of the stages.
     """
 
     sample_id: str
@@ -93,6 +95,7 @@ class LossRecord:
     n_evidence: int
     stages: tuple[bool | None, ...]
     not_needed: tuple[Stage, ...] = ()
+    n_unmatched: int = 0
 
     def stage(self, name: Stage) -> bool | None:
         """Return one stage by its name."""
@@ -123,6 +126,7 @@ class LossRecord:
             "imdb_key": self.imdb_key,
             "method": self.method,
             "n_evidence": self.n_evidence,
+            "n_unmatched": self.n_unmatched,
             "stages": dict(zip(STAGES, self.stages, strict=True)),
             "not_needed": list(self.not_needed),
             "first_break": self.first_break,
@@ -130,52 +134,22 @@ class LossRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class LossRow:
-    """One method's losses in one film; ``imdb_key`` is None for all films together.
+class TracedEvidence:
+    """A sample's evidence in an index.
 
     Attributes
     ----------
-    n : int
-        Responses: ``n_untraced + sum(lost.values()) + n_kept + n_unjudged``.
-    n_untraced : int
-        Of questions without evidence.
-    lost : mapping
-        Stage -> responses whose first break it is.
-    right_anyway : mapping
-        Stage -> those of them that were judged correct all the same.
-    n_kept : int
-        Right answers without a break.
-    n_unjudged : int
-        Answers without a verdict and without a break before it.
-    n_right_without_evidence, n_retrieved_but_wrong : int
-        These cut across the counts above.
+    items : tuple of Evidence
+        What the text holds.
+    n_unmatched : int
+        Entries that it does not hold.
+    stages : tuple of (bool or None)
+        The first four stages of the items, which no method changes.
     """
 
-    method: str
-    imdb_key: str | None
-    n: int
-    n_untraced: int
-    lost: Mapping[Stage, int]
-    right_anyway: Mapping[Stage, int]
-    n_kept: int
-    n_unjudged: int
-    n_right_without_evidence: int
-    n_retrieved_but_wrong: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-        return {
-            "method": self.method,
-            "imdb_key": self.imdb_key,
-            "n": self.n,
-            "n_untraced": self.n_untraced,
-            "lost": dict(self.lost),
-            "right_anyway": dict(self.right_anyway),
-            "n_kept": self.n_kept,
-            "n_unjudged": self.n_unjudged,
-            "n_right_without_evidence": self.n_right_without_evidence,
-            "n_retrieved_but_wrong": self.n_retrieved_but_wrong,
-        }
+    items: tuple[Evidence, ...]
+    n_unmatched: int
+    stages: tuple[bool | None, ...]
 
 
 class TracedIndex:
@@ -227,16 +201,16 @@ class TracedIndex:
         joined = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         self._linked = {int(node) for node in np.unique(joined)}
         self._component = component_labels(len(titles), joined) if titles else np.zeros(0, np.int32)
-        self._traced: dict[Hashable, tuple[tuple[Evidence, ...], tuple[bool | None, ...]]] = {}
+        self._traced: dict[Hashable, TracedEvidence] = {}
 
-    def trace(
-        self, sample: Sample, needs: Literal["all", "any"] = "all"
-    ) -> tuple[tuple[Evidence, ...], tuple[bool | None, ...]]:
-        """Return a sample's evidence and the first four stages, which no method changes."""
+    def trace(self, sample: Sample, needs: Literal["all", "any"] = "all") -> "TracedEvidence":
+        """Return what of a sample's evidence the text holds, and the stages of the index."""
         key = (needs, sample.evidence, sample.expected_sources, sample.expected_entities)
         if key not in self._traced:
-            items = self.sources.evidence_of(sample)
-            self._traced[key] = items, self._index_stages(sample, items, needs)
+            given = self.sources.evidence_of(sample)
+            items = tuple(item for item in given if item.is_held)
+            stages = self._index_stages(sample, items, needs)
+            self._traced[key] = TracedEvidence(items, len(given) - len(items), stages)
         return self._traced[key]
 
     def _index_stages(
@@ -289,10 +263,12 @@ def trace_loss(
     Returns
     -------
     LossRecord
-        With ``n_evidence`` 0 and every stage None when the sample names no evidence.
+        With ``n_evidence`` 0 and every stage None when the sample names no evidence, or none
+        that the text holds.
 
     Notes
     -----
+    Evidence that the text does not hold is a fault of the dataset, and is left out and counted.
     in_source, in_text_unit: the quote stands there (:class:`SourceIndex`). extracted: the index
     has an entity from that text unit whose title stands in the quote (or, if the sample lists
     expected entities, has those). connected: such an entity has a relationship taken from that
@@ -302,7 +278,8 @@ def trace_loss(
     is 1. judged_correct: the verdict.
     """
     settings = settings or LossSettings()
-    items, before = index.trace(sample, settings.needs)
+    traced = index.trace(sample, settings.needs)
+    items = traced.items
     skipped = settings.skipped(answered.method)
     if not items:
         return LossRecord(
@@ -312,14 +289,14 @@ def trace_loss(
             0,
             (None,) * len(STAGES),
             skipped,
+            traced.n_unmatched,
         )
     found = [_retrieval_stages(item, answered) for item in items]
-    context: str | None = None
+    shown = QuotableTexts([answered.context_text])
     for position, item in enumerate(items):
         if found[position][1] or item.kind != "quote":
             continue
-        context = fold_text(answered.context_text) if context is None else context
-        if fold_text(item.text) in context:
+        if shown.rows_with(read_quote(item.text)):
             found[position] = (True, True)
         else:  # the whole context is known, even of a method that does not say what it retrieved
             found[position] = (found[position][0], False)
@@ -332,26 +309,15 @@ def trace_loss(
         method=answered.method,
         n_evidence=len(items),
         stages=(
-            *before,
+            *traced.stages,
             combine((retrieved for retrieved, _ in found), settings.needs),
-            combine((shown for _, shown in found), settings.needs),
+            combine((in_context for _, in_context in found), settings.needs),
             True if judged else stated,
             judged,
         ),
         not_needed=skipped,
+        n_unmatched=traced.n_unmatched,
     )
-
-
-def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:
-    """Count where it breaks: a row for each method and film, then one for each method."""
-    groups: dict[tuple[str, str | None], list[LossRecord]] = {}
-    for record in records:
-        groups.setdefault((record.method, record.imdb_key), []).append(record)
-        groups.setdefault((record.method, None), []).append(record)
-    return [
-        _count(*key, records)
-        for key, records in sorted(groups.items(), key=lambda group: group[0][1] is None)
-    ]
 
 
 def combine(passed: Iterable[bool | None], needs: Literal["all", "any"]) -> bool | None:
@@ -361,24 +327,6 @@ def combine(passed: Iterable[bool | None], needs: Literal["all", "any"]) -> bool
     if decided in values:
         return decided
     return None if None in values or not values else not decided
-
-
-def _count(method: str, key: str | None, records: Sequence[LossRecord]) -> LossRow:
-    traced = [record for record in records if record.n_evidence]
-    lost = Counter(r.first_break for r in traced)
-    right = Counter(r.first_break for r in traced if r.stage("judged_correct"))
-    return LossRow(
-        method=method,
-        imdb_key=key,
-        n=len(records),
-        n_untraced=len(records) - len(traced),
-        lost={stage: lost[stage] for stage in STAGES},
-        right_anyway={stage: right[stage] for stage in STAGES},
-        n_kept=right[None],
-        n_unjudged=lost[None] - right[None],
-        n_right_without_evidence=sum(r.is_right_without_evidence for r in traced),
-        n_retrieved_but_wrong=sum(r.is_retrieved_but_wrong for r in traced),
-    )
 
 
 def _retrieval_stages(item: Evidence, answered: Answered) -> tuple[bool | None, bool | None]:

@@ -76,8 +76,10 @@ class MeasuredAnswer:
     ----------
     values : mapping
         Name -> value; None where the question has no label, or the value was not measured.
+    n_sources : int
+        Expected sources that the text holds.
     n_unmatched : int
-        Expected sources that no text unit holds.
+        Expected sources that it does not hold; they are left out of the retrieval measures.
     has_list : bool
         Whether the method gave a ranked list.
     combined : CombinedInput
@@ -88,6 +90,7 @@ class MeasuredAnswer:
     imdb_key: str
     method: str
     values: Mapping[str, float | None]
+    n_sources: int
     n_unmatched: int
     has_list: bool
     combined: CombinedInput
@@ -115,13 +118,16 @@ class MethodMeasures:
         Responses without a ranked list: 0 in every retrieval measure, or without any where
         the method never gives a list.
     n_with_unmatched_sources : int
-        Responses to questions with an expected source that no text unit holds.
+        Responses to questions with an expected source that the text does not hold.
+    n_without_matched_sources : int
+        Those of them without any that it holds: they have no retrieval measures.
     """
 
     measures: Mapping[str, MeasureSummary]
     combined: CombinedSummary
     n_without_list: int
     n_with_unmatched_sources: int
+    n_without_matched_sources: int
 
     def means(self) -> dict[str, float | None]:
         """Return name -> mean, for success criteria."""
@@ -169,6 +175,8 @@ def measure(
     settings = settings or MeasureSettings()
     if items is None:
         items = index.sources.evidence_of(sample)
+    n_given = len(items)
+    items = [item for item in items if item.is_held]
     retrieved = answered.retrieved
     ranked = None if retrieved is None or answered.failed else retrieved.text_unit_ids
     scores = score_retrieval(items, ranked, settings.cutoffs)
@@ -202,7 +210,8 @@ def measure(
         imdb_key=answered.imdb_key,
         method=answered.method,
         values=values,
-        n_unmatched=0 if scores is None else scores.n_unmatched,
+        n_sources=len(items),
+        n_unmatched=n_given - len(items),
         has_list=ranked is not None,
         combined=parts,
     )
@@ -230,6 +239,9 @@ def summarize_measures(
             combined=summarize_combined([row.combined for row in given], settings.combined),
             n_without_list=sum(not row.has_list for row in given),
             n_with_unmatched_sources=sum(row.n_unmatched > 0 for row in given),
+            n_without_matched_sources=sum(
+                row.n_unmatched > 0 and not row.n_sources for row in given
+            ),
         )
         for method, given in by_method.items()
     }

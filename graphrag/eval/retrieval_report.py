@@ -69,6 +69,7 @@ def retrieval_report(
             "failed": sum(answered.failed for answered in given),
             "without_list": found.n_without_list,
             "with_unmatched_sources": found.n_with_unmatched_sources,
+            "without_matched_sources": found.n_without_matched_sources,
             "tokens": _total([answered.tokens for answered in given]),
             "latency_s": _total([answered.latency_s for answered in given]),
             "combined": asdict(found.combined),

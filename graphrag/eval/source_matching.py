@@ -1,58 +1,18 @@
 """Where a sample's evidence stands in an index: quotes, documents and text units looked up."""
 
-import re
-import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.index_columns import texts_of
-from graphrag.offline.words import unspaced_characters
+from graphrag.eval.quotes import JoinedTexts, QuotableTexts, Quote, fold_text, read_quote
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MIN_PART = 0.5
-# Dashes to a hyphen, apostrophes to one kind; double quotes go, as tables double them, and so
-# do soft hyphens and zero-width characters.
-_FOLDED = str.maketrans(
-    {
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032`\u00b4", "'"),
-        **dict.fromkeys('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033', None),
-        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
-    }
-)
-_SEPARATOR = "\x00"
-_WORD = re.compile(r"[^\W_]+")
-
-
-def fold_text(text: str) -> str:
-    """Return a text in the form in which quotes are compared.
-
-    NFKC, case folded, every run of white space one blank, one kind of hyphen and of apostrophe,
-    no double quotes.
-    """
-    return " ".join(unicodedata.normalize("NFKC", text).translate(_FOLDED).casefold().split())
-
-
-def phrase_key(text: str) -> str:
-    """Return a text as words between blanks, so that whole phrases can be looked for in it.
-
-    Each character of a script without spaces is a word of its own; punctuation is left out.
-    ``phrase_key("Oak Hill")`` is part of ``phrase_key("at oak-hill.")``, not of
-    ``phrase_key("oak hills")``. Empty when the text has no word.
-    """
-    folded = fold_text(text).replace("'", "")
-    if not folded.isascii():
-        for character in set(unspaced_characters(folded)):
-            folded = folded.replace(character, f" {character} ")
-    words = _WORD.findall(folded)
-    return f" {' '.join(words)} " if words else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +29,22 @@ class Evidence:
     in_source : bool or None
         Whether a document holds it; None for a quote that no text unit holds, of an index
         whose documents are not given.
+
+    Notes
+    -----
+    A quote whose parts stand in one document, but in no text unit together, is an Evidence for
+    each part.
     """
 
     text: str
     kind: Literal["document", "text_unit", "quote"]
     unit_ids: frozenset[str]
     in_source: bool | None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the text that is known holds it; what is not held says nothing of a method."""
+        return bool(self.unit_ids) or self.in_source is True
 
 
 class SourceIndex:
@@ -107,10 +77,8 @@ class SourceIndex:
             raise ValueError(msg)
         self._min_part = min_part
         self._ids = texts_of(text_units, "id")
-        self._texts = [fold_text(text) for text in texts_of(text_units, "text")]
-        self._joined = _SEPARATOR.join(self._texts)
-        ends = accumulate(len(text) + 1 for text in self._texts)
-        self._starts = [0, *ends][: len(self._texts)]
+        unit_texts = texts_of(text_units, "text")
+        self._units = QuotableTexts(unit_texts)
         self._by_name: dict[str, str] = {}
         for short, unit in zip(texts_of(text_units, "human_readable_id"), self._ids, strict=True):
             self._by_name.setdefault(short, unit)
@@ -119,15 +87,20 @@ class SourceIndex:
         for document, unit in zip(texts_of(text_units, "document_id"), self._ids, strict=True):
             of_document.setdefault(document, set()).add(unit)
         self._documents = {name: frozenset(units) for name, units in of_document.items()}
-        self._source: str | None = None
-        if documents is not None:
+        self._has_documents = documents is not None
+        if documents is None:  # their units one after the other stand for them
+            by_document: dict[str, list[str]] = {}
+            for document, text in zip(texts_of(text_units, "document_id"), unit_texts, strict=True):
+                by_document.setdefault(document, []).append(text)
+            self._source = QuotableTexts(["\n".join(texts) for texts in by_document.values()])
+        else:
             named = zip(texts_of(documents, "id"), texts_of(documents, "title"), strict=True)
             for document, title in named:
                 units = frozenset(of_document.get(document, ()))
                 self._documents[document] = units
                 known = self._documents.get(fold_text(title), frozenset())
                 self._documents[fold_text(title)] = known | units
-            self._source = _SEPARATOR.join(map(fold_text, texts_of(documents, "text")))
+            self._source = QuotableTexts(texts_of(documents, "text"))
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return a sample's expected sources, or else its evidence quotes, looked up.
@@ -136,53 +109,76 @@ class SourceIndex:
         human_readable_id of a text unit, or else a quote. Empty when the sample names none.
         """
         if sample.expected_sources:
-            return tuple(self._look_up(entry) for entry in sample.expected_sources if entry.strip())
-        return tuple(self._quote(entry) for entry in sample.evidence if fold_text(entry))
+            return tuple(
+                found
+                for entry in sample.expected_sources
+                if entry.strip()
+                for found in self._look_up(entry)
+            )
+        return tuple(
+            found for entry in sample.evidence if fold_text(entry) for found in self._quote(entry)
+        )
 
     def units_with(self, quote: str) -> frozenset[str]:
         """Return the ids of the text units that hold a quote.
 
-        Those that hold all of it; when there are none, those at whose border it is cut and that
-        hold at least ``min_part`` of its characters, and those that lie inside it.
+        Those that hold it as it is; when there are none, its words; else its parts, one after
+        the other (:class:`Quote`); else those at whose border it is cut and that hold at least
+        ``min_part`` of its characters, and those that lie inside it.
         """
-        wanted = fold_text(quote)
-        if not wanted:
-            return frozenset()
-        whole = frozenset(self._containing(wanted))
-        return whole or frozenset(self._holding_part(wanted))
+        return self._units_with(read_quote(quote))
 
-    def _look_up(self, entry: str) -> Evidence:
+    def _units_with(self, quote: Quote) -> frozenset[str]:
+        whole = self._units.rows_with(quote)
+        if whole:
+            return frozenset(self._ids[row] for row in whole)
+        # A quote that no document holds need not be looked for at every border.
+        for form in quote.folded:
+            if self._may_stand(form, self._source.folded):
+                cut = frozenset(self._holding_part(form, self._units.folded))
+                if cut:
+                    return cut
+        if quote.words and self._may_stand(quote.words, self._source.words):
+            return frozenset(self._holding_part(quote.words, self._units.words))
+        return frozenset()
+
+    def _may_stand(self, wanted: str, source: JoinedTexts) -> bool:
+        return not self._has_documents or next(source.rows_with(wanted), None) is not None
+
+    def _look_up(self, entry: str) -> list[Evidence]:
         name = entry.strip()
         units = self._documents.get(name, self._documents.get(fold_text(name)))
         if units is not None:
-            return Evidence(entry, "document", units, in_source=True)
+            return [Evidence(entry, "document", units, in_source=True)]
         if name in self._by_name:
-            return Evidence(entry, "text_unit", frozenset({self._by_name[name]}), in_source=True)
+            unit = frozenset({self._by_name[name]})
+            return [Evidence(entry, "text_unit", unit, in_source=True)]
         return self._quote(entry)
 
-    def _quote(self, entry: str) -> Evidence:
-        units = self.units_with(entry)
-        known = None if self._source is None else fold_text(entry) in self._source
-        return Evidence(entry, "quote", units, in_source=bool(units) or known)
+    def _quote(self, entry: str) -> list[Evidence]:
+        quote = read_quote(entry)
+        units = self._units_with(quote)
+        if units:
+            return [Evidence(entry, "quote", units, in_source=True)]
+        if not self._source.rows_with(quote):
+            unknown = None if not self._has_documents else False
+            return [Evidence(entry, "quote", units, in_source=unknown)]
+        if len(quote.parts) < 2:
+            return [Evidence(entry, "quote", units, in_source=True)]
+        return [
+            Evidence(part, "quote", self._units_with(read_quote(part)), in_source=True)
+            for part in quote.parts
+        ]
 
-    def _containing(self, wanted: str) -> Iterable[str]:
-        at = self._joined.find(wanted)
-        while at >= 0:
-            row = bisect_right(self._starts, at) - 1
-            yield self._ids[row]
-            if row + 1 == len(self._starts):
-                return
-            at = self._joined.find(wanted, self._starts[row + 1])
-
-    def _holding_part(self, wanted: str) -> Iterable[str]:
+    def _holding_part(self, wanted: str, texts: JoinedTexts) -> Iterable[str]:
         # The blank at which a quote is cut is in neither part.
         least = max(1, ceil(self._min_part * (len(wanted) - 1)))
         first, last = wanted[:least], wanted[-least:]
-        for unit, text in zip(self._ids, self._texts, strict=True):
+        for row, text in enumerate(texts.texts):
             begins = any(wanted.startswith(text[at:]) for at in _places(first, text))
             ends = any(wanted.endswith(text[: at + least]) for at in _places(last, text))
             if begins or ends or (text and text in wanted):
-                yield unit
+                yield self._ids[row]
 
 
 def _places(part: str, text: str) -> Iterable[int]:

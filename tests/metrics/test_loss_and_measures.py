@@ -20,9 +20,9 @@ from graphrag.eval.loss import (
     LossRecord,
     LossSettings,
     TracedIndex,
-    summarize_loss,
     trace_loss,
 )
+from graphrag.eval.loss_summary import summarize_loss
 from graphrag.eval.measures import (
     MeasuredIndex,
     MeasureSettings,
@@ -150,7 +150,6 @@ def test_nothing_is_lost_on_the_way_of_a_right_answer(sources, traced):
 @pytest.mark.parametrize(
     ("stage", "evidence", "changes"),
     [
-        ("in_source", "Oswin Tarrant was a baker.", {}),
         ("extracted", "keeps the", {}),
         ("retrieved", QUOTE, {"retrieved": Retrieved("tog", ())}),
         ("in_context", QUOTE, {"context_text": "nothing of it"}),
@@ -194,10 +193,44 @@ def test_expected_entities_are_looked_for_by_name(sources, traced):
 
 
 def test_every_source_is_needed_unless_one_is_said_to_be_enough(sources, traced):
-    both = replace(SAMPLE, id="s4", evidence=(QUOTE, "Nobody ever said this."))
+    both = replace(SAMPLE, id="s4")
     some = LossSettings(needs="any")
-    assert trace_loss(both, answered(sources), traced).first_break == "in_source"
-    assert trace_loss(both, answered(sources), traced, some).first_break is None
+    unconnected = replace(both, evidence=(QUOTE, "keeps the"))
+    assert trace_loss(unconnected, answered(sources), traced).first_break == "extracted"
+    assert trace_loss(unconnected, answered(sources), traced, some).first_break is None
+
+
+def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(sources, traced, measured):
+    nowhere = "Oswin Tarrant was a baker."
+    partly = replace(SAMPLE, id="s6", evidence=(QUOTE, nowhere))
+    wholly = replace(SAMPLE, id="s7", evidence=(nowhere,))
+    records = [trace_loss(s, answered(sources), traced) for s in (partly, wholly)]
+    assert [(r.n_evidence, r.n_unmatched, r.first_break) for r in records] == [
+        (1, 1, None),
+        (0, 1, None),
+    ]
+    assert records[1].stages == (None,) * 8
+    (film, _) = summarize_loss(records)
+    assert (film.n, film.n_unmatched, film.n_partly_unmatched) == (2, 1, 1)
+    assert (film.n_untraced, film.n_kept, sum(film.lost.values())) == (0, 1, 0)
+    rows = [measure(s, answered(sources), measured) for s in (partly, wholly)]
+    assert [row.values["recall"] for row in rows] == [1, None]
+    summary = summarize_measures(rows)["tog"]
+    assert summary.measures["hit_rate"].estimate.n == 1
+    assert (summary.n_with_unmatched_sources, summary.n_without_matched_sources) == (2, 1)
+    totals = retrieval_report(
+        [partly, wholly],
+        [(answered(sources, sample_id=s.id), row) for s, row in zip((partly, wholly), rows)],
+    )["summary"]["totals"]["tog"]
+    assert (totals["with_unmatched_sources"], totals["without_matched_sources"]) == (2, 1)
+
+
+def test_a_quote_with_marks_is_looked_for_by_its_parts_in_the_context(sources, traced):
+    marked = replace(SAMPLE, id="s8", evidence=("Oswin Tarrant was [...] from Port Merrow. [4]",))
+    shown = answered(sources, retrieved=None, context_text=f'1|"{QUOTE}"')
+    assert trace_loss(marked, shown, traced).stages[4:6] == (True, True)
+    hidden = replace(shown, context_text="Port Merrow. Oswin Tarrant was there.")
+    assert trace_loss(marked, hidden, traced).stages[4:6] == (None, False)
 
 
 def test_the_verdict_outranks_the_words_and_words_in_the_context_count(sources, traced):
@@ -233,6 +266,7 @@ records = st.builds(
     n_evidence=st.integers(0, 2),
     stages=stage_values,
     not_needed=st.sampled_from([(), GRAPH_STAGES]),
+    n_unmatched=st.integers(0, 2),
 )
 
 
@@ -242,7 +276,8 @@ def test_the_counts_of_every_row_add_up(given_records):
     rows = summarize_loss(given_records)
     for row in rows:
         lost = sum(row.lost.values())
-        assert row.n == row.n_untraced + lost + row.n_kept + row.n_unjudged
+        left_out = row.n_untraced + row.n_unmatched
+        assert row.n == left_out + lost + row.n_kept + row.n_unjudged
         assert all(row.right_anyway[stage] <= row.lost[stage] for stage in STAGES)
         assert json.loads(json.dumps(row.to_dict()))["n"] == row.n
     total = [row for row in rows if row.imdb_key is None]

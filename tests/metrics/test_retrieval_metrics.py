@@ -18,7 +18,8 @@ from graphrag.eval.metrics.combined import (
     summarize_combined,
 )
 from graphrag.eval.metrics.retrieval import score_retrieval
-from graphrag.eval.source_matching import Evidence, SourceIndex, fold_text, phrase_key
+from graphrag.eval.quotes import fold_text, phrase_key
+from graphrag.eval.source_matching import Evidence, SourceIndex
 
 DOCUMENT = (
     "Marta Quill keeps the lighthouse. \u201cThe lamp \u2013 she said \u2013 is mine\u201d. "
@@ -107,6 +108,62 @@ def test_a_quote_across_a_border_counts_for_the_unit_with_at_least_the_stated_pa
     assert source_index(min_part=0.4).units_with(quote) == {"u0", "u1"}
     assert source_index(min_part=0.8).units_with(quote) == frozenset()
     assert source_index().units_with("it in 1871 with great care") == {"u1"}
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "Marta Quill keeps ... the lamp she said",
+        "Marta Quill keeps [\u2026] she said is mine",
+        "Marta Quill keeps the lighthouse [12]",
+        "Marta Quill keeps the lighthouse.\u00b9\u00b2",
+        "[M]arta Quill keeps the light-\nhouse, [3], [4-6]",
+        "Marta Quill keeps the light\u00ad\n house",
+        "\u00abThe lamp\u00bb -- she said -- is mine",
+        "MARTA\tQUILL KEEPS . . . the lamp she said [sic]",
+        "Marta Quill keeps\nis mine",  # below three words: too short to be looked for by itself
+    ],
+)
+def test_a_quote_with_marks_and_gaps_is_found_by_its_parts(quote):
+    (found,) = source_index().evidence_of(sample(evidence=(quote,)))
+    assert (found.unit_ids, found.in_source, found.is_held) == ({"u0"}, True, True)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "the lamp she said ... Marta Quill keeps",  # the other way round
+        "Marta Quill keeps ... the lamp she stole",
+        "Marta Quill owns the lighthouse",
+        "Marta Quill keeps the lighthouses",
+        "Marta ... Oswin",  # parts that are too short tell nothing
+        "Quill, keeps",  # and two words with another comma are no exact quote
+        "[...]",
+    ],
+)
+def test_a_quote_is_not_guessed_at(quote):
+    (found,) = source_index().evidence_of(sample(evidence=(quote,)))
+    assert (found.unit_ids, found.in_source, found.is_held) == (frozenset(), False, False)
+
+
+def test_parts_that_stand_in_different_text_units_are_items_of_their_own():
+    quote = "Marta Quill keeps [...] 1871 with great care [2]"
+    for documents in (pd.DataFrame({"id": ["d1"], "title": ["I"], "text": [DOCUMENT]}), None):
+        found = source_index(documents=documents).evidence_of(sample(evidence=(quote,)))
+        assert [(e.text, e.unit_ids) for e in found] == [
+            ("Marta Quill keeps", {"u0"}),
+            ("1871 with great care", {"u1"}),
+        ]
+    apart = "1871 with great care [...] Another isle of Man"
+    (neither,) = source_index().evidence_of(sample(evidence=(apart,)))
+    assert not neither.is_held
+
+
+def test_a_sign_that_is_no_mark_is_part_of_an_exact_quote():
+    texts = ["The plot has 40 m\u00b2 of [1] grass.", "Only C++ here.", "See C here."]
+    index = SourceIndex(units_table(texts))
+    for quote, unit in (("40 m\u00b2", "u0"), ("of [1] grass", "u0"), ("C++", "u1")):
+        assert index.units_with(quote) == {unit}
 
 
 @settings(deadline=None)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from graphrag.eval.source_matching import phrase_key
+from graphrag.eval.quotes import phrase_key
 from graphrag.offline.words import sentences, share_covered, terms
 
 ASPECT_SHARE = 0.6

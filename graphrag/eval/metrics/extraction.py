@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphrag.eval.source_matching import fold_text
+from graphrag.eval.quotes import fold_text
 
 Pair: TypeAlias = tuple[str, str]
 Comparison = Literal["exact", "normalized"]

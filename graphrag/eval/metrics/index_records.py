@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from graphrag.eval.index_columns import id_lists_of, texts_of
-from graphrag.eval.source_matching import fold_text, phrase_key
+from graphrag.eval.quotes import fold_text, phrase_key
 
 if TYPE_CHECKING:
     import pandas as pd

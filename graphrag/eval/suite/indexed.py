@@ -9,7 +9,8 @@ from graphrag_storage.tables.table_provider_factory import create_table_provider
 from graphrag.data_model.data_reader import DataReader
 from graphrag.eval.index_columns import id_lists_of, texts_of
 from graphrag.eval.metrics.extraction import Extraction, Pair
-from graphrag.eval.source_matching import SourceIndex, fold_text
+from graphrag.eval.quotes import fold_text
+from graphrag.eval.source_matching import SourceIndex
 
 if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig

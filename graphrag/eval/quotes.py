@@ -1,0 +1,185 @@
+"""Quotes and the texts that may hold them: folded, as words, and by the parts of a quote."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+from graphrag.offline.words import unspaced_characters
+
+MIN_WORDS = 3
+"""The fewest words of a part that is looked for by itself."""
+MIN_LETTERS = 8
+"""The fewest letters and digits of such a part."""
+
+# Dashes to a hyphen, apostrophes to one kind; double quotes go, as tables double them, and so
+# do soft hyphens and zero-width characters.
+_FOLDED = str.maketrans(
+    {
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
+        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032`\u00b4", "'"),
+        **dict.fromkeys('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033', None),
+        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
+    }
+)
+_SEPARATOR = "\x00"
+_WORD = re.compile(r"[^\W_]+")
+# [1], [2, 3], [4-6], [a], [*], [sic], and raised digits.
+_NOTE = re.compile(
+    r"\[\s*(?:\d{1,4}(?:\s*[,;\u2013-]\s*\d{1,4})*|[a-z]|\*{1,3}|sic|citation needed)\s*\](?!\w)"
+    r"|[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+",
+    re.IGNORECASE,
+)
+_ELLIPSIS = re.compile(
+    r"[\[(]\s*(?:\u2026|\.(?:\s?\.)+)\s*[\])]|\u2026+|\.{2,}|\.(?:\s\.){2,}", re.IGNORECASE
+)
+_CUT = re.compile(f"(?:{_NOTE.pattern}|{_ELLIPSIS.pattern}|[\r\n]+)", re.IGNORECASE)
+_EDITED_LETTER = re.compile(r"\[(\w)\](?=\w)")
+# A hyphen within a word, and one at which a line was broken. A dash, also a double hyphen, is none.
+_HYPHEN = re.compile(r"(?<=[^\W\d_])[\u00ad\u2010-\u2013\ufe63-](?:[ \t]*\r?\n\s*)?(?=[^\W\d_])")
+
+
+def fold_text(text: str) -> str:
+    """Return a text in the form in which quotes are compared.
+
+    NFKC, case folded, every run of white space one blank, one kind of hyphen and of apostrophe,
+    no double quotes.
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).translate(_FOLDED).casefold().split())
+
+
+def phrase_key(text: str) -> str:
+    """Return a text as words between blanks, so that whole phrases can be looked for in it.
+
+    Each character of a script without spaces is a word of its own; punctuation is left out.
+    ``phrase_key("Oak Hill")`` is part of ``phrase_key("at oak-hill.")``, not of
+    ``phrase_key("oak hills")``. Empty when the text has no word.
+    """
+    folded = fold_text(text).replace("'", "")
+    if not folded.isascii():
+        for character in set(unspaced_characters(folded)):
+            folded = folded.replace(character, f" {character} ")
+    words = _WORD.findall(folded)
+    return f" {' '.join(words)} " if words else ""
+
+
+def quote_key(text: str) -> str:
+    """Return :func:`phrase_key` of a text without footnote marks, hyphenated words written as one.
+
+    So "exca-", "vation" on two lines is "excavation", and "[T]he" is "the".
+    """
+    plain = _EDITED_LETTER.sub(r"\1", text) if "[" in text else text
+    return phrase_key(_HYPHEN.sub("", _NOTE.sub(" ", plain)))
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A quote in the forms in which it is looked for; :func:`read_quote` makes it.
+
+    Attributes
+    ----------
+    text : str
+        As it was given.
+    folded : tuple of str
+        :func:`fold_text` of it, and of it without footnote marks where it has some.
+    words : str
+        See :func:`quote_key`; empty when it is too short to be told by its words alone.
+    parts : tuple of str
+        Its parts between ellipses, footnote marks and line breaks, as they were given, those
+        below ``MIN_WORDS`` words or ``MIN_LETTERS`` letters left out.
+    part_words : tuple of str
+        :func:`quote_key` of each part.
+    """
+
+    text: str
+    folded: tuple[str, ...]
+    words: str
+    parts: tuple[str, ...]
+    part_words: tuple[str, ...]
+
+
+def read_quote(text: str) -> Quote:
+    """Take a quote apart."""
+    words = quote_key(text)
+    unmarked = fold_text(_NOTE.sub(" ", text))
+    found = [(part.strip(), quote_key(part)) for part in _CUT.split(text)]
+    long = [(part, key) for part, key in found if _is_telling(key)]
+    return Quote(
+        text=text,
+        folded=tuple(f for f in dict.fromkeys((fold_text(text), unmarked)) if f),
+        words=words if _is_telling(words) else "",
+        parts=tuple(part for part, _ in long),
+        part_words=tuple(key for _, key in long),
+    )
+
+
+def _is_telling(key: str) -> bool:
+    words = key.split()
+    return len(words) >= MIN_WORDS and sum(map(len, words)) >= MIN_LETTERS
+
+
+class QuotableTexts:
+    """Texts in which quotes are looked for; each form is made when it is first needed."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._given = texts
+
+    @cached_property
+    def folded(self) -> "JoinedTexts":
+        """The texts as :func:`fold_text` folds them."""
+        return JoinedTexts([fold_text(text) for text in self._given])
+
+    @cached_property
+    def words(self) -> "JoinedTexts":
+        """The texts as :func:`quote_key` gives them."""
+        return JoinedTexts([quote_key(text) for text in self._given])
+
+    def rows_with(self, quote: Quote) -> list[int]:
+        """Return the positions of the texts that hold a quote.
+
+        Those that hold it as it is; else its words side by side; else all its parts, one after
+        the other.
+        """
+        for form in quote.folded:
+            if found := list(self.folded.rows_with(form)):
+                return found
+        return list(self.words.rows_with(quote.words)) or list(
+            self.words.rows_in_order(quote.part_words)
+        )
+
+
+class JoinedTexts:
+    """Texts of one form, joined, so that one pass finds every text that holds a string."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self._joined = _SEPARATOR.join(texts)
+        ends = accumulate(len(text) + 1 for text in texts)
+        self._starts = [0, *ends][: len(texts)]
+
+    def rows_with(self, wanted: str) -> Iterator[int]:
+        """Yield the positions of the texts that hold a string; of none, if it is empty."""
+        at = self._joined.find(wanted) if wanted else -1
+        while at >= 0:
+            row = bisect_right(self._starts, at) - 1
+            yield row
+            if row + 1 == len(self._starts):
+                return
+            at = self._joined.find(wanted, self._starts[row + 1])
+
+    def rows_in_order(self, wanted: Sequence[str]) -> Iterator[int]:
+        """Yield the positions of the texts that hold strings one after the other."""
+        if not wanted:
+            return
+        for row in self.rows_with(wanted[0]):
+            at = 0
+            for each in wanted:
+                at = self.texts[row].find(each, at)
+                if at < 0:
+                    break
+                at += len(each) - 1  # the blank between two words belongs to both
+            else:
+                yield row
