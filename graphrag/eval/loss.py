@@ -10,8 +10,8 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.index_columns import id_lists_of, texts_of
 from graphrag.eval.metrics.answers import STATEMENT_SHARE, states_answer
 from graphrag.eval.metrics.extraction import NameRule, component_labels
-from graphrag.eval.retrieved import Answered
 from graphrag.eval.quotes import QuotableTexts, phrase_key, read_quote
+from graphrag.eval.retrieved import Answered
 from graphrag.eval.source_matching import Evidence, SourceIndex
 
 if TYPE_CHECKING:

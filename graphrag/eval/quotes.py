@@ -17,14 +17,15 @@ MIN_LETTERS = 8
 
 # Dashes to a hyphen, apostrophes to one kind; double quotes go, as tables double them, and so
 # do soft hyphens and zero-width characters.
-_FOLDED = str.maketrans(
-    {
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
-        **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032`\u00b4", "'"),
-        **dict.fromkeys('"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033', None),
-        **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", None),
-    }
-)
+_FOLDED = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033", ""),
+    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
+}
+_TO_FOLD = re.compile(f"[{''.join(_FOLDED)}]")
+# A large corpus is folded before the first call: plain text takes the short way.
+_NO_WORD = str.maketrans({chr(n): " " for n in range(128) if not chr(n).isalnum()})
 _SEPARATOR = "\x00"
 _WORD = re.compile(r"[^\W_]+")
 # [1], [2, 3], [4-6], [a], [*], [sic], and raised digits.
@@ -48,7 +49,10 @@ def fold_text(text: str) -> str:
     NFKC, case folded, every run of white space one blank, one kind of hyphen and of apostrophe,
     no double quotes.
     """
-    return " ".join(unicodedata.normalize("NFKC", text).translate(_FOLDED).casefold().split())
+    if not text.isascii():
+        normal = unicodedata.normalize("NFKC", text)
+        text = _TO_FOLD.sub(lambda found: _FOLDED[found[0]], normal)
+    return " ".join(text.replace('"', "").replace("`", "'").casefold().split())
 
 
 def phrase_key(text: str) -> str:
@@ -59,10 +63,12 @@ def phrase_key(text: str) -> str:
     ``phrase_key("oak hills")``. Empty when the text has no word.
     """
     folded = fold_text(text).replace("'", "")
-    if not folded.isascii():
+    if folded.isascii():
+        words = folded.translate(_NO_WORD).split()
+    else:
         for character in set(unspaced_characters(folded)):
             folded = folded.replace(character, f" {character} ")
-    words = _WORD.findall(folded)
+        words = _WORD.findall(folded)
     return f" {' '.join(words)} " if words else ""
 
 
@@ -72,7 +78,8 @@ def quote_key(text: str) -> str:
     So "exca-", "vation" on two lines is "excavation", and "[T]he" is "the".
     """
     plain = _EDITED_LETTER.sub(r"\1", text) if "[" in text else text
-    return phrase_key(_HYPHEN.sub("", _NOTE.sub(" ", plain)))
+    noted = _NOTE.sub(" ", plain) if "[" in plain or not plain.isascii() else plain
+    return phrase_key(_HYPHEN.sub("", noted))
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,10 @@ def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(sources, t
     assert (summary.n_with_unmatched_sources, summary.n_without_matched_sources) == (2, 1)
     totals = retrieval_report(
         [partly, wholly],
-        [(answered(sources, sample_id=s.id), row) for s, row in zip((partly, wholly), rows)],
+        [
+            (answered(sources, sample_id=s.id), row)
+            for s, row in zip((partly, wholly), rows, strict=True)
+        ],
     )["summary"]["totals"]["tog"]
     assert (totals["with_unmatched_sources"], totals["without_matched_sources"]) == (2, 1)
 

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from graphrag.eval.metrics.index_records import IndexRecords
-from graphrag.eval.retrieved import Retrieved
 from graphrag.eval.quotes import fold_text
+from graphrag.eval.retrieved import Retrieved
 
 _CITATION = re.compile(r"\[\s*data\s*:([^\]]*)(?:\]|$)")
 _TABLE = re.compile(r"([^\W\d_][^()\[\];,]*?)\s*\(([^()]*)(?:\)|$)")
