@@ -81,6 +81,14 @@ def evaluate(
             help="Continue the last run and ask again what failed; implies --resume.",
         ),
     ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            envvar=_env("COLUMNS"),
+            help="Which columns of the dataset hold what, e.g. question=Frage,answer=Antwort.",
+        ),
+    ] = None,
     limit: Annotated[
         int | None,
         typer.Option("--limit", envvar=_env("LIMIT"), min=1, help="Only the first questions."),
@@ -204,6 +212,7 @@ def evaluate(
         config=config,
         methods=methods,
         imdb_key=imdb_key,
+        columns=columns,
         resume=resume or retry_errors,
         retry_errors=retry_errors,
         limit=limit,

@@ -1,7 +1,7 @@
 """What ``graphrag eval`` does: from flags to an exit code."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 
 from graphrag.eval.config import EvaluationConfig, parse_config
-from graphrag.eval.dataset import Sample, read_samples
+from graphrag.eval.dataset import Sample, read_dataset
+from graphrag.eval.dataset_columns import parse_columns
 from graphrag.eval.display import (
     describe_price,
     log_to,
@@ -60,6 +61,7 @@ class CommandOptions:
     config: Path | None = None
     methods: str | None = None
     imdb_key: str | None = None
+    columns: str | None = None
     resume: bool = False
     retry_errors: bool = False
     limit: int | None = None
@@ -111,7 +113,7 @@ class _Command:
             msg = "--quiet and --verbose exclude each other; leave one out."
             raise ConfigError(msg)
         config = _read_config(options)
-        samples = _select(config, options)
+        samples, said = _select(config, options)
         used = {sample.imdb_key for sample in samples}
         roots = {key: root for key, root in config.index_roots().items() if key in used}
         check_keys(samples, config.index_roots())
@@ -122,7 +124,7 @@ class _Command:
         if options.validate and not check_indexes(roots, self._notes):
             self._supervisor.warn("an index is not sound; mend it, or leave --validate out")
             return FAILED
-        prepared = await self._prepare(config, samples, roots)
+        prepared = await self._prepare(config, samples, roots, said)
         if options.dry_run:
             self._show_estimate(prepared)
             return DONE
@@ -173,7 +175,11 @@ class _Command:
             self._notes.print(f"Built index {key} in {seconds:.1f} s.", highlight=False)
 
     async def _prepare(
-        self, config: EvaluationConfig, samples: list[Sample], roots: dict[str, Path]
+        self,
+        config: EvaluationConfig,
+        samples: list[Sample],
+        roots: dict[str, Path],
+        said: Sequence[str],
     ) -> Prepared:
         headers = await read_headers(roots)
         methods = MethodSet(config)
@@ -185,7 +191,7 @@ class _Command:
             models.add(model_name(judge_model(config, headers)))
         if self._options.max_cost_usd is not None:
             check_prices(sorted(models))
-        warnings = list_setting_warnings(roots) + await list_swapped(samples, headers)
+        warnings = [*said, *list_setting_warnings(roots), *await list_swapped(samples, headers)]
         warnings += await asyncio.to_thread(list_vector_warnings, headers)
         if not self._options.skip_judge:
             warnings += list_judge_warnings(
@@ -281,6 +287,12 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
     changes: dict[str, Any] = {}
     if options.methods is not None:
         changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
+    if options.columns is not None:
+        try:
+            columns = {**config.dataset.columns, **parse_columns(options.columns)}
+        except ValueError as error:
+            raise ConfigError(f"--columns: {error}.") from error
+        changes["dataset"] = {**config.dataset.model_dump(), "columns": columns}
     if options.concurrency is not None:
         changes["concurrency"] = options.concurrency
     if options.repeat is not None:
@@ -296,15 +308,20 @@ def _place(options: CommandOptions) -> Place:
     return Place(options.root, options.config, options.output)
 
 
-def _select(config: EvaluationConfig, options: CommandOptions) -> list[Sample]:
+def _select(
+    config: EvaluationConfig, options: CommandOptions
+) -> tuple[list[Sample], tuple[str, ...]]:
+    """Return the samples to be asked, and what is to be said of how they were read."""
     keys = list(config.indexes)
     if not keys:
         msg = "eval_config.yaml configures no index; add one under indexes."
         raise ConfigError(msg)
-    samples = read_samples(config.dataset_path, keys[0] if len(keys) == 1 else None)
+    only_key = keys[0] if len(keys) == 1 else None
+    dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)
+    samples = dataset.samples
     if options.imdb_key is not None:
         samples = [s for s in samples if s.imdb_key == options.imdb_key]
         if not samples:
             msg = f"--imdb-key {options.imdb_key}: no question is asked of it; use one of {keys}."
             raise ConfigError(msg)
-    return samples[: options.limit]
+    return samples[: options.limit], dataset.warnings

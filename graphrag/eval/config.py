@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from graphrag.command_lines import eval_line
 from graphrag.config.models.tog_search_config import StrictSection, nearest
 from graphrag.eval.criteria import SuccessCriterion
+from graphrag.eval.dataset_columns import check_columns
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS
 
@@ -27,9 +28,24 @@ class _Section(StrictSection):
 
 
 class DatasetSettings(_Section):
-    """Where the questions are; ``path`` is relative to the root."""
+    """Where the questions are.
+
+    Attributes
+    ----------
+    path : str
+        Relative to the root.
+    columns : dict
+        Field -> heading of the column that holds it, where the headings do not tell.
+    """
 
     path: str = "eval/qa_eval.json"
+    columns: dict[str, str] = Field(default_factory=dict[str, str])
+
+    @field_validator("columns")
+    @classmethod
+    def _known(cls, value: dict[str, str]) -> dict[str, str]:
+        check_columns(value)
+        return value
 
 
 class OutputSettings(_Section):

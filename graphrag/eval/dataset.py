@@ -1,19 +1,31 @@
 """Reading, checking and fingerprinting samples."""
 
-import csv
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
 
+from graphrag.eval.dataset_columns import FIELDS, LIST_FIELDS, map_rows
+from graphrag.eval.dataset_file import read_rows
 from graphrag.eval.errors import DatasetError
 
-_LISTS = ("evidence", "expected_sources", "expected_entities", "keywords", "aspects")
+_logger = logging.getLogger(__name__)
+MAX_CHARACTERS = 131_072
+"""No text of a row is longer: what is, is a whole document or a quote that was not closed."""
 TIME_LIMIT_TAG = "time_limit_s"
 """The column that holds the seconds a sample may take."""
 
@@ -57,88 +69,104 @@ class Sample:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Sample":
         """Read what :meth:`to_dict` gave."""
-        given: dict[str, Any] = {**values, **{name: tuple(values[name]) for name in _LISTS}}
+        given: dict[str, Any] = {**values, **{name: tuple(values[name]) for name in LIST_FIELDS}}
         return cls(**given)
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="allow", str_strip_whitespace=True, populate_by_name=True)
+def _as_text(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
 
-    question: str = Field(min_length=1, validation_alias=AliasChoices("question", "question_text"))
-    answer: str = Field(min_length=1, validation_alias=AliasChoices("answer", "ground_truth"))
-    imdb_key: str | None = Field(None, validation_alias=AliasChoices("imdb_key", "index"))
-    id: str | None = Field(None, validation_alias=AliasChoices("id", "question_id"))
-    evidence: list[str] = []
-    expected_sources: list[str] = []
-    expected_entities: list[str] = []
-    keywords: list[str] = []
-    aspects: list[str] = []
+
+def _check_text(value: str) -> str:
+    if len(value) > MAX_CHARACTERS:
+        msg = f"it has {len(value):,} characters, and may have {MAX_CHARACTERS:,}"
+        raise ValueError(msg)
+    if "\x00" in value:
+        msg = "it holds a NUL character"
+        raise ValueError(msg)
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_check_text)]
+"""A text of at most ``MAX_CHARACTERS``; a number is read as text."""
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="allow", str_strip_whitespace=True)
+
+    question: Text = Field(min_length=1)
+    answer: Text = Field(min_length=1)
+    imdb_key: Text | None = None
+    id: Text | None = None
+    evidence: list[Text] = []
+    expected_sources: list[Text] = []
+    expected_entities: list[Text] = []
+    keywords: list[Text] = []
+    aspects: list[Text] = []
     answerable: bool = True
 
-    @field_validator("id", mode="before")
-    @classmethod
-    def _number_as_text(cls, value: Any) -> Any:
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-    @field_validator(*_LISTS, mode="before")
+    @field_validator(*LIST_FIELDS, mode="before")
     @classmethod
     def _one_or_none(cls, value: Any) -> Any:
-        if value is None:
-            return []
         return [value] if isinstance(value, str) else value
 
 
-def read_samples(path: Path | str, only_key: str | None = None) -> list[Sample]:
-    """Read a dataset: a JSON list, JSON lines, or CSV with a header.
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The samples of a dataset, and what is to be said of how they were read."""
+
+    samples: list[Sample]
+    warnings: tuple[str, ...] = ()
+
+
+def read_samples(
+    path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
+) -> list[Sample]:
+    """Read the samples of a dataset; its warnings are logged. See :func:`read_dataset`."""
+    return _log_warnings(read_dataset(path, only_key, columns))
+
+
+def read_dataset(
+    path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
+) -> Dataset:
+    """Read a dataset: JSON, JSON lines, a table with a header (CSV, TSV), or Parquet.
 
     Parameters
     ----------
     path : Path or str
-        The file; its ending tells the format (.json, .jsonl, .csv).
+        The file; its ending tells the format, see ``dataset_file.SUFFIXES``.
     only_key : str or None
         The key of rows that name none, when one index is configured.
+    columns : mapping or None
+        Field -> heading of the column that holds it, where the headings do not tell.
+
+    Returns
+    -------
+    Dataset
+        An exact repetition of a row is asked once, and warned of.
 
     Raises
     ------
     DatasetError
-        If the file is missing, empty or malformed; names the row and the field.
+        If the file is missing, empty or malformed, or two rows contradict each other; names the
+        row and the field.
     """
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        msg = f"The dataset {file} does not exist; set dataset.path in eval_config.yaml."
-        raise DatasetError(msg) from error
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"The dataset {file} can't be read: {error}."
-        raise DatasetError(msg) from error
-    return parse_samples(_rows(file, text), only_key, source=str(file))
+    columns = columns or {}
+    read = read_rows(file, columns)
+    parsed = _parse_rows(read.rows, only_key, str(file), columns, read.headings)
+    return Dataset(parsed.samples, (*read.warnings, *parsed.warnings))
 
 
 def parse_samples(
-    rows: Iterable[Mapping[str, Any]], only_key: str | None = None, source: str = "the dataset"
+    rows: Iterable[Mapping[str, Any]],
+    only_key: str | None = None,
+    source: str = "the dataset",
+    columns: Mapping[str, str] | None = None,
 ) -> list[Sample]:
-    """Check rows and make samples of them; same errors as :func:`read_samples`."""
-    samples: list[Sample] = []
-    first_row: dict[tuple[str, str], int] = {}
-    ids: dict[str, int] = {}
-    for number, row in enumerate(rows, 1):
-        sample = _parse(row, number, only_key, source)
-        asked = (sample.imdb_key, " ".join(sample.question.casefold().split()))
-        if asked in first_row:
-            pair = f"rows {first_row[asked]} and {number}"
-            msg = f"{source}: {pair} ask the same question of {asked[0]}; keep one."
-            raise DatasetError(msg)
-        if sample.id in ids:
-            pair = f"rows {ids[sample.id]} and {number}"
-            msg = f"{source}: {pair} have the same id {sample.id!r}; ids must be unique."
-            raise DatasetError(msg)
-        first_row[asked] = ids[sample.id] = number
-        samples.append(sample)
-    if not samples:
-        msg = f"{source} holds no rows; add at least one question."
-        raise DatasetError(msg)
-    return samples
+    """Check rows and make samples of them; as :func:`read_samples` does with those of a file."""
+    return _log_warnings(_parse_rows(list(rows), only_key, source, columns or {}, ()))
 
 
 def fingerprint_samples(samples: Sequence[Sample]) -> str:
@@ -147,64 +175,91 @@ def fingerprint_samples(samples: Sequence[Sample]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _rows(file: Path, text: str) -> list[Mapping[str, Any]]:
-    kind = file.suffix.lower()
-    if kind == ".csv":
-        return _csv_rows(file, text)
-    if kind == ".jsonl":
-        return [
-            _json(line, f"{file}, line {number}")
-            for number, line in enumerate(text.splitlines(), 1)
-            if line.strip()
-        ]
-    if kind != ".json":
-        msg = f"The dataset {file} ends in {kind or 'nothing'}; use .json, .jsonl or .csv."
-        raise DatasetError(msg)
-    values = _json(text, str(file))
-    if not isinstance(values, list):
-        msg = f"{file} must hold a JSON list of rows, not {type(values).__name__}."
-        raise DatasetError(msg)
-    return cast("list[Mapping[str, Any]]", values)
+def _log_warnings(dataset: Dataset) -> list[Sample]:
+    for warning in dataset.warnings:
+        _logger.warning(warning)
+    return dataset.samples
 
 
-def _csv_rows(file: Path, text: str) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = []
-    for number, row in enumerate(csv.DictReader(text.splitlines(keepends=True)), 1):
-        if None in row:
-            msg = f"{file}: row {number} has more cells than the header has columns."
+def _parse_rows(
+    rows: Sequence[Any],
+    only_key: str | None,
+    source: str,
+    columns: Mapping[str, str],
+    headings: Sequence[str],
+) -> Dataset:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            msg = f"{source}: row {number} is not an object with fields but {type(row).__name__}."
             raise DatasetError(msg)
-        values: dict[str, Any] = {k: v for k, v in row.items() if v not in (None, "")}
-        for name in _LISTS:
-            if name in values:
-                values[name] = [part.strip() for part in values[name].split("|") if part.strip()]
-        rows.append(values)
-    return rows
-
-
-def _json(text: str, where: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except ValueError as error:
-        msg = f"{where} is not valid JSON: {error}."
-        raise DatasetError(msg) from error
-
-
-def _refuse_constant(name: str) -> None:
-    """Refuse NaN and Infinity, which JSON lacks and no results file could hold."""
-    msg = f"{name} is not a value; use null"
-    raise ValueError(msg)
-
-
-def _parse(row: Any, number: int, only_key: str | None, source: str) -> Sample:
-    if not isinstance(row, Mapping):
-        msg = f"{source}: row {number} is not an object with fields but {type(row).__name__}."
+    if not rows:
+        msg = f"{source} holds no rows; add at least one question."
         raise DatasetError(msg)
+    samples: list[Sample] = []
+    first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
+    ids: dict[str, int] = {}
+    repeated: list[str] = []
+    for number, row in enumerate(map_rows(rows, columns, source, headings), 1):
+        sample = _parse(row, number, only_key, source)
+        asked = (sample.imdb_key, _fold(sample.question))
+        if asked in first_row:
+            before, first = first_row[asked]
+            if _fold(first.ground_truth) != _fold(sample.ground_truth):
+                raise DatasetError(_describe_contradiction(source, before, first, number, sample))
+            repeated.append(f"{before} and {number}")
+            continue
+        if sample.id in ids:
+            msg = (
+                f"{source}: rows {ids[sample.id]} and {number} have the same id {sample.id!r}, but "
+                "ask different questions; ids must be unique."
+            )
+            raise DatasetError(msg)
+        first_row[asked] = (number, sample)
+        ids[sample.id] = number
+        samples.append(sample)
+    if not repeated:
+        return Dataset(samples)
+    times = "question is" if len(repeated) == 1 else "questions are"
+    warning = (
+        f"{source}: {len(repeated)} {times} there again with the same answer, and asked once "
+        f"(e.g. rows {repeated[0]})"
+    )
+    return Dataset(samples, (warning,))
+
+
+def _describe_contradiction(
+    source: str, before: int, first: Sample, number: int, second: Sample
+) -> str:
+    answers = " and ".join(_short(sample.ground_truth) for sample in (first, second))
+    return (
+        f"{source}: rows {before} (id {first.id!r}) and {number} (id {second.id!r}) ask the same "
+        f"question of {first.imdb_key}, but have different answers, {answers}; keep one."
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
+
+def _fold(text: str) -> str:
+    """Return a text without case, extra blanks and a stop at its end."""
+    return " ".join(text.casefold().split()).rstrip(".").rstrip()
+
+
+def _parse(row: Mapping[str, Any], number: int, only_key: str | None, source: str) -> Sample:
+    given = {k: v for k, v in row.items() if v is not None or k not in FIELDS}
     try:
-        read = _Row.model_validate(row)
+        json.dumps(row, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        msg = f"{source}: row {number} holds half of a character (a lone surrogate); mend its text."
+        raise DatasetError(msg) from error
+    try:
+        read = _Row.model_validate(given)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        problem = "is missing" if first["type"] == "missing" else f"is wrong: {first['msg']}"
+        said = first["msg"].removeprefix("Value error, ")
+        problem = "is missing" if first["type"] == "missing" else f"is wrong: {said}"
         msg = f"{source}: row {number}: {name} {problem}."
         raise DatasetError(msg) from error
     limit: Any = (read.model_extra or {}).get(TIME_LIMIT_TAG)

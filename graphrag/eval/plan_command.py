@@ -6,7 +6,7 @@ from itertools import combinations
 from rich.table import Table
 
 from graphrag.eval.analysis import Row, paired_score
-from graphrag.eval.dataset import read_samples
+from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import UsageError
 from graphrag.eval.exit_codes import DONE, explained
 from graphrag.eval.place import Place
@@ -146,4 +146,5 @@ def _count_questions(place: Place) -> int | None:
     if not config.dataset_path.is_file():
         return None
     keys = list(config.indexes)
-    return len(read_samples(config.dataset_path, keys[0] if len(keys) == 1 else None))
+    only_key = keys[0] if len(keys) == 1 else None
+    return len(read_dataset(config.dataset_path, only_key, config.dataset.columns).samples)

@@ -181,8 +181,16 @@ def without(row: dict[str, str], name: str) -> dict[str, str]:
         ([ROWS[0], without(ROWS[1], "answer")], "row 2: answer is missing"),
         ([{**ROWS[0], "question": " "}], "row 1: question is wrong"),
         ([ROWS[0], "Who?"], "row 2 is not an object"),
-        ([{**ROWS[0], "answer": 7}], "row 1: answer is wrong"),
-        ([ROWS[0], {**ROWS[0], "id": "other"}], "rows 1 and 2 ask the same question"),
+        ([{**ROWS[0], "answer": [7]}], "row 1: answer is wrong"),
+        (
+            [{"Frage": "Wer?", "answer": "Ann"}],
+            "has no column for the question (columns found: 'Fr",
+        ),
+        (
+            [ROWS[0], {**ROWS[0], "id": "other", "answer": "Clara Reed"}],
+            "rows 1 (id 'q1') and 2 (id 'other') ask the same question of clock, but have different "
+            "answers, 'Idris Vane' and 'Clara Reed'",
+        ),
         ([ROWS[0], {**ROWS[1], "id": "q1"}], "rows 1 and 2 have the same id 'q1'"),
         ([{**ROWS[0], "imdb_key": "clok"}], "index 'clok', which eval_config.yaml does not"),
         ([], "holds no rows"),
@@ -199,6 +207,25 @@ def test_a_bad_dataset_is_refused_before_any_call(
     assert said in sentence(result)
     assert watched.records == []
     assert not evaluation.output.exists()
+
+
+def test_a_foreign_table_is_read_by_the_columns_that_are_named(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(dataset={"path": "fragen.csv", "columns": {"answer": "Antwort"}})
+    lines = [f"{row['question']};{row['answer']}" for row in [*ROWS[:2], ROWS[0]]]
+    text = "\n".join(["Frage?;Antwort", *lines])
+    (evaluation.root / "fragen.csv").write_text(text, encoding="utf-8")
+    refused = evaluation.run("--dry-run")
+    assert refused.exit_code == USAGE
+    assert "--columns question=COLUMN" in sentence(refused)
+    wrong = evaluation.run("--dry-run", "--columns", "question")
+    assert wrong.exit_code == USAGE
+    assert "--columns: 'question' is not of the form question=Frage" in sentence(wrong)
+    result = evaluation.run("--skip-judge", "--columns", "question=Frage?")
+    assert result.exit_code == DONE, result.output
+    assert "1 question is there again with the same answer, and asked once" in sentence(result)
+    found = evaluation.read_results("summary")["metadata"]
+    assert found["total_questions"] == 2
+    assert any("there again" in warning for warning in found["warnings"])
 
 
 def missing_index(evaluation: Evaluation) -> None:
