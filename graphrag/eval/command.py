@@ -8,7 +8,9 @@ from typing import Any
 
 from rich.console import Console
 
+from graphrag.eval.budget_warnings import list_budget_warnings, list_judge_limit_warnings
 from graphrag.eval.config import EvaluationConfig, parse_config
+from graphrag.eval.data_warnings import list_data_warnings
 from graphrag.eval.dataset import Sample, read_dataset
 from graphrag.eval.dataset_columns import parse_columns
 from graphrag.eval.display import (
@@ -29,7 +31,6 @@ from graphrag.eval.preflight import (
     estimate,
     list_judge_warnings,
     list_setting_warnings,
-    list_swapped,
 )
 from graphrag.eval.preparation import (
     describe_indexes,
@@ -191,7 +192,9 @@ class _Command:
             models.add(model_name(judge_model(config, headers)))
         if self._options.max_cost_usd is not None:
             check_prices(sorted(models))
-        warnings = [*said, *list_setting_warnings(roots), *await list_swapped(samples, headers)]
+        warnings = [*said, *list_setting_warnings(roots)]
+        warnings += await list_data_warnings(samples, headers)
+        warnings += await list_budget_warnings(config, methods, headers)
         warnings += await asyncio.to_thread(list_vector_warnings, headers)
         if not self._options.skip_judge:
             warnings += list_judge_warnings(
@@ -202,6 +205,8 @@ class _Command:
                     if (model := methods.answering_model(name, header)) is not None
                 },
             )
+            judging = model_name(judge_model(config, headers))
+            warnings += list_judge_limit_warnings(config, judging, methods, headers)
         without = sum(not sample.evidence for sample in samples)
         if "oracle" in config.methods and without:
             warnings.append(

@@ -69,6 +69,9 @@ class JudgeSettings(_Section):
         the key of its default completion model; None for that default model itself.
     temperature : float
         0 to 2.
+    max_input_tokens : int or None
+        How many tokens the model reads; None: what litellm's map says of it, if anything. A run
+        whose contexts may be larger is warned of.
     max_retries : int
         How often an unreadable reply is asked for again, >= 0.
     repeats : int
@@ -84,6 +87,7 @@ class JudgeSettings(_Section):
 
     model: str | None = None
     temperature: float = Field(default=0.0, ge=0, le=2)
+    max_input_tokens: int | None = Field(default=None, ge=1)
     max_retries: int = Field(default=2, ge=0)
     repeats: int = Field(default=1, ge=1)
     rubric: bool = False

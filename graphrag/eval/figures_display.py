@@ -173,10 +173,14 @@ def _unmatched_note(rows: Iterable[LossRow]) -> str:
     if not whole and not partly:
         return ""
     said = [
-        *([f"{whole} questions, as the text holds none of their evidence"] if whole else []),
-        *([f"a part of the evidence of {partly}"] if partly else []),
+        f"{part} evidence of {n} question{'s' if n > 1 else ''}"
+        for part, n in (("all", whole), ("a part of the", partly))
+        if n
     ]
-    return f" Left out here and in the retrieval measures: {', and '.join(said)}."
+    return (
+        f" Left out here and in the retrieval measures: {' and '.join(said)}, as the text does not "
+        "hold it."
+    )
 
 
 def _judged_table(

@@ -6,10 +6,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
-
-from graphrag_storage import create_storage
-from graphrag_storage.tables.table_provider_factory import create_table_provider
+from typing import Any
 
 from graphrag.config.models.tog_search_config import nearest, unknown_settings
 from graphrag.eval.config import CONTROLS, EvaluationConfig
@@ -20,10 +17,8 @@ from graphrag.eval.plan import Unit
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import is_offline, model_price
 
-_NAME = re.compile(r"(?<=[a-z,;] )([^\W\d_a-z]\w+)")
 _BYTES_A_UNIT = 200_000
 _BYTES_A_RUN = 50_000_000
-_SWAPPED_BELOW = 0.35
 _FAMILIES = {
     "gpt": ("gpt", "chatgpt", "o1", "o3", "o4"),
     "gemini": ("gemini", "gemma"),
@@ -145,31 +140,6 @@ def list_setting_warnings(roots: Mapping[str, Path]) -> list[str]:
     return [f"{key}: {line}" for key, root in roots.items() for line in unknown_settings(root)]
 
 
-async def list_swapped(samples: Sequence[Sample], headers: Mapping[str, IndexHeader]) -> list[str]:
-    """Warn of indexes in which the names of their questions hardly occur.
-
-    A name is a capitalised word that does not begin a sentence. An index is named when less
-    than 35 % of the different names in its questions and ground truths occur in its titles.
-    """
-    warnings: list[str] = []
-    for key, header in headers.items():
-        asked = [s for s in samples if s.imdb_key == key]
-        names = {
-            name.casefold()
-            for sample in asked
-            for name in _NAME.findall(f"{sample.question} , {sample.ground_truth}")
-        }
-        if len(names) < 3:
-            continue
-        found = names & await _title_words(header)
-        if len(found) < _SWAPPED_BELOW * len(names):
-            warnings.append(
-                f"{key}: only {len(found)} of the {len(names)} names in its {len(asked)} "
-                "questions occur in the index; are the documents swapped?"
-            )
-    return warnings
-
-
 def estimate(
     config: EvaluationConfig,
     units: Sequence[Unit],
@@ -229,11 +199,3 @@ def _family(model: str) -> str:
         if any(name.startswith(each) for each in names):
             return family
     return re.split(r"[-:_\d]", name)[0] or name
-
-
-async def _title_words(header: IndexHeader) -> set[str]:
-    storage = create_storage(header.config.output_storage)
-    provider = create_table_provider(header.config.table_provider, storage=storage)
-    table = await provider.read_dataframe("entities")
-    titles = cast("list[str]", table["title"].astype(str).tolist())
-    return {word for title in titles for word in re.findall(r"\w+", title.casefold())}

@@ -364,13 +364,7 @@ def model_price(model: str) -> Price | None:
     The map keys some models as ``provider/name`` and others (OpenAI's) by their bare name,
     which counts only when the entry is of the same provider.
     """
-    import litellm
-
-    provider, _, name = model.partition("/")
-    prices = cast("dict[str, dict[str, Any]]", litellm.model_cost)
-    entry = prices.get(model)
-    if entry is None and prices.get(name, {}).get("litellm_provider") == provider:
-        entry = prices[name]
+    entry = _model_entry(model)
     if entry is None or "input_cost_per_token" not in entry:
         return None
     prompt = float(entry["input_cost_per_token"])
@@ -380,3 +374,21 @@ def model_price(model: str) -> Price | None:
         cached_prompt_usd=prompt if cached is None else float(cached),
         output_usd=float(entry.get("output_cost_per_token") or 0.0),
     )
+
+
+def input_limit(model: str) -> int | None:
+    """Return the most tokens that a model reads, by litellm's map; None when it does not say."""
+    entry = _model_entry(model)
+    found = None if entry is None else entry.get("max_input_tokens")
+    return int(found) if isinstance(found, int | float) else None
+
+
+def _model_entry(model: str) -> dict[str, Any] | None:
+    import litellm
+
+    provider, _, name = model.partition("/")
+    known = cast("dict[str, dict[str, Any]]", litellm.model_cost)
+    entry = known.get(model)
+    if entry is None and known.get(name, {}).get("litellm_provider") == provider:
+        entry = known[name]
+    return entry

@@ -188,8 +188,8 @@ def without(row: dict[str, str], name: str) -> dict[str, str]:
         ),
         (
             [ROWS[0], {**ROWS[0], "id": "other", "answer": "Clara Reed"}],
-            "rows 1 (id 'q1') and 2 (id 'other') ask the same question of clock, but have different "
-            "answers, 'Idris Vane' and 'Clara Reed'",
+            "rows 1 (id 'q1') and 2 (id 'other') ask the same question of clock, but have "
+            "different answers, 'Idris Vane' and 'Clara Reed'",
         ),
         ([ROWS[0], {**ROWS[1], "id": "q1"}], "rows 1 and 2 have the same id 'q1'"),
         ([{**ROWS[0], "imdb_key": "clok"}], "index 'clok', which eval_config.yaml does not"),
