@@ -53,15 +53,15 @@ async def list_budget_warnings(
         if said:
             found.setdefault(tuple(said), []).append((key, total, holds_all))
     warnings: list[str] = []
-    for said, indexes in found.items():
+    for roomy, indexes in found.items():
         keys = _joined([key for key, _, _ in indexes])
         tokens = [total for _, total, _ in indexes]
         low, high = min(tokens), max(tokens)
         size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
         part = "all" if all(whole for _, _, whole in indexes) else "half or more"
-        verb = "holds" if len(said) == 1 else "hold"
+        verb = "holds" if len(roomy) == 1 else "hold"
         warnings.append(
-            f"the context of {_joined(said)} {verb} {part} of the text of {keys} ({size} tokens in "
+            f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens in "
             "text units): this comparison says little about retrieval"
         )
     return warnings

@@ -195,7 +195,7 @@ def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
     def n_known(delimiter: str) -> int:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         try:
-            header = next((cells for cells in reader if any(cells)), [])
+            header = next((cells for cells in reader if any(cells)), list[str]())
         except csv.Error:
             return 0
         return sum(field_of(name) is not None or heading_key(name) in wanted for name in header)

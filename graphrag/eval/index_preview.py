@@ -38,9 +38,10 @@ class IndexPreview:
     async def count_tokens(self) -> list[int] | None:
         """Return the tokens of each text unit as the index counted them, None if it did not."""
         units = await self._read("text_units", ("n_tokens",))
-        if units is None or units["n_tokens"].isna().any():
+        if units is None:
             return None
-        return [int(n) for n in units["n_tokens"].tolist()]
+        counts: list[Any] = units["n_tokens"].tolist()
+        return [int(n) for n in counts] if all(n == n and n is not None for n in counts) else None
 
     async def read_words(self) -> list[list[str]]:
         """Return the words of its text units, as :func:`phrase_key` gives them.
@@ -66,7 +67,7 @@ class IndexPreview:
         kind = config.table_provider.type
         if isinstance(storage, FileStorage) and kind == "parquet":
             return _read_parquet(storage.get_path(f"{name}.{kind}"), columns)
-        frame = await provider.read_dataframe(name)
+        frame: Any = await provider.read_dataframe(name)
         return frame[list(columns)] if set(columns) <= set(frame.columns) else None
 
 

@@ -40,7 +40,7 @@ _ELLIPSIS = re.compile(
 _CUT = re.compile(f"(?:{_NOTE.pattern}|{_ELLIPSIS.pattern}|[\r\n]+)", re.IGNORECASE)
 _EDITED_LETTER = re.compile(r"\[(\w)\](?=\w)")
 # A hyphen within a word, and one at which a line was broken. A dash, also a double hyphen, is none.
-_HYPHEN = re.compile(r"(?<=[^\W\d_])[\u00ad\u2010-\u2013\ufe63-](?:[ \t]*\r?\n\s*)?(?=[^\W\d_])")
+_HYPHEN = re.compile(r"[\u00ad\u2010-\u2013\ufe63-](?<=[^\W\d_].)(?:[ \t]*\r?\n\s*)?(?=[^\W\d_])")
 
 
 def fold_text(text: str) -> str:
@@ -144,17 +144,23 @@ class QuotableTexts:
         """The texts as :func:`quote_key` gives them."""
         return JoinedTexts([quote_key(text) for text in self._given])
 
+    def rows_with_exactly(self, quote: Quote) -> list[int]:
+        """Return the positions of the texts that hold a quote as it is."""
+        for form in quote.folded:
+            if found := list(self.folded.rows_with(form)):
+                return found
+        return []
+
     def rows_with(self, quote: Quote) -> list[int]:
         """Return the positions of the texts that hold a quote.
 
         Those that hold it as it is; else its words side by side; else all its parts, one after
         the other.
         """
-        for form in quote.folded:
-            if found := list(self.folded.rows_with(form)):
-                return found
-        return list(self.words.rows_with(quote.words)) or list(
-            self.words.rows_in_order(quote.part_words)
+        return (
+            self.rows_with_exactly(quote)
+            or list(self.words.rows_with(quote.words))
+            or list(self.words.rows_in_order(quote.part_words))
         )
 
 

@@ -129,10 +129,15 @@ class SourceIndex:
         return self._units_with(read_quote(quote))
 
     def _units_with(self, quote: Quote) -> frozenset[str]:
+        exact = self._units.rows_with_exactly(quote)
+        if exact:
+            return frozenset(self._ids[row] for row in exact)
+        # What no document holds need not be looked for word by word, and at every border.
+        if self._has_documents and not self._source.rows_with(quote):
+            return frozenset()
         whole = self._units.rows_with(quote)
         if whole:
             return frozenset(self._ids[row] for row in whole)
-        # A quote that no document holds need not be looked for at every border.
         for form in quote.folded:
             if self._may_stand(form, self._source.folded):
                 cut = frozenset(self._holding_part(form, self._units.folded))
