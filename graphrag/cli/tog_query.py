@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphrag.config.enums import SearchMethod
+from graphrag.installation import refuse_if_unfit
 
 if TYPE_CHECKING:
     from graphrag.query.graph_index import CountedSearchResult
@@ -25,10 +27,16 @@ class QueryMethod(StrEnum):
 
 def add_tog_to_query(app: typer.Typer) -> None:
     """Put a ``query`` command that knows tog in place of the released one, which it calls."""
-    released = next(c for c in app.registered_commands if c.name == "query")
+    released = next((c for c in app.registered_commands if c.name == "query"), None)
+    if released is None or released.callback is None:
+        msg = "the command line has no command query"
+        raise LookupError(msg)
+    ours = _query_command(released.callback)
+    if {*signature(released.callback).parameters} != {*signature(ours).parameters} - {"connect"}:
+        msg = "the command query has other options than this project knows"
+        raise LookupError(msg)
     app.registered_commands.remove(released)
-    callback: Callable[..., None] = released.callback  # pyright: ignore[reportAssignmentType]
-    app.command("query")(_query_command(callback))
+    app.command("query")(ours)
 
 
 def _query_command(released: Callable[..., None]) -> Callable[..., None]:
@@ -96,6 +104,7 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         """Query a knowledge graph index."""
         if method is QueryMethod.TOG:
+            refuse_if_unfit()
             run_tog_query(query, root, data, response_type, streaming, verbose, connect)
             return
         if connect:

@@ -6,6 +6,8 @@ The names are loaded when they are first used, so that ``graphrag --help`` stays
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import graphrag_overlay
+
 if TYPE_CHECKING:
     from graphrag.eval.config import EvaluationConfig
     from graphrag.eval.metrics.judge import LLMJudge
@@ -64,3 +66,7 @@ def __getattr__(name: str) -> Any:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+# Without .pth processing (pip install --target, python -S) nobody has done so by now.
+graphrag_overlay.activate()

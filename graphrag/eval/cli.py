@@ -9,6 +9,7 @@ import typer
 
 from graphrag.eval import cli_projects, cli_runs
 from graphrag.eval.cli_options import Outer, note_command
+from graphrag.installation import refuse_if_unfit
 
 app = typer.Typer(
     help="Compare search methods over a list of questions.",
@@ -194,6 +195,7 @@ def evaluate(
     inconclusive; 100 a mean is below its threshold, or the gate fails; 130 interrupted, with the
     work saved.
     """
+    refuse_if_unfit()
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LANCEDB_LOG", "error")
     if context.invoked_subcommand is not None:

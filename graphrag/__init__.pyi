@@ -1,0 +1,1 @@
+"""Read by pyright alone, and only in an editable install; see docs/overlay.md."""

@@ -1,0 +1,5 @@
+"""Runs ``python -m graphrag.eval``: the commands of ``graphrag eval``, however installed."""
+
+from graphrag.eval.cli import app
+
+app(prog_name="python -m graphrag.eval")

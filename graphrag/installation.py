@@ -1,0 +1,87 @@
+"""What this project needs from its environment, read from its own metadata.
+
+The project is on no package index, so a hint can't say ``pip install gtog[...]``: it names the
+missing libraries with the ranges that pyproject.toml gives them.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, requires, version
+
+_EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
+
+
+def requirements(extra: str | None = None) -> list[str]:
+    """List what the project needs always, or what an extra adds.
+
+    Parameters
+    ----------
+    extra : str or None
+        A name of ``optional-dependencies``; None: the requirements without any extra.
+
+    Returns
+    -------
+    list of str
+        A distribution and its range each, as pip takes them. Empty if the project has no
+        metadata, as in a frozen program.
+    """
+    try:
+        lines = requires("gtog") or []
+    except PackageNotFoundError:
+        return []
+    found: list[str] = []
+    for line in lines:
+        requirement, _, marker = line.partition(";")
+        extras = _EXTRA.findall(marker)
+        if extras == ([] if extra is None else [extra]):
+            found.append(requirement.strip())
+    return found
+
+
+def missing_requirements(extra: str | None = None) -> list[str]:
+    """List those requirements of which no version at all is installed."""
+    return [line for line in requirements(extra) if not _is_installed(line)]
+
+
+def pip_install(lines: Iterable[str]) -> str:
+    """Return the command that installs these requirements."""
+    return shlex.join(["pip", "install", *lines])
+
+
+def problem() -> str | None:
+    """Say in one sentence why the project's commands can't run here, or None if they can."""
+    import graphrag_overlay
+
+    cause = graphrag_overlay.trouble()
+    if cause is not None:
+        return f"there is no gtog here: {cause}."
+    missing = missing_requirements()
+    if missing:
+        return f"not installed: {', '.join(missing)}. Run: {pip_install(missing)}"
+    return None
+
+
+def refuse_if_unfit() -> None:
+    """End a command that needs what is not here: one sentence, exit code 2.
+
+    Raises
+    ------
+    typer.Exit
+        With code 2.
+    """
+    import typer
+
+    sentence = problem()
+    if sentence is not None:
+        typer.echo(f"Error: {sentence}", err=True)
+        raise typer.Exit(2)
+
+
+def _is_installed(line: str) -> bool:
+    name = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,0 +1,259 @@
+"""What the release still does when the overlay can't add to it.
+
+Each test starts processes that see graphrag's or the project's own source changed: a path hook,
+put in place by ``sitecustomize`` after the overlay has started, replaces text while a module is
+loaded. No file is changed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+_EDIT = """
+import json, os, sys
+from importlib.machinery import EXTENSION_SUFFIXES as ENDINGS
+from importlib.machinery import ExtensionFileLoader, FileFinder, SourceFileLoader
+
+EDITS = json.loads(os.environ["EDITS"])
+
+class Edited(SourceFileLoader):
+    def get_code(self, name):
+        if name not in EDITS:
+            return super().get_code(name)
+        old, new = EDITS[name]
+        source = self.get_source(name)
+        assert old in source, (name, old)
+        source = source.replace(old, new) if old else new
+        return compile(source, self.path, "exec", dont_inherit=True)
+
+hook = FileFinder.path_hook((ExtensionFileLoader, ENDINGS), (Edited, [".py"]))
+sys.path_hooks.insert(0, hook)
+sys.path_importer_cache.clear()
+"""
+
+_LOOK = """
+import json
+import sys
+
+out = {}
+for name in sys.argv[1:]:
+    __import__(name)
+from graphrag.cli.main import app
+from typer.testing import CliRunner
+
+for line in ("--help", "query --help", "ask --help", "index --help", "eval --limit 1"):
+    words = line.split()
+    result = CliRunner().invoke(app, words)
+    out[words[0]] = [result.exit_code, result.output]
+if "graphrag.api" in sys.modules:
+    import graphrag.api
+    out["api"] = {n: getattr(graphrag.api, n).__module__ for n in graphrag.api.__all__}
+if "graphrag.config.load_config" in sys.modules:
+    out["config"] = sys.modules["graphrag.config.load_config"].GraphRagConfig.__module__
+print(json.dumps(out))
+"""
+
+_RAISE = "raise RuntimeError('broken on purpose')\n"
+_COMPLETION = "graphrag_llm.completion.completion_factory"
+_EMBEDDING = "graphrag_llm.embedding.embedding_factory"
+_QUERY = '@app.command("query")'
+
+
+def run(words, folder, edits=None, **variables):
+    folder.mkdir(exist_ok=True)
+    (folder / "sitecustomize.py").write_text(_EDIT)
+    environment = {k: v for k, v in os.environ.items() if k not in ("GTOG_OVERLAY", "PYTHONPATH")}
+    environment |= {
+        "EDITS": json.dumps(edits or {}),
+        "PYTHONPATH": str(folder),
+        "COLUMNS": "200",
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+    return subprocess.run(
+        [str(word) for word in words],
+        cwd=folder,
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def look(folder, edits, *modules, **variables):
+    """What a process sees that imports these modules, then the command line; its warnings."""
+    done = run([sys.executable, "-c", _LOOK, *modules], folder, edits, **variables)
+    assert done.returncode == 0, done.stderr
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
+    return json.loads(done.stdout), warnings
+
+
+def script(name):
+    return Path(sys.executable).with_name(name)
+
+
+def assert_released(seen):
+    """The released commands are all there, and ours alone says why it isn't."""
+    for command in ("--help", "index"):
+        assert seen[command][0] == 0, seen[command]
+    assert "prompt-tune" in seen["--help"][1]
+    code, text = seen["eval"]
+    assert code == 2
+    assert text.startswith("Error: there is no `graphrag eval` here: ")
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new", "cause"),
+    [
+        ("graphrag.cli.main", _QUERY, '@app.command("ask")', "no command query"),
+        ("graphrag.cli.main", "    response_type", "    style", "other options"),
+        ("graphrag.cli.tog_query", "", "import graphrag.moved", "No module named"),
+        ("graphrag.eval.cli", "", _RAISE, "RuntimeError: broken on purpose"),
+        # Found out after `query` was replaced: what was done is undone.
+        ("graphrag.eval.cli", "    released.add_typer(", "    released.added(", "'added'"),
+    ],
+    ids=["query-renamed", "query-changed", "module-moved", "ours-broken", "half-done"],
+)
+def test_released_commands_work_where_ours_can_t_be_added(module, old, new, cause, tmp_path):
+    seen, warnings = look(tmp_path / "broken", {module: [old, new]})
+
+    assert_released(seen)
+    renamed = "ask" in new
+    assert seen["query"][0] == (2 if renamed else 0)
+    assert seen["ask"][0] == (0 if renamed else 2)
+    assert "tog" not in seen["query"][1]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("Warning: graphrag runs as released, without gtog: ")
+    assert cause in warnings[0]
+    assert "GTOG_OVERLAY=0" in warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "broken", "old", "new"),
+    [
+        ("graphrag.api", "graphrag.api.search", "", _RAISE),
+        ("graphrag.config.load_config", "graphrag.config.models.tog_search_config", "", "x = 1"),
+        (_COMPLETION, _COMPLETION, "register_completion(", "register_completion(wanted, "),
+        (_EMBEDDING, _EMBEDDING, "register_embedding(", "register_embedding(wanted, "),
+    ],
+    ids=["api", "config", "completion", "embedding"],
+)
+def test_a_module_works_where_it_can_t_be_extended(module, broken, old, new, tmp_path):
+    seen, warnings = look(tmp_path / "broken", {broken: [old, new]}, module)
+
+    assert_released(seen)
+    assert len(warnings) == 1
+    assert f"{module} could not be extended" in warnings[0]
+    if module == "graphrag.api":
+        assert "tog_search" not in seen["api"]
+        assert seen["api"]["local_search"] == "graphrag.api.query"
+
+
+@pytest.fixture
+def other_release(tmp_path):
+    """A folder whose metadata say that another graphrag is installed."""
+
+    def write(version):
+        folder = tmp_path / version
+        info = folder / f"graphrag-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: graphrag\nVersion: {version}\n"
+        )
+        return folder
+
+    return write
+
+
+@pytest.mark.parametrize("version", ["3.2.1", "3.4.0"])
+def test_nothing_is_added_to_another_release(version, other_release):
+    seen, warnings = look(other_release(version), {}, "graphrag.config.load_config", "graphrag.api")
+
+    assert_released(seen)
+    assert seen["config"] == "graphrag.config.models.graph_rag_config"
+    assert seen["api"]["local_search"] == "graphrag.api.query"
+    assert "tog" not in seen["query"][1]
+    assert len(warnings) == 1
+    assert f"graphrag {version} is installed, and gtog needs 3.3" in warnings[0]
+    assert "pip install 'graphrag==3.3.*'" in warnings[0]
+
+
+def test_our_own_commands_say_why_they_are_not_there(other_release):
+    folder = other_release("3.4.0")
+    commands = (
+        [script("graphrag"), "eval", "history"],
+        [script("gtog"), "eval", "--help"],
+        [sys.executable, "-m", "graphrag.eval", "history"],
+    )
+    for command in commands:
+        done = run(command, folder)
+        assert done.returncode == 2, (command, done.stderr)
+        warning, error = done.stderr.splitlines()
+        assert warning.startswith("Warning: graphrag runs as released, without gtog: ")
+        assert error.startswith("Error: there is no ")
+        assert "graphrag 3.4.0 is installed, and gtog needs 3.3" in error
+
+
+def test_a_project_is_made_by_a_release_that_could_not_be_extended(other_release, tmp_path):
+    words = ["init", "--root", tmp_path / "project", "--model", "gpt-4.1", "--embedding", "x"]
+    done = run([script("graphrag"), *words], other_release("3.4.0"))
+
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "project" / "settings.yaml").exists()
+
+
+def test_a_whole_overlay_adds_everything_without_a_word(tmp_path):
+    """The loaders of the path hook are not the usual ones: as another tool's would not be."""
+    seen, warnings = look(tmp_path / "whole", {}, "graphrag.config.load_config", "graphrag.api")
+
+    assert warnings == []
+    assert seen["config"] == "graphrag.config.models.tog_search_config"
+    assert seen["api"]["tog_search"] == "graphrag.api.search"
+    assert "tog" in seen["query"][1]
+    assert seen["eval"][0] == 2
+    assert "eval_config.yaml does not exist" in seen["eval"][1]
+
+
+def test_the_variable_switches_the_start_off(tmp_path):
+    folder = tmp_path / "off"
+    program = dedent(
+        """
+        import sys
+        import graphrag.cli.main as main
+        print([c.name for c in main.app.registered_groups], "graphrag_overlay" in sys.modules)
+        print([f.__module__ for f in sys.meta_path if hasattr(f, "__module__")])
+        """
+    )
+    done = run([sys.executable, "-c", program], folder, GTOG_OVERLAY="0")
+    groups, finders = done.stdout.splitlines()
+
+    assert groups == "[] True"
+    assert "graphrag_overlay" not in finders
+    assert done.stderr == ""
+    assert run([script("graphrag"), "eval"], folder, GTOG_OVERLAY="0").returncode == 2
+    asked = run([script("gtog"), "eval", "--help"], folder, GTOG_OVERLAY="0")
+    assert asked.returncode == 0, asked.stderr
+    assert "--methods" in asked.stdout
+
+
+def test_importing_the_evaluation_adds_to_what_is_loaded_already(tmp_path):
+    program = dedent(
+        """
+        import graphrag.api, graphrag.cli.main
+        before = hasattr(graphrag.api, "tog_search")
+        import graphrag_overlay
+        graphrag_overlay.activate()
+        import graphrag.eval
+        groups = [g.name for g in graphrag.cli.main.app.registered_groups]
+        print(before, hasattr(graphrag.api, "tog_search"), groups)
+        """
+    )
+    done = run([sys.executable, "-c", program], tmp_path / "late", GTOG_OVERLAY="0")
+
+    assert done.stdout.splitlines() == ["False True ['eval']"], done.stderr
