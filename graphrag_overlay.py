@@ -192,7 +192,7 @@ def _check_release() -> None:
     if not fits:
         _tell(
             f"graphrag {found} is installed, and gtog needs {_RELEASE}",
-            f"install that one: pip install 'graphrag=={_RELEASE}.*'",
+            f'install that one: pip install "graphrag=={_RELEASE}.*"',
         )
 
 

@@ -5,7 +5,6 @@ missing libraries with the ranges that pyproject.toml gives them.
 """
 
 import re
-import shlex
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
 
@@ -45,8 +44,16 @@ def missing_requirements(extra: str | None = None) -> list[str]:
 
 
 def pip_install(lines: Iterable[str]) -> str:
-    """Return the command that installs these requirements."""
-    return shlex.join(["pip", "install", *lines])
+    """Return the command that installs these requirements, as every shell takes it."""
+    return " ".join(["pip install", *(f'"{line}"' for line in lines)])
+
+
+def extra_hint(extra: str) -> str:
+    """Return the command that installs what an extra of this project still lacks.
+
+    It names the whole extra where every distribution is there, and one of them is broken.
+    """
+    return pip_install(missing_requirements(extra) or requirements(extra))
 
 
 def problem() -> str | None:

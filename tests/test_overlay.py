@@ -181,7 +181,7 @@ def test_nothing_is_added_to_another_release(version, other_release):
     assert "tog" not in seen["query"][1]
     assert len(warnings) == 1
     assert f"graphrag {version} is installed, and gtog needs 3.3" in warnings[0]
-    assert "pip install 'graphrag==3.3.*'" in warnings[0]
+    assert 'pip install "graphrag==3.3.*"' in warnings[0]
 
 
 def test_our_own_commands_say_why_they_are_not_there(other_release):

@@ -12,6 +12,7 @@ import numpy as np
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.estimates import Estimate, Floats, Score, proportion_interval
+from graphrag.installation import extra_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def load_audit_package(name: str) -> Any:
         with warnings.catch_warnings():  # ppi_py would silence the warnings of the whole process
             return import_module(name)
     except ImportError as error:
-        msg = f"{name} is missing; install the extra: pip install 'gtog[audit]'"
+        msg = f"{name} is missing; the statistics of an audit need: {extra_hint('audit')}"
         raise UsageError(msg) from error
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -407,6 +408,10 @@ sys.exit(run_audit_import(place, Path(sys.argv[2])))
     command = [sys.executable, "-c", program, str(run.folder), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == USAGE, done.stderr
-    assert done.stderr.splitlines()[-1].endswith(
-        "is missing; install the extra: pip install 'gtog[audit]'"
-    )
+    (sentence,) = done.stderr.splitlines()[-1:]
+    assert "is missing; the statistics of an audit need: pip install " in sentence
+    assert set(re.findall(r'"([a-z-]+)[<>=]', sentence)) == {
+        "krippendorff",
+        "ppi-python",
+        "scikit-learn",
+    }
