@@ -5,7 +5,7 @@ answer is written by the model that basic search would ask, so that the two diff
 alone, and its calls are counted as theirs are. The entry in the eval_config.yaml of the folder
 above is ``{name: haystack, function: "examples.haystack_rag:answer"}``, beside ``basic``.
 
-Needs the extra ``examples``: ``pip install "gtog[examples]"``. Nothing is sent to Haystack.
+Needs Haystack: ``pip install "haystack-ai>=3.4,<4"``. Nothing is sent to Haystack.
 """
 
 import os

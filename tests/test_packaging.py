@@ -6,18 +6,23 @@ install it, and after each of them the project is uninstalled.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 from uv import find_uv_bin
+
+import graphrag_overlay
+from graphrag.installation import requirements
 
 _LOOK = """
 import json
@@ -206,10 +211,19 @@ def test_the_wheel_holds_the_package_and_its_hook_and_replaces_no_file(
         names = {name for name in wheel.namelist() if ".dist-info/" not in name}
         metadata = {name.rpartition("/")[2] for name in wheel.namelist()} - names
 
+        scripts = [name for name in wheel.namelist() if name.endswith("/entry_points.txt")]
+        commands = wheel.read(*scripts).decode().split("\n")
+
     outside = {name for name in names if not name.startswith("graphrag/")}
-    assert outside == {"graphrag_overlay.py", "graphrag_overlay.pth"}
+    assert outside == {f"graphrag_overlay.{ending}" for ending in ("py", "pth", "start")}
+    assert not {"graphrag/__init__.pyi", "graphrag/py.typed"} & names
     assert not [name for name in names if name.endswith(".pyc")]
-    assert "entry_points.txt" not in metadata
+    assert "LICENSE" in metadata
+    # No script of the release's name: installers disagree on which of two stays.
+    assert [line for line in commands if line] == [
+        "[console_scripts]",
+        "gtog = graphrag_overlay:main",
+    ]
     site = released.environment.site.relative_to(released.environment.folder).as_posix()
     assert f"{site}/graphrag/cli/main.py" in released.files
     assert not [name for name in names if f"{site}/{name}" in released.files]
@@ -224,6 +238,75 @@ def test_the_sdist_holds_every_file_of_the_project(archives: tuple[Path, Path], 
 
     assert {"pyproject.toml", "graphrag_overlay.pth"} <= set(tracked)
     assert {name for name in tracked if (project_root / name).is_file()} - names == set()
+
+
+@pytest.fixture
+def installed(released: Released, archives: tuple[Path, Path]) -> Iterator[Environment]:
+    released.environment.uv("install", archives[1])
+    yield released.environment
+    released.environment.uv("uninstall", "gtog")
+
+
+def test_the_commands_are_there_without_the_start_hook(installed: Environment):
+    """``python -S`` reads no ``.pth``, and neither does who has a ``--target`` folder on a path."""
+    bare = ["env", f"PYTHONPATH={installed.site}", installed.python, "-S"]
+    program = "import sys, graphrag.eval, graphrag.api as a; print(a.tog_search.__module__)"
+
+    assert "graphrag_overlay" not in run(*bare, "-c", "import sys; print(*sys.modules)")
+    assert "--methods" in run(*bare, "-m", "graphrag.eval", "--help")
+    assert "--methods" in run(*bare, installed.python.with_name("gtog"), "eval", "--help")
+    assert run(*bare, "-c", program).strip() == "graphrag.api.search"
+
+
+def test_a_missing_requirement_stops_our_commands_alone(installed: Environment):
+    installed.uv("uninstall", "bm25s")
+    words = [installed.python.with_name("graphrag"), "eval", "history"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    program = "import graphrag.api as a; print(a.local_search.__module__, hasattr(a, 'tog_search'))"
+    api = subprocess.run(
+        [installed.python, "-I", "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("Error: not installed: bm25s")
+    assert 'Run: pip install "bm25s' in done.stderr
+    assert "prompt-tune" in run(words[0], "--help")
+    if api.stdout.strip() == "graphrag.api.query False":
+        (warning,) = [line for line in api.stderr.splitlines() if "gtog" in line]
+        assert "not installed: bm25s" in warning
+    else:  # where the searches can be imported without it
+        assert api.stdout.strip() == "graphrag.api.search True"
+
+
+def test_the_file_for_newer_pythons_names_what_the_line_of_the_hook_calls(project_root: Path):
+    (entry,) = (project_root / "graphrag_overlay.start").read_text().split()
+    (line,) = (project_root / "graphrag_overlay.pth").read_text().splitlines()
+
+    assert resolve_name(entry) is graphrag_overlay.start
+    assert line == f"import graphrag_overlay; {entry.replace(':', '.')}()"
+
+
+def test_the_release_that_the_overlay_asks_for_is_the_one_required():
+    assert f"graphrag<3.4,>={graphrag_overlay._RELEASE}" in requirements()
+
+
+def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_root: Path):
+    known = {
+        frozenset(re.split(r"(?=[<>=])|,", line))
+        for extra in (None, "audit", "examples")
+        for line in requirements(extra)
+    }
+    texts = [*(project_root / "docs").glob("*.md"), *(project_root / "examples").glob("*.py")]
+    shown = [
+        line
+        for path in texts
+        for command in re.findall(r"pip install ((?:\"[^\"]+\"\s*)+)", path.read_text("utf-8"))
+        for line in re.findall(r'"([^"]+)"', command)
+    ]
+
+    assert len(set(shown)) == 4
+    assert {frozenset(re.split(r"(?=[<>=])|,", line)) for line in shown} <= known
 
 
 def test_the_start_hook_imports_nothing_heavy():

@@ -1,0 +1,42 @@
+"""The settings that docs/embedded_models.md gives for a project of one's own."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+GRAPHRAG = Path(sys.executable).with_name("graphrag")
+TEXT = (
+    "The audit office wrote the report about the harbour of Lynmouth. "
+    "Marta Quill leads the audit office. Tom Reed repairs the lighthouse of Lynmouth. "
+)
+
+
+def run(*words):
+    done = subprocess.run(
+        [GRAPHRAG, *words], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_block_of_the_docs_makes_a_project_that_answers(project_root, tmp_path):
+    text = (project_root / "docs" / "embedded_models.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    project = tmp_path / "my_project"
+    (project / "input").mkdir(parents=True)
+    (project / "input" / "report.txt").write_text(TEXT, encoding="utf-8")
+    run("init", "--root", project, "--model", "none", "--embedding", "none")
+    settings = yaml.safe_load((project / "settings.yaml").read_text(encoding="utf-8"))
+    pasted = yaml.safe_load(block)
+    assert settings.keys() >= pasted.keys()
+    # Its prompt file is not the one that `graphrag init` writes, and no command here needs it.
+    del settings["drift_search"]
+    (project / "settings.yaml").write_text(yaml.safe_dump(settings | pasted), encoding="utf-8")
+
+    run("index", "--root", project)
+    answer = run("query", "--root", project, "--method", "tog", "Who wrote the report?")
+
+    assert "audit office" in answer
