@@ -29,18 +29,8 @@ from graphrag.eval.preparation import (
     read_model_settings,
     read_settings_of,
 )
-from graphrag.eval.progress import (
-    CallbackProgress,
-    NotebookProgress,
-    Progress,
-    Unwatched,
-)
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    QueryResult,
-)
+from graphrag.eval.progress import CallbackProgress, NotebookProgress, Progress, Unwatched
+from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult
 from graphrag.eval.retrieved import RetrievalReader, Retrieved
 from graphrag.eval.session import MemorySession, Session, StoredSession
 from graphrag.eval.store import EvaluationStore
@@ -173,8 +163,7 @@ class EvaluationRunner:
             if keeps:
                 store = stack.enter_context(EvaluationStore(config.output_dir / "eval.db"))
                 judge = describe_judge(config, headers, self.judge)
-                roots = {**self.index_roots, **found}
-                indexes = {key: str(Path(root).absolute()) for key, root in roots.items()}
+                indexes = {key: str(root) for key, root in found.items()}
                 details = RunDetails(
                     origin="python",
                     n_units=len(units),
@@ -275,11 +264,11 @@ class EvaluationRunner:
             return self._indexes[imdb_key]
 
     def _root(self, key: str) -> Path | None:
-        """Return the project folder of an index key, None when there is none."""
+        """Return the project folder of an index key as an absolute path, None if there is none."""
         if key in self.index_roots:
-            return Path(self.index_roots[key])
+            return Path(self.index_roots[key]).absolute()
         is_name = bool(key) and Path(key).name == key  # no path that leads out of the folder
-        return Path(key) if is_name and is_project(key) else None
+        return Path(key).absolute() if is_name and is_project(key) else None
 
     def _known_root(self, key: str) -> Path:
         root = self._root(key)
