@@ -85,6 +85,9 @@ class Fault:
         Leave the usage out of the answer.
     cached_tokens : int
         Prompt tokens that the usage reports as read from a cache.
+    ramble : bool
+        Write words until the request's ``max_tokens`` (1,000 without one) and end with finish
+        reason ``length``, as a small model does. Words of ``content`` come first.
     """
 
     status: int | None = None
@@ -97,6 +100,12 @@ class Fault:
     content: str | None = None
     omit_usage: bool = False
     cached_tokens: int = 0
+    ramble: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why a reply with this fault ends."""
+        return "length" if self.ramble else "stop"
 
 
 FaultPlan = Callable[[int, Json], Fault | None]
@@ -438,13 +447,16 @@ class _App:
         elif record.endpoint == "embeddings":
             await self._complete(exchange, *_embeddings(request, how.vector_size))
         else:
-            text = how.reply(request) if fault.content is None else fault.content
+            if fault.ramble:
+                text = _ramble(fault.content or "", request)
+            else:
+                text = how.reply(request) if fault.content is None else fault.content
             usage = _chat_usage(request, text, fault.cached_tokens)
             if record.stream:
                 await self._stream(exchange, text, usage)
             else:
                 message = {"role": "assistant", "content": text, "refusal": None}
-                choice = {"index": 0, "message": message, "finish_reason": "stop"}
+                choice = {"index": 0, "message": message, "finish_reason": fault.reason}
                 body = _envelope(record, "chat.completion", [choice])
                 await self._complete(exchange, body, usage)
 
@@ -501,12 +513,17 @@ class _App:
             return
         for piece in pieces:
             await send(chunk({"content": piece}))
-        await send(chunk({}, "stop"))
+        await send(chunk({}, exchange.fault.reason))
         if asked_for_usage:
             await send({**_envelope(record, "chat.completion.chunk", []), "usage": usage})
         gone = exchange.connection.is_closing()
         self._server.finish(record, "client-gone" if gone else "answered", 200, usage)
         await send("[DONE]", last=True)
+
+
+def _ramble(begin: str, request: Json) -> str:
+    bound = int(request.get("max_tokens") or request.get("max_completion_tokens") or 1000)
+    return " ".join([*begin.split(), *(f"and{n}" for n in range(bound))][:bound])
 
 
 def _envelope(record: Record, kind: str, choices: list[Json]) -> Json:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 from graphrag.eval.estimates import Score
 from graphrag.eval.outcomes import summarize_counted
 from graphrag.eval.paired import paired_binary_counted
-from graphrag.eval.records import METRICS, JudgeResult, QueryResult
+from graphrag.eval.records import METRICS, JudgeResult, QueryResult, measured_latency
 from graphrag.eval.statistics import (
     CostPerCorrect,
     Latency,
@@ -193,7 +193,7 @@ def state_of(result: QueryResult, metric: str) -> State:
         return State.SEARCH_FAILED
     verdict: JudgeResult = result.scores.get(metric)
     if verdict.failure is not None:
-        unreadable = verdict.failure.kind == "unreadable"
+        unreadable = verdict.failure.kind in ("unreadable", "cut_off")
         return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED
     if verdict.score is None:
         return State.NOT_JUDGED
@@ -351,7 +351,8 @@ def _efficiency(
 
 def _latencies(rows: Sequence[Row]) -> list[Latency]:
     """Return what was measured; a failed search stays in, as longer than it was waited for."""
-    return [Latency(row.latency_s, row.censored) for row in rows if row.latency_s is not None]
+    measured = ((measured_latency(row.latency_s), row.censored) for row in rows)
+    return [Latency(seconds, censored) for seconds, censored in measured if seconds is not None]
 
 
 def _mean_tokens(rows: Sequence[Row]) -> float | None:

@@ -74,6 +74,9 @@ class JudgeSettings(_Section):
         whose contexts may be larger is warned of.
     max_retries : int
         How often an unreadable reply is asked for again, >= 0.
+    max_output_tokens : int
+        Tokens that a reply of the judge may have, >= 16; as ``EvaluationConfig`` has it for the
+        methods.
     repeats : int
         How often each verdict is asked for, an odd number: the majority is the score.
     rubric : bool
@@ -89,6 +92,7 @@ class JudgeSettings(_Section):
     temperature: float = Field(default=0.0, ge=0, le=2)
     max_input_tokens: int | None = Field(default=None, ge=1)
     max_retries: int = Field(default=2, ge=0)
+    max_output_tokens: int = Field(default=1000, ge=16)
     repeats: int = Field(default=1, ge=1)
     rubric: bool = False
     quality: bool = False
@@ -209,7 +213,12 @@ class EvaluationConfig(_Section):
     concurrency : int
         Model calls in flight at the same time, all models and methods together, >= 1.
     timeout_s : float
-        Seconds after which a search is given up, > 0.
+        Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
+        configured rate is not counted.
+    max_output_tokens : int
+        Tokens that each reply to a method's call may have, >= 16, except those of tog, which has
+        settings of its own. A model that is known to think before it answers gets 25,000 more for
+        that; ``max_tokens`` in a model's ``call_args`` is sent in place of this.
     measures : MeasuresSettings
     thresholds : dict
         Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them
@@ -229,6 +238,7 @@ class EvaluationConfig(_Section):
     trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
     timeout_s: float = Field(default=300.0, gt=0)
+    max_output_tokens: int = Field(default=2000, ge=16)
     measures: MeasuresSettings = MeasuresSettings()
     thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
     root: Path = Field(default=Path(), exclude=True)

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from graphrag.eval.progress import Tally
 from graphrag.eval.records import METRICS, QueryResult
+from graphrag.eval.results import has_impossible_latency
 from graphrag.query.usage import is_offline, model_price
 
 if TYPE_CHECKING:
@@ -155,7 +156,8 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         for line in describe_repeats(results.repeats, analysis.primary):
             console.print(f"  {line}", highlight=False, soft_wrap=True)
     console.print(_efficiency_table(results, analysis, note))
-    for line in (describe_judge_cost(results), *describe_failures(results)):
+    told = (describe_judge_cost(results), *describe_failures(results), *describe_oddities(results))
+    for line in told:
         console.print(line, highlight=False, soft_wrap=True)
 
 
@@ -265,6 +267,30 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
                     f"{summary.method}: {len(missing)} of {len(of_method)} {metric} verdicts are "
                     f"unscored and left out, e.g. {missing[0].reason}"
                 )
+    return lines
+
+
+def describe_oddities(results: "EvaluationResults") -> list[str]:
+    """Return a line for each method with replies that were cut off, or impossible latencies."""
+    lines: list[str] = []
+    for method in results.metadata["methods"]:
+        of_method = [r for r in results.results if r.method == method]
+        cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
+        if cut:
+            answered = [r for r in cut if r.failure is None]
+            judged = f"; {len(answered)} of these answered and are judged as they are"
+            lines.append(
+                f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
+                f"at {cut[0].sample_id or cut[0].question}{judged if answered else ''}; "
+                "max_output_tokens and tog_search's own bounds say how long a reply may be"
+            )
+        odd = [r for r in of_method if has_impossible_latency(r)]
+        if odd:
+            lines.append(
+                f"{method}: the stored latency of {len(odd)} of {len(of_method)} searches can't be "
+                f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at "
+                f"{odd[0].sample_id or odd[0].question}"
+            )
     return lines
 
 

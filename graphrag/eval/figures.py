@@ -32,7 +32,7 @@ from graphrag.eval.metrics.pairwise import (
 from graphrag.eval.metrics.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.metrics.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
 from graphrag.eval.plan import Unit
-from graphrag.eval.records import QueryResult
+from graphrag.eval.records import QueryResult, measured_latency
 from graphrag.eval.retrieval_report import retrieval_report
 from graphrag.eval.retrieved import Answered
 from graphrag.eval.stored import Judgement
@@ -178,7 +178,7 @@ def _answered(result: QueryResult) -> Answered:
         retrieved=result.retrieved,
         correctness=paired_score(row, "correctness"),
         tokens=result.efficiency.tokens,
-        latency_s=result.efficiency.latency,
+        latency_s=measured_latency(result.efficiency.latency),
         failed=result.failure is not None,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from graphrag.eval.bounds import judge_bound
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.metrics.evaluable import EvaluableQueryResult
@@ -171,7 +172,8 @@ class FurtherWork:
             nonlocal n_done
             while queue and work.may_begin():
                 task = queue.popleft()
-                log = CallLog(limit, session.journal(f"{task.kind} {task.subject}"))
+                journal = session.journal(f"{task.kind} {task.subject}")
+                log = CallLog(limit, journal, bound=judge_bound(self._config))
                 session.keep_judgement(await _judge(task, log))
                 n_done += 1
                 tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())

@@ -70,13 +70,14 @@ def describe_setup(
 ) -> dict[str, Any]:
     """Return everything that changes what a run's results mean, JSON-ready.
 
-    Concurrency, time-outs and folders are left out: they change how a run goes, not what its
-    results mean.
+    Concurrency, time-outs, folders and the bound of the judge's replies are left out: they change
+    how a run goes, not what its results mean.
     """
     return {
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
         "methods": {"order": list(config.methods)},
         **({"trials": config.trials} if config.trials > 1 else {}),
+        **_bound(config),
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
         "metrics": describe_metrics(config.metrics),
@@ -151,6 +152,13 @@ def _flatten(values: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, 
 
 def _shown(values: Mapping[str, Any], key: str) -> str:
     return json.dumps(values[key]) if key in values else "not set"
+
+
+def _bound(config: EvaluationConfig) -> dict[str, int]:
+    """Return the bound of the responses; nothing at the default, as in runs from before it was."""
+    default = EvaluationConfig.model_fields["max_output_tokens"].default
+    given = config.max_output_tokens
+    return {} if given == default else {"max_output_tokens": given}
 
 
 def _hash(value: Any) -> str:

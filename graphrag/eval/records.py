@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any, Literal
 
 from graphrag.eval.retrieved import Retrieved
@@ -19,14 +20,15 @@ class Failure:
     Attributes
     ----------
     stage : {"search", "judge"}
-    kind : {"error", "timeout", "refused", "unreadable", "empty"}
+    kind : {"error", "timeout", "refused", "unreadable", "empty", "cut_off"}
         ``refused``: the service would refuse every further request as well; ``unreadable``:
-        a reply that stayed unreadable after the retries.
+        a reply that stayed unreadable after the retries; ``cut_off``: one that broke off at the
+        bound of its output, or because the model's context was full.
     message : str
     """
 
     stage: Literal["search", "judge"]
-    kind: Literal["error", "timeout", "refused", "unreadable", "empty"]
+    kind: Literal["error", "timeout", "refused", "unreadable", "empty", "cut_off"]
     message: str
 
     def to_dict(self) -> dict[str, str]:
@@ -117,6 +119,11 @@ def failed_search_scores() -> MetricScores:
     return MetricScores(*(JudgeResult(0, SEARCH_FAILED) for _ in METRICS))
 
 
+def measured_latency(seconds: float | None) -> float | None:
+    """Return a latency if it can be one, else None: an older release stored negative ones."""
+    return seconds if seconds is not None and 0 <= seconds < inf else None
+
+
 @dataclass(frozen=True, slots=True)
 class EfficiencyMetrics:
     """What one search cost.
@@ -151,9 +158,9 @@ class EfficiencyMetrics:
         return cls(latency, usage.llm_calls, usage.prompt_tokens, usage.output_tokens)
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Return the four figures."""
+        """Return the four figures; a latency that can't be one is None."""
         return {
-            "latency": self.latency,
+            "latency": measured_latency(self.latency),
             "llm_calls": self.llm_calls,
             "prompt_tokens": self.prompt_tokens,
             "output_tokens": self.output_tokens,
@@ -213,4 +220,5 @@ class QueryResult:
             "reasons": {metric: self.scores.get(metric).reason for metric in METRICS},
             "efficiency": self.efficiency.to_dict(),
             "failure": None if self.failure is None else self.failure.to_dict(),
+            "cut_replies": 0 if self.usage is None else self.usage.cut_replies,
         }

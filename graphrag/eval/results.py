@@ -16,6 +16,7 @@ from graphrag.eval.records import (
     EfficiencyMetrics,
     MetricScores,
     QueryResult,
+    measured_latency,
 )
 from graphrag.eval.repeats import RepeatAnalysis, analyse_repeats
 from graphrag.eval.whole_files import write_whole
@@ -89,8 +90,10 @@ class EvaluationResults:
         index key -> method -> metric -> mean or None.
     efficiency : dict
         method -> avg_latency (seconds, over responses whose latency was measured, None
-        without any), n_latency, avg_llm_calls, avg_prompt_tokens, avg_output_tokens (None for a
-        method of one's own that does not count),
+        without any), n_latency, n_impossible_latency (searches whose stored latency can't be
+        one, left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls,
+        avg_prompt_tokens, avg_output_tokens (None for a method of one's own that does not
+        count),
         avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
         output_tokens_by_phase (sums), cost_usd, cost_usd_by_model, judge_cost_usd (None: the
         price of a model is not known).
@@ -296,7 +299,7 @@ def _summarize(method: str, ends: Mapping[End, int]) -> MethodSummary:
 
 def _detail(result: QueryResult) -> dict[str, Any]:
     values = result.to_dict()
-    names = ("response", "scores", "reasons", "efficiency", "failure")
+    names = ("response", "scores", "reasons", "efficiency", "failure", "cut_replies")
     repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
     return {
         **{name: values[name] for name in names},
@@ -316,7 +319,7 @@ def _counts(summary: MethodSummary) -> dict[str, Any]:
 
 
 def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
-    answered = (r.efficiency.latency for r in results if r.failure is None)
+    answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
     latencies = [latency for latency in answered if latency is not None]
     usage = sum_usages(r.usage for r in results if r.usage is not None)
     judge = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
@@ -324,6 +327,8 @@ def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
     return {
         "avg_latency": fmean(latencies) if latencies else None,
         "n_latency": len(latencies),
+        "n_impossible_latency": sum(map(has_impossible_latency, results)),
+        "n_cut_off": sum(r.usage is not None and r.usage.cut_replies > 0 for r in results),
         "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
         "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
         "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
@@ -336,6 +341,12 @@ def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
         "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": judge.cost_usd,
     }
+
+
+def has_impossible_latency(result: QueryResult) -> bool:
+    """Say whether a result has a latency that can't be one."""
+    given = result.efficiency.latency
+    return given is not None and measured_latency(given) is None
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.config.models.tog_search_config import is_project
 from graphrag.eval.answered import Answer, read_answer
+from graphrag.eval.bounds import describe_timeout, search_failure
 from graphrag.eval.config import CONTROLS
 from graphrag.eval.controls import answer_control, evidence_of, response_type
 from graphrag.eval.dataset import Sample, parse_samples
@@ -299,28 +300,29 @@ class EvaluationRunner:
         failure: Failure | None = None
         result: SearchResult | None = None
         answer: Answer | None = None
-        started = time.perf_counter()
+        started, waited_s = time.perf_counter(), log.waited_s
+        limit_s = self._settings.timeout_s
         with measure_calls(log):
             try:
-                async with asyncio.timeout(self._settings.timeout_s):
+                async with log.own_time.deadline(limit_s):
                     result = await self._respond(sample, unit.method)
                 answer = read_answer(result, log)
             except TimeoutError:
-                message = f"no response within {self._settings.timeout_s:g} s"
-                failure = Failure("search", "timeout", message)
+                failure = Failure("search", "timeout", describe_timeout(limit_s, log))
             except SearchError as error:
                 if error.refused:
                     msg = f"The model's service refuses the requests of {unit.method}: {error}"
                     raise RunStoppedError(msg) from error
-                failure = Failure("search", "error", str(error))
+                failure = search_failure(str(error), error.__cause__, log)
             except StoreError:
                 raise
             except Exception as error:
                 failure = Failure("search", "error", describe_error(error))
         if answer is not None and not answer.response.strip():
             failure, answer = Failure("search", "empty", "the response is empty"), None
-        latency = time.perf_counter() - started - log.waited_s
-        if answer is not None and answer.latency_s is not None:
+        latency = time.perf_counter() - started - (log.waited_s - waited_s)
+        timed = unit.method in CONTROLS or self._methods.function(unit.method) is not None
+        if answer is not None and answer.latency_s is not None and not timed:
             latency = answer.latency_s
         told = None if result is None or answer is None else self._read_retrieved(unit, result)
         return StoredResponse(

@@ -223,9 +223,15 @@ class EvaluationStore:
             (run_id,),
         )
         for unit, metric, score, reason, failure, repeats in rows:
-            found.setdefault(unit, {})[metric] = JudgeResult(
-                score, reason, _failure(failure), tuple(json.loads(repeats or "[]"))
-            )
+            try:
+                given = JudgeResult(
+                    score, reason, _failure(failure), tuple(json.loads(repeats or "[]"))
+                )
+            except (TypeError, ValueError) as error:  # one bad row never hides the others
+                message = f"the stored verdict can't be read: {error}"
+                unreadable = Failure("judge", "unreadable", message)
+                given = JudgeResult(None, f"Unscored: {message}", unreadable)
+            found.setdefault(unit, {})[metric] = given
         return found
 
     def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphrag.eval.bounds import judge_bound, search_bound
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.plan import Unit
@@ -201,13 +202,15 @@ class Work:
             return True
         if not self.may_begin():
             return False
-        log = CallLog(self._limit, self._session.journal(f"judge {unit.key}"))
+        journal = self._session.journal(f"judge {unit.key}")
+        log = CallLog(self._limit, journal, bound=judge_bound(self._config))
         verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage())
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
-        log = CallLog(self._limit, self._session.journal(f"search {unit.key}"))
+        journal = self._session.journal(f"search {unit.key}")
+        log = CallLog(self._limit, journal, bound=search_bound(self._config))
         found = await self._search_unit(unit, log)
         self._session.keep_response(found)
         self._failed_in_a_row = self._failed_in_a_row + 1 if found.failure else 0

@@ -92,15 +92,41 @@ class Answer:
     output_tokens: int
     counted_by: CountedBy
     cached_prompt_tokens: int = 0
+    finish_reason: str | None = None
 
 
 class ModelRefusedError(RuntimeError):
     """The service will refuse every further request: wrong key, no such model, no credit."""
 
 
+class CutOffReplyError(RuntimeError):
+    """A structured reply, paid for and counted, broke off before it was complete.
+
+    Asking for it again would end at the same place. The message is one sentence.
+
+    Attributes
+    ----------
+    content : str
+        The reply as far as it came.
+    """
+
+    def __init__(self, content: str, reason: str) -> None:
+        super().__init__(reason)
+        self.content = content
+
+
+CONTEXT_IS_FULL = "the model's context is too small"
+"""Part of every sentence about a request or reply that the context had no room for."""
+
+
 def describe_error(error: BaseException) -> str:
     """Return an error's kind and message on one line of at most 300 characters."""
     text = " ".join(str(error).split())
+    if isinstance(error, CutOffReplyError):
+        return text
+    if has_no_room(error):
+        said = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
+        return f"{CONTEXT_IS_FULL} for the request ({said[:200]})"
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
 
 
@@ -109,6 +135,24 @@ def is_refusal(error: BaseException) -> bool:
     status = getattr(error, "status_code", None)
     # litellm's message leaves the provider's error code out; the error it was made from has it.
     return status in _REFUSED_STATUS or "insufficient_quota" in f"{error} {error.__context__}"
+
+
+def has_no_room(error: BaseException) -> bool:
+    """Say whether a request was refused because it is longer than the model's context."""
+    return any(kind.__name__ == "ContextWindowExceededError" for kind in type(error).__mro__)
+
+
+def name_remedy(cause: str, budget: str) -> str:
+    """Return the cause of a failure and, where a context was too small, which budget to lower.
+
+    Parameters
+    ----------
+    cause : str
+        One sentence, as of :func:`describe_error`.
+    budget : str
+        The settings to lower, e.g. ``local_search.max_context_tokens``.
+    """
+    return f"{cause}; lower {budget}" if CONTEXT_IS_FULL in cause else cause
 
 
 def is_transient(error: BaseException) -> bool:
@@ -182,6 +226,16 @@ class ModelCaller:
             Whatever the last attempt raised.
         """
         scope = current_scope() or CallLog()
+        with scope.own_time.call():
+            return await self._call(request, send, count_tokens, scope)
+
+    async def _call(
+        self,
+        request: Mapping[str, Any],
+        send: Callable[[], Awaitable[Answer]],
+        count_tokens: Callable[[], int],
+        scope: CallLog,
+    ) -> RecordedCall:
         journal, key = scope.journal, ""
         if journal is not None:
             key = self._key(request, scope)
@@ -220,7 +274,7 @@ class ModelCaller:
     ) -> Any:
         async for attempt in self.retrying(is_transient):
             with attempt:
-                await self.keep_rate(count_tokens)
+                await self.keep_rate(count_tokens, scope)
                 async with self.place(scope):
                     return await self._send_once(send, attempts)
         return None
@@ -236,14 +290,16 @@ class ModelCaller:
 
     @asynccontextmanager
     async def place(self, scope: CallLog) -> AsyncGenerator[None]:
-        """Hold a place under the scope's limit, and note how long it was waited for."""
+        """Hold a place under the scope's limit; waiting for it is not the scope's own time."""
         if scope.limit is None:
             yield
             return
-        waiting = time.perf_counter()
-        async with scope.limit:
-            scope.waited_s += time.perf_counter() - waiting
+        with scope.own_time.waiting():
+            await scope.limit.acquire()
+        try:
             yield
+        finally:
+            scope.limit.release()
 
     async def _send_once(
         self, send: Callable[[], Awaitable[Answer]], attempts: list[CallAttempt]
@@ -271,10 +327,11 @@ class ModelCaller:
             latency_s=time.perf_counter() - started,
             cached_prompt_tokens=answer.cached_prompt_tokens if answer else 0,
             error=error,
+            finish_reason=answer.finish_reason if answer else None,
         )
 
-    async def keep_rate(self, count_tokens: Callable[[], int]) -> None:
-        """Wait until the configured rate allows one more request."""
+    async def keep_rate(self, count_tokens: Callable[[], int], scope: CallLog) -> None:
+        """Wait until the configured rate allows one more request; it is not the scope's time."""
         if self._rate is None:
             return
         loop = asyncio.get_running_loop()
@@ -286,10 +343,11 @@ class ModelCaller:
             )
             self._limiters_loop = loop
         requests, tokens = self._limiters
-        if requests is not None:
-            await requests.acquire()
-        if tokens is not None:
-            await tokens.acquire(min(count_tokens(), tokens.max_rate))
+        with scope.own_time.waiting():
+            if requests is not None:
+                await requests.acquire()
+            if tokens is not None:
+                await tokens.acquire(min(count_tokens(), tokens.max_rate))
 
     def _wait(self, state: RetryCallState) -> float:
         backoff = wait_random_exponential(self._retry.base_delay_s, self._retry.max_delay_s)(state)

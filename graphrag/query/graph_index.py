@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from graphrag.config.models.tog_search_config import nearest
-from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.calls import describe_error, is_refusal, name_remedy
 from graphrag.query.engine_building import EngineBuilder, open_graph_of
 from graphrag.query.engines import OnText, SearchEngine
 from graphrag.query.index_header import METHODS, IndexHeader, SearchOptions, read_header
 from graphrag.query.index_tables import Tables, open_tables
 from graphrag.query.models import open_completion, open_embedding
+from graphrag.query.output import context_budget
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import CallLog, Usage, measure_calls
 
@@ -114,15 +115,16 @@ class GraphIndex:
         """
         log = log or CallLog(live=on_text is not None)
         engine = await self._engine(method)
-        started = time.perf_counter()
+        started, waited_s = time.perf_counter(), log.waited_s
         with measure_calls(log):
             try:
                 outcome = await engine.answer(question, on_text)
             except Exception as error:
                 cause = log.failures[0] if log.failures else describe_error(error)
+                cause = name_remedy(cause, context_budget(method))
                 raise SearchError(cause, refused=is_refusal(error)) from error
         if log.failures:
-            raise SearchError(log.failures[0])
+            raise SearchError(name_remedy(log.failures[0], context_budget(method)))
         if not outcome.response.strip():
             msg = "the model answered with an empty response"
             raise SearchError(msg)
@@ -131,7 +133,7 @@ class GraphIndex:
             response=outcome.response,
             context_data=outcome.context_data,
             context_text=outcome.context_text,
-            completion_time=time.perf_counter() - started - log.waited_s,
+            completion_time=time.perf_counter() - started - (log.waited_s - waited_s),
             llm_calls=usage.llm_calls,
             prompt_tokens=usage.prompt_tokens,
             output_tokens=usage.output_tokens,

@@ -6,6 +6,7 @@ are graphrag_llm models, so the released search engines work with them unchanged
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag_llm.cache import create_cache_key
@@ -29,6 +30,7 @@ from pydantic import BaseModel
 
 from graphrag.query.calls import (
     Answer,
+    CutOffReplyError,
     ModelCaller,
     RetryPolicy,
     describe_error,
@@ -36,9 +38,17 @@ from graphrag.query.calls import (
     read_retry_policy,
     read_usage,
 )
+from graphrag.query.output import bind_output, describe_cut
 from graphrag.query.replies import UnreadableReplyError as UnreadableReplyError
 from graphrag.query.replies import read_reply as read_reply
-from graphrag.query.usage import CallLog, RecordedCall, current_scope
+from graphrag.query.usage import (
+    CUT_OFF,
+    CallAttempt,
+    CallLog,
+    OutputBound,
+    RecordedCall,
+    current_scope,
+)
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -141,31 +151,50 @@ class CountedCompletion(LLMCompletion):
         ------
         UnreadableReplyError
             If ``response_format`` was given and the reply is not JSON of that form.
+        CutOffReplyError
+            If it is not because the reply was cut off.
+
+        Notes
+        -----
+        The output is bounded by the model's own ``call_args``, else by the request, else by the
+        scope; one bound is sent, never two.
         """
         scope = current_scope() or CallLog()
         if isinstance(kwargs["messages"], str):
             kwargs["messages"] = [{"role": "user", "content": kwargs["messages"]}]
         for taken_over in ("metrics", "stream_options", "max_retries"):
             kwargs.pop(taken_over, None)
+        bound, kwargs = bind_output(kwargs, self.config, scope.bound)
         if kwargs.pop("stream", False):
             if scope.live:
                 return self._stream_live(kwargs, scope)
-            return _in_one_chunk(await self._complete(kwargs))
-        return await self._complete(kwargs)
+            return _in_one_chunk(await self._complete(kwargs, bound))
+        return await self._complete(kwargs, bound)
 
-    async def _complete(self, request: dict[str, Any]) -> LLMCompletionResponse[BaseModel]:
+    async def _complete(
+        self, request: dict[str, Any], bound: OutputBound | None
+    ) -> LLMCompletionResponse[BaseModel]:
         form = cast("type[BaseModel] | None", request.get("response_format"))
         described = {**request, "response_format": form.model_json_schema() if form else None}
 
         async def send() -> Answer:
             response = await self._ask(**request)
-            return self._count(request, response.content, response.usage)
+            answer = self._count(request, response.content, response.usage)
+            reason: Any = response.choices[0].finish_reason if response.choices else None
+            return replace(answer, finish_reason=reason)
 
         call = await self._caller.call(described, send, lambda: self._count_prompt(request))
         response = _response(call)
         if form is not None:
             shown = _shown(request["messages"])
-            response.formatted_response = read_reply(response.content, form, shown)
+            try:
+                response.formatted_response = read_reply(response.content, form, shown)
+            except UnreadableReplyError as error:
+                answered = call.attempts[-1]
+                if answered.finish_reason != CUT_OFF:
+                    raise
+                cut = describe_cut(answered.output_tokens, bound)
+                raise CutOffReplyError(error.content, cut) from error
         return response
 
     async def _stream_live(
@@ -178,13 +207,14 @@ class CountedCompletion(LLMCompletion):
             return not begun and is_transient(error)
 
         try:
-            async for attempt in self._caller.retrying(may_retry):
-                with attempt:
-                    await self._caller.keep_rate(lambda: self._count_prompt(request))
-                    async with self._caller.place(scope):
-                        async for chunk in self._stream_once(request, scope):
-                            begun = True
-                            yield chunk
+            with scope.own_time.call():
+                async for attempt in self._caller.retrying(may_retry):
+                    with attempt:
+                        await self._caller.keep_rate(lambda: self._count_prompt(request), scope)
+                        async with self._caller.place(scope):
+                            async for chunk in self._stream_once(request, scope):
+                                begun = True
+                                yield chunk
         except Exception as error:
             scope.failures.append(describe_error(error))
             raise
@@ -195,12 +225,14 @@ class CountedCompletion(LLMCompletion):
         started = time.perf_counter()
         pieces: list[str] = []
         usage: Any = None
+        reason: str | None = None
         failed: str | None = None
         try:
             stream = await self._ask(**request, stream=True, stream_options={"include_usage": True})
             async for chunk in stream:
                 usage = chunk.usage or usage
                 if chunk.choices:
+                    reason = chunk.choices[0].finish_reason or reason
                     pieces.append(chunk.choices[0].delta.content or "")
                     yield chunk
         except BaseException as error:
@@ -208,6 +240,8 @@ class CountedCompletion(LLMCompletion):
             raise
         finally:
             answered = self._count(request, "".join(pieces), usage) if pieces or usage else None
+            if answered is not None:
+                answered = replace(answered, finish_reason=reason)
             scope.attempts.append(self._caller.attempt(started, answered, failed))
 
     def _count(self, request: dict[str, Any], content: str, usage: Any) -> Answer:
@@ -290,7 +324,7 @@ def _response(call: RecordedCall) -> LLMCompletionResponse[BaseModel]:
         object="chat.completion",
         created=0,
         model=answered.model,
-        choices=[LLMChoice(index=0, message=message, finish_reason="stop")],
+        choices=[LLMChoice(index=0, message=message, finish_reason=_finish_reason(answered))],
         usage=LLMCompletionUsage(
             prompt_tokens=answered.prompt_tokens,
             completion_tokens=answered.output_tokens,
@@ -302,16 +336,21 @@ def _response(call: RecordedCall) -> LLMCompletionResponse[BaseModel]:
 async def _in_one_chunk(
     response: LLMCompletionResponse[BaseModel],
 ) -> AsyncIterator[LLMCompletionChunk]:
-    delta = {"content": response.content}
+    delta, reason = {"content": response.content}, response.choices[0].finish_reason
     yield LLMCompletionChunk.model_validate(
         {
             "id": response.id,
             "object": "chat.completion.chunk",
             "created": response.created,
             "model": response.model,
-            "choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}],
+            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
         }
     )
+
+
+def _finish_reason(answered: CallAttempt) -> Any:
+    # A reply that an earlier release kept has none: it was taken for whole then.
+    return CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
 
 
 def _embedding_response(call: RecordedCall) -> LLMEmbeddingResponse:

@@ -13,10 +13,14 @@ from dataclasses import asdict, dataclass, field
 from math import fsum
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
+from graphrag.query.own_time import OwnTime
+
 if TYPE_CHECKING:
     import asyncio
 
 CountedBy = Literal["provider", "tokenizer", "nobody"]
+CUT_OFF = "length"
+"""The finish reason of a reply that was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,9 @@ class CallAttempt:
         Seconds from sending to the last byte or the failure.
     error : str or None
         Why the attempt failed; None when it was answered.
+    finish_reason : str or None
+        Why the reply ended, as the provider says: ``length`` for one that was cut off. None
+        where it says nothing, and for embeddings.
     """
 
     kind: Literal["completion", "embedding"]
@@ -51,6 +58,7 @@ class CallAttempt:
     latency_s: float
     cached_prompt_tokens: int = 0
     error: str | None = None
+    finish_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,9 @@ class Usage:
         The models asked, sorted.
     completion_models, embedding_models : tuple of str or None
         Those asked for completions and for embeddings; None where only their names are known.
+    cut_replies : int
+        Replies that were cut off, at the bound of their output or because the model's context
+        was full.
     is_counted : bool
         False when something that does not count its calls had a part: every other figure is
         then too low, and the cost None.
@@ -102,6 +113,7 @@ class Usage:
     prompt_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
     output_tokens_by_phase: dict[str, int] = field(default_factory=dict[str, int])
     models: tuple[str, ...] = ()
+    cut_replies: int = 0
     is_counted: bool = True
     completion_models: tuple[str, ...] | None = None
     embedding_models: tuple[str, ...] | None = None
@@ -150,6 +162,14 @@ class CallJournal(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class OutputBound:
+    """The most tokens that a reply may have, >= 1, and the setting that says so."""
+
+    tokens: int
+    setting: str
+
+
 class CallLog:
     """The attempts of one scope, in the order in which they ended.
 
@@ -162,10 +182,12 @@ class CallLog:
     live : bool
         Whether streamed replies must reach the caller piece by piece. When False a streamed
         request is sent as an ordinary one, whose usage figures and retries are exact.
+    bound : OutputBound or None
+        Of every completion that sets none itself; None: as the provider has it.
+    own_time : OwnTime
+        Stands still while all calls of this scope wait for their turn.
     replayed : int
         Calls that were answered from the journal; their attempts count as they did first.
-    waited_s : float
-        Seconds that calls of this scope waited for a free place under the limit.
     attempts : list of CallAttempt
     failures : list of str
         Causes of the calls that failed for good.
@@ -176,15 +198,23 @@ class CallLog:
         limit: "asyncio.Semaphore | None" = None,
         journal: CallJournal | None = None,
         live: bool = False,
+        bound: OutputBound | None = None,
+        own_time: OwnTime | None = None,
     ) -> None:
         self.limit = limit
         self.journal = journal
         self.live = live
+        self.bound = bound
+        self.own_time = own_time or OwnTime()
         self.replayed = 0
-        self.waited_s = 0.0
         self.attempts: list[CallAttempt] = []
         self.failures: list[str] = []
         self._asked: Counter[str] = Counter()
+
+    @property
+    def waited_s(self) -> float:
+        """Seconds in which all calls of this scope waited for their turn."""
+        return self.own_time.waited_s
 
     def ordinal(self, fingerprint: str) -> int:
         """Return how often an equal request was made before in this scope."""
@@ -236,13 +266,14 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
     calls: Counter[str] = Counter()
     prompt: Counter[str] = Counter()
     output: Counter[str] = Counter()
-    embedding_calls = embedding_tokens = failed = cached = counted_here = 0
+    embedding_calls = embedding_tokens = failed = cached = counted_here = cut = 0
     costs: dict[str, list[float | None]] = {}
     asked: dict[str, set[str]] = {"completion": set(), "embedding": set()}
     for attempt in attempts:
         asked[attempt.kind].add(attempt.model)
         failed += attempt.error is not None
         counted_here += attempt.counted_by == "tokenizer"
+        cut += attempt.finish_reason == CUT_OFF
         costs.setdefault(attempt.model, []).append(attempt_cost_usd(attempt))
         if attempt.kind == "embedding":
             embedding_calls += 1
@@ -269,6 +300,7 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
         models=tuple(sorted(costs)),
         completion_models=tuple(sorted(asked["completion"])),
         embedding_models=tuple(sorted(asked["embedding"])),
+        cut_replies=cut,
     )
 
 
@@ -295,6 +327,7 @@ def sum_usages(usages: Iterable[Usage]) -> Usage:
         prompt_tokens_by_phase=_sum_phases(usage.prompt_tokens_by_phase for usage in given),
         output_tokens_by_phase=_sum_phases(usage.output_tokens_by_phase for usage in given),
         models=tuple(sorted({model for usage in given for model in usage.models})),
+        cut_replies=sum(usage.cut_replies for usage in given),
         is_counted=all(usage.is_counted for usage in given),
         completion_models=_sum_models(given, lambda usage: usage.completion_models),
         embedding_models=_sum_models(given, lambda usage: usage.embedding_models),
@@ -359,13 +392,9 @@ def is_offline(model: str) -> bool:
 
 
 def model_price(model: str) -> Price | None:
-    """Look a model's price up in litellm's map, None when it is not there.
-
-    The map keys some models as ``provider/name`` and others (OpenAI's) by their bare name,
-    which counts only when the entry is of the same provider.
-    """
-    entry = _model_entry(model)
-    if entry is None or "input_cost_per_token" not in entry:
+    """Look a model's price up in litellm's map, None when it is not there."""
+    entry = known_facts(model)
+    if "input_cost_per_token" not in entry:
         return None
     prompt = float(entry["input_cost_per_token"])
     cached = entry.get("cache_read_input_token_cost")
@@ -378,17 +407,21 @@ def model_price(model: str) -> Price | None:
 
 def input_limit(model: str) -> int | None:
     """Return the most tokens that a model reads, by litellm's map; None when it does not say."""
-    entry = _model_entry(model)
-    found = None if entry is None else entry.get("max_input_tokens")
+    found = known_facts(model).get("max_input_tokens")
     return int(found) if isinstance(found, int | float) else None
 
 
-def _model_entry(model: str) -> dict[str, Any] | None:
+def known_facts(model: str) -> Mapping[str, Any]:
+    """Return what litellm's map says of a model, empty when it is not there.
+
+    The map keys some models as ``provider/name`` and others (OpenAI's) by their bare name,
+    which counts only when the entry is of the same provider.
+    """
     import litellm
 
     provider, _, name = model.partition("/")
     known = cast("dict[str, dict[str, Any]]", litellm.model_cost)
-    entry = known.get(model)
-    if entry is None and known.get(name, {}).get("litellm_provider") == provider:
-        entry = known[name]
-    return entry
+    if model in known:
+        return known[model]
+    entry = known.get(name, {})
+    return entry if entry.get("litellm_provider") == provider else {}

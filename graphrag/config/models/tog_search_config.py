@@ -77,6 +77,12 @@ class ToGSearchConfig(StrictSection):
         Sampling temperatures, 0 to 2.
     max_context_tokens : int
         Budget of the last call's context in the model's tokens.
+    max_answer_tokens : int
+        Tokens that the reply to a check-and-answer call may have, >= 16. A model that is known
+        to think before it answers gets 25,000 more for that; ``max_tokens`` in a model's
+        ``call_args`` is sent in place of this setting and of the next.
+    max_tokens_per_scored_edge : int
+        Tokens that the reply to a scoring call may have for each edge in it, >= 8.
     max_exploration_paths : int
         Paths shown to the model that answers, >= 1.
     max_relations_per_entity : int
@@ -102,6 +108,9 @@ class ToGSearchConfig(StrictSection):
     temperature_exploration: float = Field(default=0.4, ge=0, le=2)
     temperature_reasoning: float = Field(default=0.0, ge=0, le=2)
     max_context_tokens: int = Field(default=8000, ge=200)
+    # Left out of a run's setup at their defaults: runs from before they existed can be resumed.
+    max_answer_tokens: int = Field(default=2000, ge=16, exclude_if=lambda value: value == 2000)
+    max_tokens_per_scored_edge: int = Field(default=40, ge=8, exclude_if=lambda value: value == 40)
     max_exploration_paths: int = Field(default=10, ge=1)
     max_relations_per_entity: int = Field(default=50, ge=1)
     ground_text_units: bool = True

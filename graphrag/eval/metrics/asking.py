@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
+from graphrag.eval.bounds import judge_failure
 from graphrag.eval.metrics.any_model import (
     can_be_asked,
     read_completion,
@@ -13,7 +14,7 @@ from graphrag.eval.metrics.any_model import (
     way_to_ask,
 )
 from graphrag.eval.records import Failure
-from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.calls import CutOffReplyError
 from graphrag.query.models import UnreadableReplyError, read_reply
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -34,9 +35,9 @@ class Unanswered:
     Attributes
     ----------
     failure : Failure
-        ``unreadable``, ``error`` or ``refused``.
+        ``unreadable``, ``cut_off``, ``error`` or ``refused``.
     replies : tuple of str
-        The unreadable replies as they came, in order; empty when the first call failed.
+        The replies that can't be used as they came, in order; empty when the first call failed.
     """
 
     failure: Failure
@@ -74,7 +75,10 @@ class JudgeModel:
             raise TypeError(msg)
 
     async def ask(self, prompt: str, wanted: ReplyForm[Form]) -> Form | Unanswered:
-        """Ask until the reply has the form, at most ``max_retries`` times more; never raises."""
+        """Ask until the reply has the form, at most ``max_retries`` times more; never raises.
+
+        A reply that was cut off is not asked for again.
+        """
         messages = [{"role": "user", "content": prompt}]
         replies: list[str] = []
         problem = ""
@@ -85,9 +89,10 @@ class JudgeModel:
                 problem = str(error)
                 replies.append(error.content)
                 messages = [messages[0], *_repair(error, wanted.shape)]
+            except CutOffReplyError as error:  # asked again, it would be cut off again
+                return Unanswered(judge_failure(error), (*replies, error.content))
             except Exception as error:
-                kind = "refused" if is_refusal(error) else "error"
-                return Unanswered(Failure("judge", kind, describe_error(error)), tuple(replies))
+                return Unanswered(judge_failure(error), tuple(replies))
         return Unanswered(Failure("judge", "unreadable", problem), tuple(replies))
 
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from graphrag.eval.estimates import t_estimate
-from graphrag.eval.records import EfficiencyMetrics, Failure
+from graphrag.eval.records import EfficiencyMetrics, Failure, measured_latency
 from graphrag.eval.statistics import (
     Estimate,
     Latency,
@@ -281,9 +281,9 @@ def _method_status(
 
 def _performance(results: Sequence[CaseResult]) -> Performance:
     latencies = [
-        Latency(result.latency_s, _censored(result))
+        Latency(seconds, _censored(result))
         for result in results
-        if result.latency_s is not None
+        if (seconds := measured_latency(result.latency_s)) is not None
     ]
     usage = sum_usages(result.usage for result in results)
     counted = EfficiencyMetrics.of(None, usage)

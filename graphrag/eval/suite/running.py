@@ -194,7 +194,7 @@ class _SuiteWork:
         failure: Failure | None = None
         started = time.perf_counter()
         try:
-            async with asyncio.timeout(self._plan.config.timeout_s):
+            async with tools.kept.own_time.deadline(self._plan.config.timeout_s):
                 given = await unit.evaluator.evaluate(unit.case, tools)
             evaluated = _checked(given)
         except TimeoutError:
@@ -206,8 +206,8 @@ class _SuiteWork:
             if is_fatal(error):
                 raise
             failure = Failure("judge", "error", describe_error(error))
-        waited = time.perf_counter() - started
-        measured = sum(tools.kept.seconds) if tools.kept.seconds else waited
+        took_s = time.perf_counter() - started - tools.kept.own_time.waited_s
+        measured = sum(tools.kept.seconds) if tools.kept.seconds else took_s
         told = None if evaluated is None else evaluated.latency_s
         return CaseResult(
             case_id=unit.case.id,

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from graphrag.eval.bounds import judge_bound, search_bound
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError
@@ -18,7 +19,8 @@ from graphrag.eval.stored import StoredResponse
 from graphrag.eval.suite.indexed import IndexedGraph, open_indexed
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.usage import CallLog, Usage, measure_calls, sum_usages
+from graphrag.query.own_time import OwnTime
+from graphrag.query.usage import CallLog, OutputBound, Usage, measure_calls, sum_usages
 
 
 class CaseFailedError(Exception):
@@ -88,6 +90,7 @@ class Kept:
     usages: list[Usage] = field(default_factory=list[Usage])
     logs: list[CallLog] = field(default_factory=list[CallLog])
     judge_logs: list[CallLog] = field(default_factory=list[CallLog])
+    own_time: OwnTime = field(default_factory=OwnTime)
 
 
 class CaseTools:
@@ -122,7 +125,7 @@ class CaseTools:
         if chosen is None:
             msg = "the suite names no methods, so a search must name one"
             raise ConfigError(msg)
-        log = self._log()
+        log = self._log(search_bound(self._shared.config))
         found = await self._shared.runner.search_unit(self._unit(question, "", chosen), log)
         if not log.attempts:
             self._kept.usages.append(found.usage)
@@ -141,7 +144,9 @@ class CaseTools:
         CaseFailedError
             If a call failed for good.
         """
-        log, started = self._log(), time.perf_counter()
+        # As when an index is built: the release bounds no extraction, and a long one is no fault.
+        log, started = self._log(None), time.perf_counter()
+        waited_s = log.waited_s
         try:
             with measure_calls(log):
                 found = await self._shared.extractor(self._index())(text)
@@ -150,7 +155,7 @@ class CaseTools:
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        self._kept.seconds.append(time.perf_counter() - started - log.waited_s)
+        self._kept.seconds.append(time.perf_counter() - started - (log.waited_s - waited_s))
         self._kept.output, self._kept.context = describe_extraction(found), text
         return found
 
@@ -186,7 +191,8 @@ class CaseTools:
         CaseFailedError
             If the judge gave no verdict.
         """
-        log = CallLog(self._shared.limit)
+        bound = judge_bound(self._shared.config)
+        log = CallLog(self._shared.limit, bound=bound, own_time=self._kept.own_time)
         self._kept.judge_logs.append(log)
         unit = self._unit(question, ground_truth, self.method or "")
         found = StoredResponse(unit.key, self._case_id, unit.method, response, "", None, Usage())
@@ -210,8 +216,8 @@ class CaseTools:
         """Return what the case's verdicts cost so far."""
         return sum_usages([log.usage() for log in self._kept.judge_logs])
 
-    def _log(self) -> CallLog:
-        log = CallLog(self._shared.limit)
+    def _log(self, bound: OutputBound | None) -> CallLog:
+        log = CallLog(self._shared.limit, bound=bound, own_time=self._kept.own_time)
         self._kept.logs.append(log)
         return log
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from graphrag.query.calls import CutOffReplyError
 from graphrag.query.structured_search.tog_search.graph_store import GraphStore
 from graphrag.query.structured_search.tog_search.prompts import Prompts
 from graphrag.query.structured_search.tog_search.replies import (
@@ -23,7 +24,7 @@ from graphrag.query.structured_search.tog_search.words import (
     shorten,
     split_terms,
 )
-from graphrag.query.usage import phase
+from graphrag.query.usage import OutputBound, phase
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
@@ -34,6 +35,7 @@ _MAX_DESCRIPTION_CHARS = 160
 # Sharing no word with the question is weak evidence against an edge, not a proof: it stays
 # walkable, and weight decides among such edges.
 _FLOOR = 0.05
+_TOKENS_AROUND_SCORES = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Pruner:
     temperature : float
     max_tokens : int
         Tokens of edges that one scoring call may show; more are split into concurrent calls.
+    tokens_per_edge : int
+        Tokens that a reply may have for each edge that it scores.
     """
 
     store: GraphStore
@@ -61,14 +65,15 @@ class Pruner:
     strategy: Strategy
     temperature: float
     max_tokens: int
+    tokens_per_edge: int
 
     async def score(self, question: Question, candidates: Sequence[Candidate]) -> Scores:
         """Score candidates in [0, 1].
 
-        llm: what the model says; an edge it leaves out scores 0. A reply that stays unreadable
-        after one repair makes the whole depth fall back to bm25, as scores from two scales
-        can't be compared; the note says so. semantic: cosine of the question and the
-        neighbour's description. bm25: over names and descriptions, relative to the best edge.
+        llm: what the model says; an edge it leaves out scores 0. A reply that was cut off, or
+        stays unreadable after one repair, makes the whole depth fall back to bm25, as scores
+        from two scales can't be compared; the note says so. semantic: cosine of the question and
+        the neighbour's description. bm25: over names and descriptions, relative to the best edge.
 
         Raises
         ------
@@ -81,9 +86,9 @@ class Pruner:
             return self._score_by_words(question, candidates)
         with phase("exploration"):
             scored = await self._score_by_model(question, candidates)
-        if scored is not None:
+        if isinstance(scored, Scores):
             return scored
-        note = "the model's scores could not be read, so bm25 scored this depth"
+        note = f"{scored}, so bm25 scored this depth"
         return Scores(self._score_by_words(question, candidates).values, "bm25", note)
 
     def _score_by_words(self, question: Question, candidates: Sequence[Candidate]) -> Scores:
@@ -105,7 +110,8 @@ class Pruner:
 
     async def _score_by_model(
         self, question: Question, candidates: Sequence[Candidate]
-    ) -> Scores | None:
+    ) -> Scores | str:
+        """Return the model's scores, or why they can't be used."""
         edges = [
             {"edge": number, **self._describe(candidate)}
             for number, candidate in enumerate(candidates, start=1)
@@ -123,8 +129,8 @@ class Pruner:
         values = [0.0] * len(candidates)
         n_unreadable = 0
         for reply in replies:
-            if reply is None:
-                return None
+            if isinstance(reply, str):
+                return reply
             for number, score in reply.items():
                 if score is None:
                     n_unreadable += 1
@@ -155,10 +161,12 @@ class Pruner:
 
     async def _ask_for_scores(
         self, question: str, edges: list[dict[str, Any]]
-    ) -> dict[int, float | None] | None:
-        """Return edge number -> score (None: not in [0, 1]); None if no reply can be used."""
+    ) -> dict[int, float | None] | str:
+        """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
         request = json.dumps({"question": question, "edges": edges}, ensure_ascii=False)
         known = {int(edge["edge"]) for edge in edges}
+        n_tokens = _TOKENS_AROUND_SCORES + self.tokens_per_edge * len(edges)
+        bound = OutputBound(n_tokens, "tog_search.max_tokens_per_scored_edge")
         problem = ""
         for _ in range(2):
             messages = [
@@ -166,7 +174,9 @@ class Pruner:
                 {"role": "user", "content": problem + request},
             ]
             try:
-                reply = await ask(self.model, messages, self.temperature, EdgeScores)
+                reply = await ask(self.model, messages, self.temperature, EdgeScores, bound)
+            except CutOffReplyError as error:
+                return str(error)
             except UnreadableReplyError as error:
                 problem = f"Your last reply could not be used: {error}. Reply with JSON only.\n"
                 continue
@@ -178,7 +188,7 @@ class Pruner:
             if found:
                 return found
             problem = "Your last reply scored none of these edges. Use their numbers.\n"
-        return None
+        return "the model's scores could not be read"
 
     def _describe(self, candidate: Candidate) -> dict[str, str]:
         rows = [self.store.relationship_row(link.relationship) for link in candidate.edge.links]

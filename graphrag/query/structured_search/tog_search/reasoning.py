@@ -17,7 +17,7 @@ from graphrag.query.structured_search.tog_search.replies import (
     ask_live,
 )
 from graphrag.query.structured_search.tog_search.tables import Context
-from graphrag.query.usage import phase
+from graphrag.query.usage import OutputBound, phase
 
 NOT_FOUND = "I could not find this in the provided context."
 WITHDRAWN = "(The text above could not be traced to the index and is withdrawn.)"
@@ -86,12 +86,15 @@ class Reasoner:
     temperature : float
     response_type : str
         Form of the answer, e.g. ``Multiple Paragraphs``.
+    bound : OutputBound
+        Of each reply.
     """
 
     model: CompletionModel
     prompt: str
     temperature: float
     response_type: str
+    bound: OutputBound
 
     async def check(
         self, question: str, context: Context, final: bool, live: LiveText | None = None
@@ -117,6 +120,8 @@ class Reasoner:
         ------
         ToGSearchError
             If two replies in a row can't be read.
+        CutOffReplyError
+            If a reply was cut off; asked again it would be cut off again.
         """
         reply: ReasonedAnswer | None = None
         problem = unreadable = ""
@@ -154,14 +159,16 @@ class Reasoner:
         ]
         with phase("reasoning"):
             if live is None:
-                return await ask(self.model, messages, self.temperature, ReasonedAnswer)
+                return await ask(self.model, messages, self.temperature, ReasonedAnswer, self.bound)
 
             def read(received: str) -> None:
                 answer = _read_partial(received, final)
                 if answer is not None:
                     live.show(answer)
 
-            return await ask_live(self.model, messages, self.temperature, ReasonedAnswer, read)
+            return await ask_live(
+                self.model, messages, self.temperature, ReasonedAnswer, self.bound, read
+            )
 
 
 def _find_fault(reply: ReasonedAnswer, context: Context) -> str:

@@ -4,7 +4,10 @@ from typing import Any, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
+from graphrag.query.calls import CutOffReplyError
 from graphrag.query.models import UnreadableReplyError, read_reply
+from graphrag.query.output import blame, bound_in_force, describe_cut
+from graphrag.query.usage import CUT_OFF, OutputBound
 
 Reply = TypeVar("Reply", bound=BaseModel)
 """The form of a structured reply."""
@@ -92,17 +95,27 @@ async def ask(
     messages: list[dict[str, str]],
     temperature: float,
     form: type[Reply],
+    bound: OutputBound,
 ) -> Reply:
-    """Ask once for a structured reply.
+    """Ask once for a structured reply of bounded length.
 
     Raises
     ------
     UnreadableReplyError
         If the reply is not JSON of that form. Whatever else the model raises passes through.
+    CutOffReplyError
+        If it is not because it was cut off.
     """
-    response = await model.completion_async(
-        messages=messages, temperature=temperature, response_format=form
-    )
+    bound = _in_force(model, bound)
+    try:
+        response = await model.completion_async(
+            messages=messages,
+            temperature=temperature,
+            response_format=form,
+            max_tokens=bound.tokens,
+        )
+    except CutOffReplyError as error:
+        raise blame(error, bound.setting) from error
     reply = response.formatted_response
     return reply if isinstance(reply, form) else read_reply(str(response.content), form)
 
@@ -112,27 +125,46 @@ async def ask_live(
     messages: list[dict[str, str]],
     temperature: float,
     form: type[Reply],
+    bound: OutputBound,
     on_partial: "PartialReader",
 ) -> Reply:
     """Ask once for a structured reply and show it while it arrives.
 
     Raises
     ------
-    UnreadableReplyError
+    UnreadableReplyError, CutOffReplyError
         As :func:`ask`.
     """
-    chunks = await model.completion_async(
-        messages=messages, temperature=temperature, response_format=form, stream=True
-    )
-    received = ""
+    bound = _in_force(model, bound)
+    received, reason = "", None
+    try:
+        chunks = await model.completion_async(
+            messages=messages,
+            temperature=temperature,
+            response_format=form,
+            max_tokens=bound.tokens,
+            stream=True,
+        )
+    except CutOffReplyError as error:
+        raise blame(error, bound.setting) from error
     async for chunk in chunks:
         if not chunk.choices:  # the chunk that carries only the usage figures
             continue
+        reason = getattr(chunk.choices[0], "finish_reason", None) or reason
         piece = cast("str | None", chunk.choices[0].delta.content)
         if piece:
             received += piece
             on_partial(received)
-    return read_reply(received, form)
+    try:
+        return read_reply(received, form)
+    except UnreadableReplyError as error:
+        if reason != CUT_OFF:
+            raise
+        raise CutOffReplyError(received, describe_cut(None, bound)) from error
+
+
+def _in_force(model: CompletionModel, wanted: OutputBound) -> OutputBound:
+    return bound_in_force(getattr(model, "config", None), wanted)
 
 
 class PartialReader(Protocol):

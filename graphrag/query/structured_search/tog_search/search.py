@@ -40,6 +40,7 @@ from graphrag.query.structured_search.tog_search.text_units import TextUnits
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
+    OutputBound,
     current_scope,
     measure_calls,
     phase,
@@ -114,12 +115,17 @@ class ToGSearch:
             strategy=config.prune_strategy,
             temperature=config.temperature_exploration,
             max_tokens=config.max_context_tokens,
+            tokens_per_edge=config.max_tokens_per_scored_edge,
         )
         if not isinstance(text_units, TextUnits):
             text_units = TextUnits.from_table(text_units)
         self._grounder = Grounder(graph, text_units, text_unit_vectors, model.tokenizer, config)
         self._reasoner = Reasoner(
-            model, prompts.reasoning, config.temperature_reasoning, response_type
+            model,
+            prompts.reasoning,
+            config.temperature_reasoning,
+            response_type,
+            OutputBound(config.max_answer_tokens, "tog_search.max_answer_tokens"),
         )
 
     async def search(self, query: str, **_: object) -> SearchResult:
@@ -176,8 +182,10 @@ class ToGSearch:
         ------
         ToGSearchError
             If the question is empty, the index has no entities or none of them (in connect
-            mode: no two) can be started from, or the model's answer stays unreadable. Failures
-            of the models themselves pass through as they are.
+            mode: no two) can be started from, or the model's answer stays unreadable.
+        CutOffReplyError
+            If the model's answer was cut off at ``config.max_answer_tokens``. Failures of the
+            models themselves pass through as they are.
         """
         scope = current_scope()
         if scope is not None:

@@ -1,0 +1,185 @@
+"""Every reply is bounded, and a reply that was cut off is called so, not asked for again."""
+
+from typing import Any
+
+import pytest
+from graphrag_llm.config import ModelConfig
+from lighthouse import SpiedServer
+from openai_server import Fault
+from pydantic import BaseModel
+
+from graphrag.query.calls import CutOffReplyError
+from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.models import open_completion
+from graphrag.query.output import allowed_output
+from graphrag.query.usage import CallLog, OutputBound, measure_calls
+
+QUESTION = "Who repaired the great lamp with Marta Quill?"
+NO_ROOM = "request (9120 tokens) exceeds the available context size (4096 tokens), try again"
+
+
+class Wanted(BaseModel):
+    name: str
+
+
+def bounds_sent(server: SpiedServer) -> list[tuple[Any, Any]]:
+    return [
+        (request.get("max_tokens"), request.get("max_completion_tokens"))
+        for request in server.requests.values()
+        if "messages" in request
+    ]
+
+
+async def test_tog_bounds_its_scoring_by_edges_and_its_answer(
+    remote: GraphIndex, server: SpiedServer
+) -> None:
+    found = await remote.search("tog", QUESTION)
+
+    edges = [int(n) for n in found.context_data["exploration"]["n_edges"] if n]
+    sent = [bound for bound, _ in bounds_sent(server)]
+    assert sorted(sent) == sorted([*(60 + 40 * n for n in edges), *(2000 for _ in edges)])
+
+
+@pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
+async def test_a_scope_bounds_the_released_searches_and_nothing_else_does(
+    method: str, remote: GraphIndex, server: SpiedServer
+) -> None:
+    free = await remote.search(method, QUESTION)
+    assert set(bounds_sent(server)) == {(None, None)}
+    before = len(bounds_sent(server))
+
+    log = CallLog(bound=OutputBound(700, "max_output_tokens"))
+    bounded = await remote.search(method, QUESTION, log=log)
+    assert set(bounds_sent(server)[before:]) == {(700, None)}
+    assert bounded.context_text == free.context_text
+
+
+@pytest.mark.parametrize("key", ["max_tokens", "max_completion_tokens"])
+async def test_a_bound_of_the_model_itself_wins_and_is_the_only_one_sent(
+    key: str, make_project: Any, server: SpiedServer
+) -> None:
+    index = await GraphIndex.open(make_project(model_extra=f"    call_args: {{{key}: 333}}"))
+    await index.search("tog", QUESTION)
+    log = CallLog(bound=OutputBound(700, "max_output_tokens"))
+    await index.search("basic", QUESTION, log=log)
+
+    wanted = (333, None) if key == "max_tokens" else (None, 333)
+    assert set(bounds_sent(server)) == {wanted}
+
+
+def test_a_model_that_thinks_gets_room_for_it_and_none_more_than_it_can_write() -> None:
+    def allowed(provider: str, model: str, tokens: int = 500, **arguments: Any) -> int:
+        config = ModelConfig(model_provider=provider, model=model, api_key="x", call_args=arguments)
+        return allowed_output(config, tokens)
+
+    assert allowed("openai", "gpt-4o") == 500
+    assert allowed("openai", "smollm2") == 500
+    assert allowed("openai", "gpt-5") == 25_500
+    assert allowed("openai", "o3-mini") == 25_500
+    assert allowed("hosted_vllm", "qwen3", reasoning_effort="low") == 25_500
+    assert allowed("openai", "gpt-4o", 10**6) == 16_384
+
+
+@pytest.mark.parametrize("live", [False, True])
+async def test_an_answer_of_tog_that_is_cut_off_fails_by_that_name_and_is_asked_for_once(
+    live: bool, remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(
+        faults=lambda _, request: (
+            Fault(ramble=True, content='{"sufficient": true, "answer": "')
+            if "Final attempt" in str(request.get("messages"))
+            else None
+        )
+    )
+    log = CallLog(live=live)
+    with pytest.raises(
+        SearchError, match=r"cut off.*raise tog_search\.max_answer_tokens"
+    ) as raised:
+        await remote.search("tog", QUESTION, (lambda _: None) if live else None, log=log)
+
+    assert isinstance(raised.value.__cause__, CutOffReplyError)
+    assert log.usage().llm_calls_by_phase["reasoning"] == 1
+    assert log.usage().cut_replies == 1
+
+
+async def test_scores_that_are_cut_off_are_asked_for_once_and_the_depth_says_so(
+    remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(
+        faults=lambda _, request: (
+            Fault(ramble=True)
+            if "Give every edge a score" in str(request.get("messages"))
+            else None
+        )
+    )
+    found = await remote.search("tog", QUESTION)
+
+    rounds = found.context_data["exploration"]
+    scored = rounds[rounds["n_edges"] > 0]
+    assert set(scored["strategy_used"]) == {"bm25"}
+    assert (
+        scored["note"]
+        .str.contains("cut off at .* raise tog_search.max_tokens_per_scored_edge")
+        .all()
+    )
+    assert found.llm_calls_categories["exploration"] == len(scored)
+    assert found.usage.cut_replies == len(scored)
+
+
+async def test_a_response_that_is_cut_off_is_kept_and_counted(
+    remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(faults=lambda *_: Fault(ramble=True))
+    log = CallLog(bound=OutputBound(5, "max_output_tokens"))
+    found = await remote.search("basic", QUESTION, log=log)
+
+    assert found.response == "and0 and1 and2 and3 and4"
+    assert (found.usage.cut_replies, found.output_tokens) == (1, 5)
+    assert log.attempts[-1].finish_reason == "length"
+
+
+async def test_a_cut_reply_names_the_setting_that_cut_it(
+    make_project: Any, server: SpiedServer
+) -> None:
+    server.behave(faults=lambda *_: Fault(ramble=True))
+
+    async def ask(extra: str, name: str, bound: OutputBound | None) -> str:
+        index = await GraphIndex.open(make_project(model_extra=extra, name=name))
+        model = open_completion(index.header.model_configs("local")["completion"])
+        with measure_calls(CallLog(bound=bound)), pytest.raises(CutOffReplyError) as raised:
+            await model.completion_async(messages="x", response_format=Wanted)
+        return str(raised.value)
+
+    own = await ask("    call_args: {max_tokens: 7}", "own", OutputBound(9, "some_setting"))
+    assert own == (
+        "the reply was cut off at 7 tokens; raise call_args.max_tokens of openai/gpt-4o in "
+        "settings.yaml"
+    )
+    assert "at 9 tokens; raise some_setting" in await ask(
+        "", "scope", OutputBound(9, "some_setting")
+    )
+    assert "context is too small" in await ask("", "none", None)
+
+
+@pytest.mark.parametrize(
+    ("method", "budget"),
+    [
+        ("tog", "tog_search.max_context_tokens"),
+        ("local", "local_search.max_context_tokens"),
+        ("basic", "basic_search.max_context_tokens"),
+        ("global", "global_search.max_context_tokens"),
+        ("drift", "drift_search.data_max_tokens"),
+    ],
+)
+async def test_a_context_that_is_too_small_names_the_budget_to_lower(
+    method: str, budget: str, remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(
+        faults=lambda _, request: (
+            Fault(400, "exceed_context_size_error", NO_ROOM) if "messages" in request else None
+        )
+    )
+    with pytest.raises(SearchError, match=budget) as raised:
+        await remote.search(method, QUESTION)
+    assert "9120 tokens" in str(raised.value)
+    assert "litellm" not in str(raised.value)
