@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.index_preview import IndexPreview
 from graphrag.eval.methods import MethodSet
-from graphrag.query.usage import input_limit, is_offline
+from graphrag.query.model_facts import input_limit, is_offline
+from graphrag.query.output import own_bound
 
 if TYPE_CHECKING:
     from graphrag.query.index_header import IndexHeader
@@ -61,8 +62,8 @@ async def list_budget_warnings(
         part = "all" if all(whole for _, _, whole in indexes) else "half or more"
         verb = "holds" if len(roomy) == 1 else "hold"
         warnings.append(
-            f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens in "
-            "text units): this comparison says little about retrieval"
+            f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens "
+            "in text units): this comparison says little about retrieval"
         )
     return warnings
 
@@ -89,7 +90,7 @@ def list_judge_limit_warnings(
         for name in config.methods:
             budget = _budget(name, methods, header)
             if budget is not None:
-                answer = _answer_bound(name, methods, header)
+                answer = _answer_bound(name, methods, header, config.max_output_tokens)
                 needs[name] = max(needs.get(name, 0), budget + answer)
     short = {name: need for name, need in needs.items() if need >= limit}
     if not short:
@@ -131,12 +132,13 @@ def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
     return int(methods.header(name, header).section(method).max_context_tokens)
 
 
-def _answer_bound(name: str, methods: MethodSet, header: "IndexHeader") -> int:
-    """Return the most tokens of an answer that the model's settings allow; 0 if they set none."""
-    models = methods.header(name, header).model_configs(methods.search_method(name))
-    given: dict[str, Any] = models["completion"].call_args
-    bounds = [given.get(key) for key in ("max_completion_tokens", "max_tokens")]
-    return max((bound for bound in bounds if isinstance(bound, int)), default=0)
+def _answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int) -> int:
+    """Return the most tokens of an answer; ``most`` is the bound of what is not Think-on-Graph."""
+    method, varied = methods.search_method(name), methods.header(name, header)
+    own = own_bound(varied.model_configs(method)["completion"])
+    if own is not None:
+        return own.tokens
+    return int(varied.section(method).max_answer_tokens) if method == "tog" else most
 
 
 def _joined(names: Sequence[str]) -> str:

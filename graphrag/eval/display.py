@@ -21,7 +21,10 @@ from rich.table import Table
 from graphrag.eval.progress import Tally
 from graphrag.eval.records import METRICS, QueryResult
 from graphrag.eval.results import has_impossible_latency
-from graphrag.query.usage import is_offline, model_price
+from graphrag.query.model_facts import (
+    is_offline,
+    model_price,
+)
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis

@@ -13,3 +13,11 @@ def id_lists_of(table: Any, column: str) -> list[tuple[str, ...]]:
     """Return a column of id lists as tuples, a missing list as an empty one."""
     values: list[Any] = [] if table is None else table[column].tolist()
     return [tuple(str(v) for v in ids) if hasattr(ids, "__len__") else () for ids in values]
+
+
+def counts_of(table: Any, column: str) -> list[int] | None:
+    """Return a column of a data frame as whole numbers, None if one is missing."""
+    values: list[Any] = table[column].tolist()
+    if any(value is None or value != value for value in values):
+        return None
+    return [int(value) for value in values]

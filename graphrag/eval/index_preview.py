@@ -7,7 +7,7 @@ from graphrag_storage import create_storage
 from graphrag_storage.file_storage import FileStorage
 from graphrag_storage.tables.table_provider_factory import create_table_provider
 
-from graphrag.eval.index_columns import texts_of
+from graphrag.eval.index_columns import counts_of, texts_of
 from graphrag.eval.quotes import phrase_key
 from graphrag.eval.source_matching import SourceIndex
 
@@ -40,8 +40,7 @@ class IndexPreview:
         units = await self._read("text_units", ("n_tokens",))
         if units is None:
             return None
-        counts: list[Any] = units["n_tokens"].tolist()
-        return [int(n) for n in counts] if all(n == n and n is not None for n in counts) else None
+        return counts_of(units, "n_tokens")
 
     async def read_words(self) -> list[list[str]]:
         """Return the words of its text units, as :func:`phrase_key` gives them.

@@ -15,7 +15,10 @@ from graphrag.eval.errors import ConfigError, DatasetError, StoreError
 from graphrag.eval.methods import MethodSet
 from graphrag.eval.plan import Unit
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.usage import is_offline, model_price
+from graphrag.query.model_facts import (
+    is_offline,
+    model_price,
+)
 
 _BYTES_A_UNIT = 200_000
 _BYTES_A_RUN = 50_000_000

@@ -20,8 +20,10 @@ from graphrag.query.index_header import (
     read_header,
 )
 from graphrag.query.index_tables import IndexNotBuiltError
+from graphrag.query.model_facts import (
+    is_offline,
+)
 from graphrag.query.models import open_completion
-from graphrag.query.usage import is_offline
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.config.models.tog_search_config import ProjectConfig, ToGSearchConfig, read_settings
 from graphrag.query.index_tables import check_vectors, fingerprint_tables
-from graphrag.query.usage import is_offline
+from graphrag.query.model_facts import (
+    is_offline,
+)
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

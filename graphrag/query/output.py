@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
-from graphrag.query.usage import OutputBound, known_facts
+from graphrag.query.model_facts import (
+    known_facts,
+)
+from graphrag.query.usage import (
+    OutputBound,
+)
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig

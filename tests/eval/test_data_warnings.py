@@ -161,7 +161,7 @@ def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
         methods=[{"name": "wide", "method": "tog", "max_context_tokens": 9000}],
     )
     found = said(evaluation.run("--dry-run"))
-    assert ("and the context and answer of wide (9,000) may take as many" in found) is warned
+    assert ("and the context and answer of wide (11,000) may take as many" in found) is warned
     assert ("verdicts on faithfulness and relevance may fail" in found) is warned
     evaluation.configure(metrics=["correctness"])
     assert "may fail" not in said(evaluation.run("--dry-run"))
