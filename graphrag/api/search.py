@@ -1,25 +1,33 @@
-"""The search functions of ``graphrag.api``: the released names and arguments, counted results.
+"""The search functions of ``graphrag.api``: those of the release, counted, and Think-on-Graph.
 
-Each takes the tables of a built index, as the released function of its name does, and returns
-a :class:`~graphrag.query.graph_index.CountedSearchResult`, which still unpacks as
-``response, context_data``. To ask many questions of one index, open a
-:class:`~graphrag.query.graph_index.GraphIndex`, which prepares the tables once.
+The released functions do the searching, untouched: same requests, callbacks, log file, errors
+and conversions of arguments. What they return is a
+:class:`~graphrag.query.counted_result.CountedSearchResult`, which is the released pair and says
+what it cost. To ask many questions of one index, open a
+:class:`~graphrag.query.graph_index.GraphIndex`, which prepares the tables once and counts what
+the release's clients send again by themselves.
+
+Importing this module imports nothing that the release has not imported already.
 """
 
 import asyncio
+import functools
 import logging
-from collections.abc import AsyncGenerator
-from typing import TYPE_CHECKING
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
+import pandas as pd
+from pydantic import BeforeValidator, validate_call
+
+from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
+from graphrag.callbacks.query_callbacks import QueryCallbacks
 from graphrag.config.models.graph_rag_config import GraphRagConfig
-from graphrag.query.graph_index import CountedSearchResult, GraphIndex
-from graphrag.query.index_header import IndexHeader, SearchOptions
-from graphrag.query.index_tables import IndexTables
+from graphrag.query.counted_result import CountedSearchResult, make_result
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from graphrag.callbacks.query_callbacks import QueryCallbacks
+    from graphrag.query.graph_index import GraphIndex
+    from graphrag.query.observed import Observation
 
 __all__ = [
     "basic_search",
@@ -30,15 +38,31 @@ __all__ = [
     "tog_search_streaming",
 ]
 
+_Callbacks = list[QueryCallbacks] | None
+_checked = validate_call(config={"arbitrary_types_allowed": True})
 
+
+def _read_config(given: Any) -> Any:
+    """Read a mapping with its ``tog_search`` section, which the released class drops."""
+    if not isinstance(given, dict):
+        return given
+    from graphrag.config.models.tog_search_config import ProjectConfig
+
+    return ProjectConfig.model_validate(given)
+
+
+_Config = Annotated[GraphRagConfig, BeforeValidator(_read_config)]
+
+
+@_checked
 async def tog_search(
-    config: GraphRagConfig,
-    entities: "pd.DataFrame",
-    relationships: "pd.DataFrame",
-    text_units: "pd.DataFrame",
+    config: _Config,
+    entities: pd.DataFrame,
+    relationships: pd.DataFrame,
     query: str,
+    text_units: pd.DataFrame | None = None,
     response_type: str = "Multiple Paragraphs",
-    callbacks: "list[QueryCallbacks] | None" = None,
+    callbacks: _Callbacks = None,
     verbose: bool = False,
 ) -> CountedSearchResult:
     """Answer a question by Think-on-Graph search.
@@ -46,15 +70,20 @@ async def tog_search(
     Parameters
     ----------
     config : GraphRagConfig
-        The project's settings; its ``tog_search`` section, where it has one, sets the walk.
-    entities, relationships, text_units : pandas.DataFrame
-        The tables of the index.
+        The project's settings, or a mapping of them; its ``tog_search`` section, where it has
+        one, sets the walk.
+    entities, relationships : pandas.DataFrame
+        Tables of the index.
     query : str
         The question.
+    text_units : pandas.DataFrame or None
+        The text behind the paths; None answers from the paths alone, as
+        ``ground_text_units: false`` does.
     response_type : str
         Free-form description of the answer's form.
     callbacks : list of QueryCallbacks or None
-        Told of every piece of text and of the context.
+        Told of the context, and of every piece of the response as it arrives. Without any, the
+        reply is not streamed, and its tokens are those that the provider reports.
     verbose : bool
         Whether the log file gets debug lines.
 
@@ -63,26 +92,40 @@ async def tog_search(
     SearchError
         If the search gave no usable response.
     """
-    tables = IndexTables(entities=entities, relationships=relationships, text_units=text_units)
-    index = GraphIndex(IndexHeader(config, SearchOptions(response_type=response_type)), tables)
-    return await _search(index, "tog", query, callbacks, verbose)
+    index = _open_tog(config, entities, relationships, text_units, response_type)
+    _start_log(config, verbose)
+
+    def tell(piece: str) -> None:
+        for callback in callbacks or []:
+            callback.on_llm_new_token(piece)
+
+    result = await index.search("tog", query, on_text=tell if callbacks else None)
+    for callback in callbacks or []:
+        callback.on_context(result.context_data)
+    return result
 
 
-async def tog_search_streaming(
-    config: GraphRagConfig,
-    entities: "pd.DataFrame",
-    relationships: "pd.DataFrame",
-    text_units: "pd.DataFrame",
+@_checked
+def tog_search_streaming(
+    config: _Config,
+    entities: pd.DataFrame,
+    relationships: pd.DataFrame,
     query: str,
+    text_units: pd.DataFrame | None = None,
     response_type: str = "Multiple Paragraphs",
-    callbacks: "list[QueryCallbacks] | None" = None,
+    callbacks: _Callbacks = None,
     verbose: bool = False,
 ) -> AsyncGenerator[str]:
     """Yield the response of :func:`tog_search` piece by piece; same parameters and errors."""
-    pieces: asyncio.Queue[str | None] = asyncio.Queue()
-    tables = IndexTables(entities=entities, relationships=relationships, text_units=text_units)
-    index = GraphIndex(IndexHeader(config, SearchOptions(response_type=response_type)), tables)
+    index = _open_tog(config, entities, relationships, text_units, response_type)
     _start_log(config, verbose)
+    return _stream(index, query, callbacks or [])
+
+
+async def _stream(
+    index: "GraphIndex", query: str, callbacks: list[QueryCallbacks]
+) -> AsyncGenerator[str]:
+    pieces: asyncio.Queue[str | None] = asyncio.Queue()
 
     async def run() -> CountedSearchResult:
         try:
@@ -93,134 +136,222 @@ async def tog_search_streaming(
     task = asyncio.create_task(run())
     try:
         while (piece := await pieces.get()) is not None:
-            for callback in callbacks or []:
+            for callback in callbacks:
                 callback.on_llm_new_token(piece)
             yield piece
         result = await task
-        for callback in callbacks or []:
+        for callback in callbacks:
             callback.on_context(result.context_data)
     finally:
         task.cancel()
 
 
+def _open_tog(
+    config: GraphRagConfig,
+    entities: pd.DataFrame,
+    relationships: pd.DataFrame,
+    text_units: pd.DataFrame | None,
+    response_type: str,
+) -> "GraphIndex":
+    from graphrag.query.graph_index import GraphIndex
+    from graphrag.query.index_header import IndexHeader, SearchOptions
+    from graphrag.query.index_tables import IndexTables
+
+    header = IndexHeader(config, SearchOptions(response_type=response_type))
+    if text_units is None:
+        header = header.changed("tog", {"ground_text_units": False})
+    tables = IndexTables(entities=entities, relationships=relationships, text_units=text_units)
+    return GraphIndex(header, tables)
+
+
+@_checked
 async def local_search(
     config: GraphRagConfig,
-    entities: "pd.DataFrame",
-    communities: "pd.DataFrame",
-    community_reports: "pd.DataFrame",
-    text_units: "pd.DataFrame",
-    relationships: "pd.DataFrame",
-    covariates: "pd.DataFrame | None",
+    entities: pd.DataFrame,
+    communities: pd.DataFrame,
+    community_reports: pd.DataFrame,
+    text_units: pd.DataFrame,
+    relationships: pd.DataFrame,
+    covariates: pd.DataFrame | None,
     community_level: int,
     response_type: str,
     query: str,
-    callbacks: "list[QueryCallbacks] | None" = None,
+    callbacks: _Callbacks = None,
     verbose: bool = False,
 ) -> CountedSearchResult:
     """Answer a question from the neighbourhood of the entities nearest to it.
 
-    The parameters are those of the released function; raises SearchError where that one
-    returned an empty response.
+    Parameters, errors and the pair that is returned are those of the released function.
     """
-    tables = IndexTables(
-        entities=entities,
-        relationships=relationships,
-        text_units=text_units,
-        communities=communities,
-        community_reports=community_reports,
-        covariates=covariates,
-    )
-    options = SearchOptions(community_level, response_type)
-    index = GraphIndex(IndexHeader(config, options), tables)
-    return await _search(index, "local", query, callbacks, verbose)
+    given = {
+        "entities": entities,
+        "communities": communities,
+        "community_reports": community_reports,
+        "text_units": text_units,
+        "relationships": relationships,
+        "covariates": covariates,
+        "community_level": community_level,
+        "response_type": response_type,
+        "query": query,
+        "callbacks": callbacks,
+        "verbose": verbose,
+    }
+
+    def shown(observed: "Observation") -> Any:
+        from graphrag.query.shown_context import local_context
+
+        return local_context(config, response_type, observed.prompts)
+
+    return await _count("local_search", config, given, shown)
 
 
+def _default_response_type(
+    search: Callable[..., Awaitable[CountedSearchResult]],
+) -> Callable[..., Awaitable[CountedSearchResult]]:
+    """Let the response type be left out, which stands before the query and so takes no default."""
+
+    @functools.wraps(search)
+    async def with_default(*args: Any, **kwargs: Any) -> CountedSearchResult:
+        if len(args) < 3:
+            kwargs.setdefault("response_type", "Multiple Paragraphs")
+        return await search(*args, **kwargs)
+
+    return with_default
+
+
+@_default_response_type
+@_checked
 async def basic_search(
     config: GraphRagConfig,
-    text_units: "pd.DataFrame",
+    text_units: pd.DataFrame,
     response_type: str,
     query: str,
-    callbacks: "list[QueryCallbacks] | None" = None,
+    callbacks: _Callbacks = None,
     verbose: bool = False,
 ) -> CountedSearchResult:
     """Answer a question from the text units nearest to it.
 
-    The parameters are those of the released function; raises SearchError where that one
-    returned an empty response.
+    Parameters, errors and the pair that is returned are those of the released function, except
+    that ``response_type`` may be left out where ``query`` is given by name: it is then
+    "Multiple Paragraphs".
     """
-    options = SearchOptions(response_type=response_type)
-    index = GraphIndex(IndexHeader(config, options), IndexTables(text_units=text_units))
-    return await _search(index, "basic", query, callbacks, verbose)
+    given = {
+        "text_units": text_units,
+        "response_type": response_type,
+        "query": query,
+        "callbacks": callbacks,
+        "verbose": verbose,
+    }
+
+    def shown(observed: "Observation") -> Any:
+        from graphrag.query.shown_context import basic_context
+
+        return basic_context(config, response_type, observed.prompts)
+
+    return await _count("basic_search", config, given, shown)
 
 
+@_checked
 async def global_search(
     config: GraphRagConfig,
-    entities: "pd.DataFrame",
-    communities: "pd.DataFrame",
-    community_reports: "pd.DataFrame",
+    entities: pd.DataFrame,
+    communities: pd.DataFrame,
+    community_reports: pd.DataFrame,
     community_level: int | None,
     dynamic_community_selection: bool,
     response_type: str,
     query: str,
-    callbacks: "list[QueryCallbacks] | None" = None,
+    callbacks: _Callbacks = None,
     verbose: bool = False,
 ) -> CountedSearchResult:
     """Answer a question from the community reports.
 
-    The parameters are those of the released function; raises SearchError where that one
-    returned an empty response or left a failed batch out.
+    Parameters, errors and the pair that is returned are those of the released function: a batch
+    of reports whose call failed, or whose reply can't be read, is left out of the answer, and
+    only ``usage.failed_calls`` tells of the former.
     """
-    tables = IndexTables(
-        entities=entities, communities=communities, community_reports=community_reports
-    )
-    options = SearchOptions(community_level, response_type, dynamic_community_selection)
-    index = GraphIndex(IndexHeader(config, options), tables)
-    return await _search(index, "global", query, callbacks, verbose)
+    contexts = _MapContexts()
+    given = {
+        "entities": entities,
+        "communities": communities,
+        "community_reports": community_reports,
+        "community_level": community_level,
+        "dynamic_community_selection": dynamic_community_selection,
+        "response_type": response_type,
+        "query": query,
+        "callbacks": [*(callbacks or []), contexts],
+        "verbose": verbose,
+    }
+    return await _count("global_search", config, given, lambda _: contexts.shown)
 
 
+@_checked
 async def drift_search(
     config: GraphRagConfig,
-    entities: "pd.DataFrame",
-    communities: "pd.DataFrame",
-    community_reports: "pd.DataFrame",
-    text_units: "pd.DataFrame",
-    relationships: "pd.DataFrame",
+    entities: pd.DataFrame,
+    communities: pd.DataFrame,
+    community_reports: pd.DataFrame,
+    text_units: pd.DataFrame,
+    relationships: pd.DataFrame,
     community_level: int,
     response_type: str,
     query: str,
-    callbacks: "list[QueryCallbacks] | None" = None,
+    callbacks: _Callbacks = None,
     verbose: bool = False,
 ) -> CountedSearchResult:
     """Answer a question by DRIFT search.
 
-    The parameters are those of the released function; raises SearchError where that one left a
-    failed step out.
+    Parameters, errors and the pair that is returned are those of the released function: the
+    context is that of the follow-up question which was answered last. ``context_text`` holds
+    that of each of them, by follow-up question.
     """
-    tables = IndexTables(
-        entities=entities,
-        relationships=relationships,
-        text_units=text_units,
-        communities=communities,
-        community_reports=community_reports,
-    )
-    options = SearchOptions(community_level, response_type)
-    index = GraphIndex(IndexHeader(config, options), tables)
-    return await _search(index, "drift", query, callbacks, verbose)
+    given = {
+        "entities": entities,
+        "communities": communities,
+        "community_reports": community_reports,
+        "text_units": text_units,
+        "relationships": relationships,
+        "community_level": community_level,
+        "response_type": response_type,
+        "query": query,
+        "callbacks": callbacks,
+        "verbose": verbose,
+    }
+
+    def shown(observed: "Observation") -> Any:
+        from graphrag.query.shown_context import drift_contexts
+
+        return drift_contexts(config, query, observed.prompts)
+
+    return await _count("drift_search", config, given, shown)
 
 
-async def _search(
-    index: GraphIndex,
-    method: str,
-    query: str,
-    callbacks: "list[QueryCallbacks] | None",
-    verbose: bool,
+class _MapContexts(NoopQueryCallbacks):
+    """Keeps the batches of reports that a global search shows its model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[str] = []
+
+    def on_map_response_start(self, map_response_contexts: list[str]) -> None:
+        self.shown = map_response_contexts
+
+
+async def _count(
+    name: str,
+    config: GraphRagConfig,
+    given: dict[str, Any],
+    shown: "Callable[[Observation], Any]",
 ) -> CountedSearchResult:
-    _start_log(index.header.config, verbose)
-    result = await index.search(method, query)
-    for callback in callbacks or []:
-        callback.on_llm_new_token(str(result.response))
-        callback.on_context(result.context_data)
-    return result
+    """Call the released function of a name and say what it asked of its models."""
+    from graphrag.api import query as released
+    from graphrag.query.observed import Observation
+
+    observed = Observation()
+    started = time.perf_counter()
+    response, context = await getattr(released, name)(config=observed.over(config), **given)
+    seconds = time.perf_counter() - started
+    return make_result(response, context, shown(observed), observed.log.usage(), seconds)
 
 
 def _start_log(config: GraphRagConfig, verbose: bool) -> None:

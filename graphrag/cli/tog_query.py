@@ -1,6 +1,6 @@
 """Adds ``--method tog`` to the released ``graphrag query``."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import StrEnum
 from inspect import signature
 from pathlib import Path
@@ -10,9 +10,11 @@ import typer
 
 from graphrag.config.enums import SearchMethod
 from graphrag.installation import refuse_if_unfit
+from graphrag.offline.counted import watch_offline
+from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 
 if TYPE_CHECKING:
-    from graphrag.query.graph_index import CountedSearchResult
+    from graphrag.query.counted_result import CountedSearchResult
 
 
 class QueryMethod(StrEnum):
@@ -110,38 +112,31 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         if connect:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
-        released(
-            query=query,
-            root=root,
-            method=SearchMethod(method.value),
-            verbose=verbose,
-            data=data,
-            community_level=community_level,
-            dynamic_community_selection=dynamic_community_selection,
-            response_type=response_type,
-            streaming=streaming,
+        # Not read from the settings: the release may have answered by what is refused here.
+        with watch_offline() as asked:
+            released(
+                query=query,
+                root=root,
+                method=SearchMethod(method.value),
+                verbose=verbose,
+                data=data,
+                community_level=community_level,
+                dynamic_community_selection=dynamic_community_selection,
+                response_type=response_type,
+                streaming=streaming,
+            )
+        embeds_elsewhere = not asked.embedding and method is not QueryMethod.GLOBAL
+        _say_if_offline(
+            Part(frozenset(asked.completion), others=not asked.completion),
+            Part(frozenset(asked.embedding), others=embeds_elsewhere),
         )
-        _say_if_offline(*_models_of(root, method))
 
     return query
 
 
-def _models_of(root: Path, method: "QueryMethod") -> tuple[list[str], list[str]]:
-    """Return the models that a released search asks for completions, and for embeddings."""
-    from graphrag.config.models.tog_search_config import read_settings
-    from graphrag.query.index_header import IndexHeader, model_name
-
-    found = IndexHeader(read_settings(root)).model_configs(method.value)
-    embedding = [model_name(found["embedding"])] if "embedding" in found else []
-    return [model_name(found["completion"])], embedding
-
-
-def _say_if_offline(completion: Iterable[str], embedding: Iterable[str]) -> None:
+def _say_if_offline(answers: Part, embeddings: Part) -> None:
     """Say in which roles embedded models were asked, if they were."""
-    from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
-
-    parts = {ANSWERS: Part(frozenset(completion)), EMBEDDINGS: Part(frozenset(embedding))}
-    label = label_roles(parts)
+    label = label_roles({ANSWERS: answers, EMBEDDINGS: embeddings})
     if label is not None:
         typer.echo(f"({label})", err=True)
 
@@ -196,7 +191,10 @@ def run_tog_query(
         typer.echo(f"Error: the search failed: {error}", err=True)
         raise typer.Exit(1) from (error if verbose else None)
     typer.echo("" if streaming else str(result.response))
-    _say_if_offline(result.usage.completion_models or (), result.usage.embedding_models or ())
+    _say_if_offline(
+        Part(frozenset(result.usage.completion_models or ())),
+        Part(frozenset(result.usage.embedding_models or ())),
+    )
     if verbose:
         for line in describe_usage(result):
             typer.echo(line, err=True)

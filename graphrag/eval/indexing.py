@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag.config.models.prompt_files import check_index_prompts
 from graphrag.config.models.tog_search_config import ProjectConfig, SettingsError, read_settings
 from graphrag.eval.errors import ConfigError, IndexBuildError
 from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
@@ -44,6 +45,10 @@ async def build_index(root: Path, on_step: OnStep) -> float:
 
     started = time.perf_counter()
     config = _read(root)
+    try:
+        check_index_prompts(config)
+    except SettingsError as error:
+        raise ConfigError(f"Index {root}: {error}") from error
     output = Path(str(config.output_storage.base_dir))
     building = output.with_name(f"{output.name}.building")
     shutil.rmtree(building, ignore_errors=True)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 
-from graphrag.config.models.tog_search_config import nearest
+from graphrag.config.models.tog_search_config import SettingsError, nearest
 from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.controls import answering_config, describe_control
 from graphrag.eval.errors import ConfigError
@@ -213,7 +213,13 @@ class MethodSet:
         ]
 
     def describe(self, name: str, header: IndexHeader | None) -> dict[str, Any]:
-        """Return everything that changes what a method answers on an index."""
+        """Return everything that changes what a method answers on an index.
+
+        Raises
+        ------
+        ConfigError
+            If a prompt file that the method needs is not there.
+        """
         function = self._functions.get(name)
         if function is not None:
             return describe_method(function)
@@ -221,7 +227,10 @@ class MethodSet:
             return {}
         if name in CONTROLS:
             return describe_control(name, header, self._config.equal_terms)
-        return self.header(name, header).describe(self.search_method(name))
+        try:
+            return self.header(name, header).describe(self.search_method(name))
+        except SettingsError as error:
+            raise ConfigError(f"Method {name}: {error}") from error
 
     def models(self, name: str, header: IndexHeader) -> list[str]:
         """Return the models of a method as ``provider/model``; empty when it names none."""

@@ -61,6 +61,8 @@ class OfflineCompletion(CountedModel, LLMCompletion):
         On an unknown setting, naming the nearest known one.
     """
 
+    _asked_for = "completion"
+
     def __init__(
         self,
         *,

@@ -52,6 +52,8 @@ class OfflineEmbedding(CountedModel, LLMEmbedding):
         On an unknown setting, naming the nearest known one, or a bad length.
     """
 
+    _asked_for = "embedding"
+
     def __init__(
         self,
         *,

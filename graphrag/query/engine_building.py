@@ -41,6 +41,7 @@ from graphrag.query.structured_search.tog_search.text_units import TextUnits
 from graphrag.utils.api import get_embedding_store, load_search_prompt
 
 if TYPE_CHECKING:
+    import pandas as pd
     from graphrag_vectors import VectorStore
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
@@ -210,7 +211,15 @@ def open_graph_of(tables: Tables) -> OpenedGraph:
         files = TableFiles(paths["entities"], paths["relationships"], paths["text_units"])
         return open_graph(files)
     graph = GraphStore.from_tables(tables.table("entities"), tables.table("relationships"))
-    return OpenedGraph(graph, TextUnits.from_table(tables.table("text_units")))
+    # Without them a walk answers from its paths alone.
+    units = tables.table("text_units") if tables.has("text_units") else _no_text_units()
+    return OpenedGraph(graph, TextUnits.from_table(units))
+
+
+def _no_text_units() -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.DataFrame({"id": [], "text": []}, dtype=str)
 
 
 def _with_model(engine: Any, completion: CountedCompletion) -> Any:

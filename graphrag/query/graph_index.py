@@ -2,21 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from graphrag.config.models.tog_search_config import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
+from graphrag.query.counted_result import CountedSearchResult, make_result
 from graphrag.query.engine_building import EngineBuilder, open_graph_of
 from graphrag.query.engines import OnText, SearchEngine
 from graphrag.query.index_header import METHODS, IndexHeader, SearchOptions, read_header
 from graphrag.query.index_tables import Tables, open_tables
 from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.output import context_budget
-from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.usage import CallLog, Usage, measure_calls
+from graphrag.query.usage import CallLog, measure_calls
 
 
 class SearchError(RuntimeError):
@@ -31,23 +28,6 @@ class SearchError(RuntimeError):
     def __init__(self, message: str, refused: bool = False) -> None:
         super().__init__(message)
         self.refused = refused
-
-
-@dataclass
-class CountedSearchResult(SearchResult):
-    """A search result with the exact counters of what it cost.
-
-    ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` (and their categories) are of
-    completions, failed and retried requests included; embeddings stand in ``usage``.
-    ``completion_time`` (seconds) leaves out waiting for a free place under a run's limit. It
-    unpacks as ``response, context_data``, as the released functions returned.
-    """
-
-    usage: Usage = field(default_factory=Usage)
-
-    def __iter__(self) -> Iterator[Any]:
-        """Yield the response and the context data."""
-        return iter((self.response, self.context_data))
 
 
 class GraphIndex:
@@ -109,6 +89,8 @@ class GraphIndex:
 
         Raises
         ------
+        SettingsError
+            If a prompt file that the method needs is not there.
         SearchError
             If a call failed for good, the response is empty, or the search could not answer;
             an error is never returned as a response.
@@ -128,19 +110,12 @@ class GraphIndex:
         if not outcome.response.strip():
             msg = "the model answered with an empty response"
             raise SearchError(msg)
-        usage = log.usage()
-        return CountedSearchResult(
-            response=outcome.response,
-            context_data=outcome.context_data,
-            context_text=outcome.context_text,
-            completion_time=time.perf_counter() - started - (log.waited_s - waited_s),
-            llm_calls=usage.llm_calls,
-            prompt_tokens=usage.prompt_tokens,
-            output_tokens=usage.output_tokens,
-            llm_calls_categories=usage.llm_calls_by_phase,
-            prompt_tokens_categories=usage.prompt_tokens_by_phase,
-            output_tokens_categories=usage.output_tokens_by_phase,
-            usage=usage,
+        return make_result(
+            outcome.response,
+            outcome.context_data,
+            outcome.context_text,
+            log.usage(),
+            seconds=time.perf_counter() - started - (log.waited_s - waited_s),
         )
 
     async def _engine(self, method: str) -> SearchEngine:
@@ -154,6 +129,7 @@ class GraphIndex:
         return self._engines[method]
 
     async def _build(self, method: str) -> SearchEngine:
+        self.header.prompt_files(method)  # the released engines would take their own in silence
         models = self.header.model_configs(method)
         embedding = models.get("embedding")
         # Building the graph of a large index takes seconds, in which other searches go on.

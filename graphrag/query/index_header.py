@@ -2,10 +2,12 @@
 
 import hashlib
 import re
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from graphrag.config.models.prompt_files import prompt_files
 from graphrag.config.models.tog_search_config import ProjectConfig, ToGSearchConfig, read_settings
 from graphrag.query.index_tables import check_vectors, fingerprint_tables
 from graphrag.query.model_facts import (
@@ -59,6 +61,16 @@ class IndexHeader:
             return read_tog_config(self.config)
         return getattr(self.config, f"{method}_search")
 
+    def changed(self, method: str, changes: Mapping[str, Any]) -> "IndexHeader":
+        """Return this header with other values in a method's section of the settings."""
+        section = self.section(method).model_copy(update=changes)
+        config: Any = self.config
+        if method == "tog" and not isinstance(config, ProjectConfig):
+            config = ProjectConfig.model_construct(**dict(config), tog_search=section)
+        else:
+            config = config.model_copy(update={f"{method}_search": section})
+        return replace(self, config=config)
+
     def model_configs(self, method: str) -> dict[str, "ModelConfig"]:
         """Return the models of a method: ``completion`` and, except for global, ``embedding``."""
         section = self.section(method)
@@ -68,6 +80,16 @@ class IndexHeader:
         if method != "global":
             models["embedding"] = self.config.get_embedding_model_config(section.embedding_model_id)
         return models
+
+    def prompt_files(self, method: str) -> dict[str, Path]:
+        """Return the prompt files that a method needs: setting -> file.
+
+        Raises
+        ------
+        SettingsError
+            If one of them is not there.
+        """
+        return prompt_files(f"{method}_search", self.section(method))
 
     def models(self, method: str) -> list[str]:
         """Return the models of a method as ``provider/model``."""
@@ -83,9 +105,16 @@ class IndexHeader:
         """Return everything that changes what a method answers, JSON-ready, without secrets.
 
         Prompt files are given by the hash of their content.
+
+        Raises
+        ------
+        SettingsError
+            If a prompt file that the method needs is not there.
         """
+        self.prompt_files(method)
         section: dict[str, Any] = self.section(method).model_dump(mode="json")
-        prompts = {k: _file_hash(v) for k, v in section.items() if k.endswith("prompt") and v}
+        named = {key: Path(v) for key, v in section.items() if key.endswith("prompt") and v}
+        prompts = {key: _file_hash(path) for key, path in named.items() if path.is_file()}
         return {
             "settings": {**section, **prompts},
             "options": asdict(self.options),
@@ -131,8 +160,8 @@ def model_name(config: "ModelConfig") -> str:
     return f"{config.model_provider}/{config.model}"
 
 
-def _file_hash(path: str) -> str:
-    return _hash(Path(path).read_bytes())
+def _file_hash(path: Path) -> str:
+    return _hash(path.read_bytes())
 
 
 def _hash(content: bytes) -> str:

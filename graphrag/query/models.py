@@ -68,7 +68,12 @@ class _OneAttemptLiteLLM(LiteLLMCompletion):
 
     async def ask(self, **request: Any) -> Any:
         """Send one request; a reply that can't be parsed is still a reply, with its usage."""
-        return await self._completion_async(**request, enable_json_schema_validation=False)
+        # Named even where there is none, as the release does: without the name it would ask for
+        # a JSON object in the steps of global and DRIFT search, which some services refuse.
+        form = request.pop("response_format", None)
+        return await self._completion_async(
+            **request, response_format=form, enable_json_schema_validation=False
+        )
 
 
 def open_completion(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedCompletion":

@@ -10,6 +10,8 @@ import pytest
 from lighthouse import OFFLINE_SETTINGS
 
 from graphrag.config.models.tog_search_config import SettingsError, unknown_settings
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.indexing import build_index
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_tables import IndexNotBuiltError
 
@@ -79,6 +81,41 @@ async def test_prompt_files_are_found_from_another_folder(
     assert (await GraphIndex.open(root)).header.describe("basic") != before
 
 
+async def test_a_missing_prompt_stops_the_method_that_needs_it_and_no_other(make: Make) -> None:
+    index = await GraphIndex.open(make(OFFLINE_SETTINGS + "basic_search: {prompt: no.txt}\n"))
+    question = "Who keeps the lighthouse on Gannet Isle?"
+
+    assert (await index.search("local", question)).response
+    message = r"^basic_search\.prompt: the prompt file \S*no\.txt does not exist; [^.]*\.$"
+    with pytest.raises(SettingsError, match=message):
+        await index.search("basic", question)
+    with pytest.raises(SettingsError, match=message):
+        index.header.describe("basic")
+
+
+async def test_the_prompt_that_init_names_and_does_not_write_is_the_built_in_one(
+    make: Make,
+) -> None:
+    named = "drift_search: {reduce_prompt: prompts/drift_search_reduce_prompt.txt}\n"
+    root = make(OFFLINE_SETTINGS + named)
+    assert (await GraphIndex.open(root)).header.section("drift").reduce_prompt is None
+
+    written = root / "prompts" / "drift_search_reduce_prompt.txt"
+    written.parent.mkdir()
+    written.write_text("Join {context_data} as {response_type}.", encoding="utf-8")
+    assert (await GraphIndex.open(root)).header.section("drift").reduce_prompt == str(written)
+
+
+async def test_a_missing_prompt_of_the_index_stops_building_before_the_first_call(
+    tmp_path: Path,
+) -> None:
+    settings = OFFLINE_SETTINGS.replace("extract_graph:\n", "extract_graph:\n  prompt: no.txt\n")
+    (tmp_path / "settings.yaml").write_text(settings, encoding="utf-8")
+
+    with pytest.raises(ConfigError, match=r"extract_graph\.prompt: the prompt file \S*no\.txt"):
+        await build_index(tmp_path, lambda name: pytest.fail(f"{name} was begun"))
+
+
 async def test_the_fingerprint_is_of_the_tables_and_not_of_the_folder(
     make: Make, project: Path
 ) -> None:
@@ -109,7 +146,6 @@ async def test_an_embedded_model_is_known_as_one(make: Make, make_project: Make)
         ("tog_search: [", r"settings\.yaml is not valid YAML: .*line"),
         ("tog_search: {width: ${GTOG_NOT_SET}}\n", r"\$\{GTOG_NOT_SET\} is not set; put .*\.env"),
         ("# costs $5\n", r"a lone \$ must be written \$\$"),
-        ("basic_search: {prompt: no.txt}\n", r"basic_search\.prompt: the prompt file .*no\.txt"),
     ],
 )
 async def test_settings_that_cannot_be_used_are_refused(

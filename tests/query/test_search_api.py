@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from lighthouse import METHODS
+from openai_server import Fault
 
 from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
 from graphrag.query.structured_search.base import SearchResult
@@ -75,6 +76,110 @@ async def test_a_search_function_gives_a_result_that_unpacks(
             assert frame.equals(given[name]), f"{name} was written into"
 
 
+@pytest.mark.parametrize("method", ["local", "basic"])
+async def test_the_context_text_is_what_the_model_was_shown(method: str, index: GraphIndex) -> None:
+    import graphrag.api
+
+    result = await getattr(graphrag.api, f"{method}_search")(**arguments(method, index))
+
+    assert result.context_text == (await index.search(method, QUESTION)).context_text != ""
+
+
+async def test_drift_tells_the_context_of_each_follow_up(index: GraphIndex) -> None:
+    from graphrag.api import drift_search
+
+    result = await drift_search(**arguments("drift", index))
+
+    assert len(result.context_text) > 1
+    assert all(QUESTION in asked for asked in result.context_text)
+    assert all("-----Entities-----" in shown for shown in result.context_text.values())
+
+
+async def test_the_reports_of_a_global_search_are_its_context_text(index: GraphIndex) -> None:
+    from graphrag.api import global_search
+
+    result = await global_search(**arguments("global", index))
+
+    assert result.context_text == (await index.search("global", QUESTION)).context_text != []
+
+
+async def test_basic_search_by_name_needs_no_form_of_answer(index: GraphIndex) -> None:
+    from graphrag.api import basic_search
+
+    given = arguments("basic", index)
+    del given["response_type"]
+    units = given["text_units"]
+    config = index.header.config
+
+    named = await basic_search(**given)
+    placed = await basic_search(config, units, "Multiple Paragraphs", QUESTION)
+    assert named.response == placed.response != ""
+
+
+@pytest.mark.parametrize("config", ["settings", "mapping"])
+async def test_tog_without_text_units_answers_from_the_paths(
+    config: str, index: GraphIndex
+) -> None:
+    from graphrag.api import tog_search
+
+    given = arguments("tog", index)
+    settings = given.pop("config")
+    if config == "mapping":
+        settings = {**settings.model_dump(mode="json"), "tog_search": {"depth": 1}}
+    frames = given["entities"], given["relationships"]
+    alone = await tog_search(settings, *frames, QUESTION)
+    grounded = await tog_search(settings, *frames, QUESTION, given["text_units"])
+
+    assert alone.response != ""
+    assert len(alone.context_data["paths"]) > 0
+    assert len(alone.context_data["sources"]) == 0 < len(grounded.context_data["sources"])
+    if config == "mapping":
+        assert set(grounded.context_data["paths"]["hop"]) == {1}, "its tog_search section is read"
+
+
+async def test_a_released_search_counts_its_calls_and_says_who_counted_the_tokens(
+    make_project: Any, server: Any
+) -> None:
+    from graphrag.api import global_search, local_search
+
+    remote = await GraphIndex.open(make_project())
+    local = await local_search(**arguments("local", remote))
+    mapped = await global_search(**arguments("global", remote))
+
+    chat, embedded = server.of("chat"), server.of("embeddings")
+    assert local.llm_calls + mapped.llm_calls == len(chat)
+    assert local.usage.tokens_counted_here == mapped.usage.tokens_counted_here == 1
+    assert local.usage.embedding_calls == len(embedded) == 1
+    assert local.usage.embedding_tokens == embedded[0].prompt_tokens
+    assert local.usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
+    assert local.prompt_tokens > 0 < local.output_tokens
+    assert local.usage.failed_calls == 0
+
+
+async def test_a_batch_that_failed_is_left_out_and_counted(make_project: Any, server: Any) -> None:
+    from graphrag.api import global_search
+
+    remote = await GraphIndex.open(make_project())
+    server.behave(faults=lambda number, _: Fault(status=400))
+    result = await global_search(**arguments("global", remote))
+
+    assert result.usage.failed_calls == result.llm_calls == len(server.of("chat")) == 1
+    assert result.prompt_tokens == 0
+
+
+@pytest.mark.parametrize("method", ["global", "drift"])
+async def test_an_evaluated_search_asks_for_no_form_that_the_release_does_not(
+    method: str, make_project: Any, server: Any
+) -> None:
+    remote = await GraphIndex.open(make_project())
+    await remote.search(method, QUESTION)
+
+    forms = [request.get("response_format") for request in server.requests.values()]
+    assert [form["type"] for form in forms if form] == (
+        ["json_schema"] * 5 if method == "drift" else []
+    )
+
+
 async def test_the_streamed_pieces_are_the_response(index: GraphIndex) -> None:
     from graphrag.api import tog_search, tog_search_streaming
 
@@ -132,15 +237,14 @@ async def test_a_stream_that_is_left_early_leaves_nothing_running(index: GraphIn
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-@pytest.mark.parametrize("method", ["tog", "basic"])
-async def test_handlers_of_the_caller_stay(method: str, index: GraphIndex) -> None:
-    import graphrag.api
+async def test_tog_leaves_the_handlers_of_the_caller(index: GraphIndex) -> None:
+    from graphrag.api import tog_search
 
     logger = logging.getLogger("graphrag")
     mine = logging.NullHandler()
     logger.addHandler(mine)
     try:
-        await getattr(graphrag.api, f"{method}_search")(**arguments(method, index))
+        await tog_search(**arguments("tog", index))
         assert mine in logger.handlers
     finally:
         logger.removeHandler(mine)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from graphrag.command_lines import release_line
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
+from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 
 _SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
 _PATHS = (
@@ -25,10 +26,6 @@ _PATHS = (
     ("cache", "storage", "base_dir"),
 )
 _FILE_TYPES = {"file", "lancedb", None}
-
-
-class SettingsError(ValueError):
-    """A project's settings can't be used; the message says what, where and what to do."""
 
 
 class StrictSection(BaseModel):
@@ -174,8 +171,9 @@ def find_settings(root: Path | str) -> Path:
 def read_settings(root: Path | str, data_dir: Path | str | None = None) -> ProjectConfig:
     """Read a project's settings without changing the working directory or the environment.
 
-    Relative paths, prompt files included, are taken from the settings file's folder. Variables
-    come from the environment and from that project's own ``.env``, the environment first.
+    Relative paths, prompt files included, are taken from the settings file's folder. Whether a
+    prompt file is there is asked when it is needed. Variables come from the environment and from
+    that project's own ``.env``, the environment first.
 
     Parameters
     ----------
@@ -187,14 +185,14 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
     Raises
     ------
     SettingsError
-        If the file is missing, unreadable, not valid, or names a prompt file that is not there.
+        If the file is missing, unreadable or not valid.
     """
     path = find_settings(root)
     values = _parse(path)
     if data_dir is not None:
         values.setdefault("output_storage", {})["base_dir"] = str(Path(data_dir).resolve())
     _resolve_paths(values, path.parent)
-    _resolve_prompts(values, path.parent)
+    resolve_prompts(values, path.parent)
     try:
         return ProjectConfig(**values)
     except ValidationError as error:
@@ -285,18 +283,3 @@ def _resolve_paths(values: dict[str, Any], folder: Path) -> None:
         if section.get("type") not in _FILE_TYPES:
             continue
         section[path[-1]] = str((folder / (section.get(path[-1]) or fallback[path[0]])).resolve())
-
-
-def _resolve_prompts(values: dict[str, Any], folder: Path) -> None:
-    for name, section in values.items():
-        if not isinstance(section, dict):
-            continue
-        options = cast("dict[str, Any]", section)
-        for key, value in options.items():
-            if not key.endswith("prompt") or not isinstance(value, str) or not value:
-                continue
-            path = (folder / value).resolve()
-            if not path.is_file():
-                msg = f"{name}.{key}: the prompt file {path} does not exist."
-                raise SettingsError(msg)
-            options[key] = str(path)

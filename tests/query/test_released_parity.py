@@ -1,0 +1,242 @@
+"""The released search functions behave as they do where only the release is installed.
+
+Another environment holds nothing but the release. The same calls are made in both, each against
+a server of its own, and everything that the caller or the server can see is compared.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import parity_calls
+import pytest
+from lighthouse import SERVER_SETTINGS
+from openai_server import Behaviour, Fault, LocalServer, offline_reply, running_server
+from uv import find_uv_bin
+
+DRIFT = "drift_search: {drift_k_followups: 1, n_depth: 2}\n"
+GLOBAL = "global_search: {max_context_tokens: 300}\n"
+
+
+@dataclass
+class Seen:
+    """What one environment did: outcomes by call, requests by question, its log."""
+
+    outcomes: dict[str, Any]
+    requests: list[dict[str, Any]]
+    log: list[str]
+
+
+def _environment(**more: str) -> dict[str, str]:
+    outside = ("PYTHON", "VIRTUAL_ENV", "UV_PROJECT", "GRAPHRAG", "OPENAI")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(outside)}
+    return {**kept, **more}
+
+
+@pytest.fixture(scope="module")
+def released_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("released") / "env"
+    for command in (
+        ["venv", "--python", sys.executable, folder],
+        ["pip", "install", "--python", folder, f"graphrag=={version('graphrag')}"],
+    ):
+        subprocess.run([find_uv_bin(), *command], check=True, capture_output=True, timeout=240)
+    return next(folder.glob("[bS]*/python*"))
+
+
+def _reply(request: dict[str, Any]) -> str:
+    asked = (request.get("response_format") or {}).get("json_schema", {})
+    if asked.get("name") != "PrimerResponse":
+        return _answer(request)
+    follow_ups = ["Who is Jonas Feld?", "What did the Merrow Glass Company make?"]
+    return json.dumps(
+        {"intermediate_answer": "Jonas Feld.", "score": 50, "follow_up_queries": follow_ups}
+    )
+
+
+_answer = offline_reply()
+
+
+def _fault(request: dict[str, Any]) -> Fault | None:
+    messages = request.get("messages") or [{"content": ""}]
+    question = str(messages[-1]["content"])
+    if question == "refuse this":
+        return Fault(status=400)
+    if question == "answer nothing":
+        return Fault(content="")
+    is_step = "refuse a step" in str(messages) and question != "refuse a step"
+    return Fault(status=400) if is_step and len(messages) == 2 else None
+
+
+def _run(python: Path, project: Path, root: Path, server: LocalServer) -> Seen:
+    requests: list[dict[str, Any]] = []
+
+    def keep(_: int, request: dict[str, Any]) -> Fault | None:
+        requests.append(request)
+        return _fault(request)
+
+    server.behaviour = Behaviour(_reply, keep)
+    shutil.copytree(project / "output", root / "output")
+    settings = SERVER_SETTINGS.format(base=server.base_url, max_retries=2, model_extra="")
+    (root / "settings.yaml").write_text(settings + DRIFT + GLOBAL, encoding="utf-8")
+    done = subprocess.run(
+        [python, parity_calls.__file__, root, server.base_url],
+        # Sets have the same order in both: the release asks about communities in a set's order.
+        env=_environment(LITELLM_LOCAL_MODEL_COST_MAP="True", PYTHONHASHSEED="0"),
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    log = (root / "logs" / "query.log").read_text(encoding="utf-8")
+    log = log.replace(server.base_url, "URL").replace(str(root), "ROOT")
+    return Seen(json.loads(done.stdout.splitlines()[-1]), requests, log.splitlines())
+
+
+@pytest.fixture(scope="module")
+def both(
+    released_python: Path, project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Seen, Seen]]:
+    folder = tmp_path_factory.mktemp("parity")
+    with ExitStack() as stack, ThreadPoolExecutor(2) as pool:
+        jobs = [
+            pool.submit(_run, python, project, folder / name, stack.enter_context(running_server()))
+            for name, python in (("released", released_python), ("here", Path(sys.executable)))
+        ]
+        released, here = (job.result() for job in jobs)
+        yield released, here
+
+
+def test_every_call_has_the_outcome_and_the_events_of_the_release(
+    both: tuple[Seen, Seen],
+) -> None:
+    released, here = both
+
+    assert list(here.outcomes) == list(released.outcomes)
+    for name, expected in released.outcomes.items():
+        assert here.outcomes[name]["result"] == expected["result"], name
+        assert here.outcomes[name]["events"] == expected["events"], name
+
+
+def test_the_calls_try_what_they_should(both: tuple[Seen, Seen]) -> None:
+    """What makes the comparison worth something, seen on the release alone."""
+    outcomes = both[0].outcomes
+    events = {name: {event[0] for event in found["events"]} for name, found in outcomes.items()}
+
+    assert outcomes["local"]["result"]["first"] != ""
+    assert events["local"] == {"on_context", "on_llm_new_token"}
+    assert {"on_map_response_start", "on_map_response_end", "on_context"} < events["global"]
+    assert {"on_reduce_response_start", "on_reduce_response_end"} < events["drift"]
+    assert outcomes["drift"]["result"]["sources"]["rows"]
+    assert "on_context" in events["drift"]
+    assert "on_context" not in events["drift, refused at a step"]
+    tokens = [event for event in outcomes["basic"]["events"] if event[0] == "on_llm_new_token"]
+    assert len(tokens) > 2
+    for name in ("no query", "a level that is none", "a callback that is none"):
+        assert outcomes[name]["result"]["error"] == "ValidationError"
+    assert outcomes["local, refused"]["result"]["error"] == "BadRequestError"
+    assert outcomes["basic, an empty reply"]["result"]["first"] == ""
+    assert "error" not in outcomes["local with a mapping and a level as text"]["result"]
+
+
+def test_the_services_see_the_requests_of_the_release(both: tuple[Seen, Seen]) -> None:
+    released, here = (
+        sorted(json.dumps(request, sort_keys=True) for request in seen.requests) for seen in both
+    )
+
+    assert len(here) == len(released) > 40
+    assert here == released
+    assert any('"stream": true' in request for request in here)
+
+
+def test_the_log_file_holds_what_that_of_the_release_holds(both: tuple[Seen, Seen]) -> None:
+    released, here = (_without_times(seen.log) for seen in both)
+
+    assert here == released
+    assert '"attempted_request_count": 0' not in "\n".join(here)
+    assert any('"streaming_responses"' in line for line in here)
+
+
+def _without_times(lines: list[str]) -> list[str]:
+    """The lines without the time of day, durations and the frames of a traceback."""
+    kept: list[str] = []
+    in_traceback = False
+    for line in lines:
+        in_traceback = line.startswith(" " if in_traceback else "Traceback")
+        if in_traceback:
+            continue
+        line = re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+", "", line)
+        line = re.sub(r"GENERATE ANSWER: [\d.]+", "GENERATE ANSWER", line)
+        if "duration" not in line:
+            kept.append(line)
+    return kept
+
+
+def _modules(python: Path, code: str) -> set[str]:
+    show = f"import sys; {code}; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [python, "-I", "-c", show],
+        env=_environment(LITELLM_LOCAL_MODEL_COST_MAP="True"),
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return set(done.stdout.splitlines()[-1].split())
+
+
+def test_importing_the_api_loads_next_to_nothing_more_than_the_release(
+    released_python: Path,
+) -> None:
+    added = _modules(Path(sys.executable), "import graphrag.api") - _modules(
+        released_python, "import graphrag.api"
+    )
+
+    assert {name for name in added if name.startswith("graphrag")} == {
+        "graphrag.api.search",
+        "graphrag.index.optional_imports",
+        "graphrag.query.counted_result",
+        "graphrag.query.usage",
+        "graphrag_overlay",
+    }
+    # psutil and socks are taken by joblib and urllib3 where some other package brings them.
+    others = {name.partition(".")[0] for name in added if not name.startswith("graphrag")}
+    assert others <= {"psutil", "socks", "urllib3", "resource", "_socks"}
+
+
+def test_nltk_keeps_what_it_takes_of_scipy_and_scikit_learn() -> None:
+    code = """
+import sys, graphrag.api
+assert not {"scipy", "sklearn"} & set(sys.modules)
+import nltk
+from nltk.classify import SklearnClassifier
+assert "scipy" not in sys.modules
+fisher = nltk.BigramAssocMeasures.fisher(3, (5, 6), 40)
+import scipy.stats, sklearn.naive_bayes
+expected = scipy.stats.fisher_exact([[3, 3], [2, 32]], alternative="less").pvalue
+assert fisher == expected, (fisher, expected)
+classifier = SklearnClassifier(sklearn.naive_bayes.BernoulliNB())
+assert classifier.train([({"a": 1}, "x"), ({"b": 1}, "y")]).classify({"a": 1}) == "x"
+"""
+    _modules(Path(sys.executable), f"exec({code!r})")
+
+
+def test_nltk_is_as_ever_for_a_program_that_has_loaded_scipy() -> None:
+    loaded = _modules(
+        Path(sys.executable),
+        "import scipy, graphrag.api, scipy.stats as s; "
+        "assert sys.modules['nltk.metrics.association'].fisher_exact is s.fisher_exact",
+    )
+
+    assert "scipy.stats" in loaded
