@@ -67,6 +67,12 @@ def _register_offline_embedding(module: "ModuleType") -> None:
     module.register_embedding("offline", create)
 
 
+def _import_nltk_alone(module: "ModuleType") -> None:
+    from graphrag.index.optional_imports import import_nltk
+
+    import_nltk()
+
+
 def _put_searches_in_place(module: "ModuleType") -> None:
     from graphrag.api import search
 
@@ -79,6 +85,7 @@ _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
     "graphrag.config.load_config": _read_tog_section,
     "graphrag_llm.completion.completion_factory": _register_offline_completion,
     "graphrag_llm.embedding.embedding_factory": _register_offline_embedding,
+    "graphrag.index.operations.build_noun_graph.np_extractors.base": _import_nltk_alone,
     "graphrag.api": _put_searches_in_place,
 }
 
