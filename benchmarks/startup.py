@@ -94,7 +94,8 @@ def main() -> None:
     seen = list(dict.fromkeys([sysconfig.get_path("purelib"), str(Path(found.origin).parent)]))
     with TemporaryDirectory() as folder:
         without = make_environment(Path(folder) / "without", seen)
-        ours = make_environment(Path(folder) / "with", [*seen, "import graphrag_overlay"])
+        line = "import graphrag_overlay; graphrag_overlay.start()"
+        ours = make_environment(Path(folder) / "with", [*seen, line])
         compare("python -c pass", "pass", without, ours, options.starts)
         compare("graphrag --help", _HELP, without, ours, options.helps)
         released = make_released(Path(folder) / "released")
