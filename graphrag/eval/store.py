@@ -18,7 +18,7 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.retrieved import Retrieved
-from graphrag.eval.store_schema import prepare_database
+from graphrag.eval.store_schema import explain_errors, prepare_database
 from graphrag.eval.stored import Judgement, Run, RunDetails, StoredResponse, new_run, now
 from graphrag.query.usage import (
     CallAttempt,
@@ -60,7 +60,7 @@ class EvaluationStore:
             msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
             raise StoreError(msg) from error
         try:
-            with _explained(path):
+            with explain_errors(path):
                 self._db = sqlite3.connect(path, isolation_level=None)
                 try:
                     prepare_database(self._db, path)
@@ -351,7 +351,7 @@ class EvaluationStore:
         self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope))
 
     def _read(self, query: str, values: tuple[Any, ...] | dict[str, Any]) -> list[Any]:
-        with _explained(self.path):
+        with explain_errors(self.path):
             return self._db.execute(query, values).fetchall()
 
     def _write(self, query: str, values: tuple[Any, ...]) -> None:
@@ -364,7 +364,7 @@ class EvaluationStore:
         if self._failed is not None:
             raise self._failed
         try:
-            with _explained(self.path):
+            with explain_errors(self.path):
                 yield
         except StoreError as error:
             self._failed = error
@@ -381,21 +381,6 @@ class EvaluationStore:
                 if self._db.in_transaction:  # a full disk has ended it already
                     self._db.execute("ROLLBACK")
                 raise
-
-
-@contextmanager
-def _explained(path: Path) -> Generator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        msg = (
-            f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
-            "another folder with --output, then run again with --resume."
-        )
-        raise StoreError(msg) from error
-    except sqlite3.DatabaseError as error:
-        msg = f"{path} can't be used ({error}); move it away, or choose another --output."
-        raise StoreError(msg) from error
 
 
 def _attempts(text: str) -> tuple[CallAttempt, ...]:

@@ -1,6 +1,8 @@
 """The tables of eval.db, and how a database of an earlier format is brought up to date."""
 
 import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from graphrag.eval.errors import StoreError
@@ -115,3 +117,19 @@ def prepare_database(db: sqlite3.Connection, path: Path) -> None:
         if version == 1:
             changes = _FROM_FORMAT_1 + changes
         db.executescript(f"BEGIN;{changes}PRAGMA user_version={FORMAT};COMMIT;")
+
+
+@contextmanager
+def explain_errors(path: Path) -> Generator[None]:
+    """Turn what SQLite complains of into a StoreError that says what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        msg = (
+            f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
+            "another folder with --output, then run again with --resume."
+        )
+        raise StoreError(msg) from error
+    except sqlite3.DatabaseError as error:
+        msg = f"{path} can't be used ({error}); move it away, or choose another --output."
+        raise StoreError(msg) from error
