@@ -207,6 +207,8 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(
         "graphrag.api.search",
         "graphrag.index.optional_imports",
         "graphrag.query.counted_result",
+        "graphrag.query.model_facts",
+        "graphrag.query.own_time",
         "graphrag.query.usage",
         "graphrag_overlay",
     }

