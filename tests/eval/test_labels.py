@@ -19,6 +19,7 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
+from graphrag.eval.store import EvaluationStore
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
 from graphrag.query.usage import CallAttempt, Usage, sum_usages, summarize_attempts
 
@@ -167,7 +168,9 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
 
     judged = call(mixed, "eval", "judge", "latest", "--model", "offline/rules").output
     assert f"(verdicts and embeddings: {ALL})" in " ".join(judged.split())
-    against = " ".join(call(mixed, "eval", "compare", "latest", first).output.split())
+    with EvaluationStore(mixed.store_path) as store:
+        again = store.runs()[0].run_id
+    against = " ".join(call(mixed, "eval", "compare", again, first).output.split())
     assert f"(new run: verdicts and embeddings: {ALL}; baseline: {label})" in against
 
     with sqlite3.connect(mixed.store_path) as db:  # as an earlier release kept them
