@@ -28,7 +28,7 @@ _OFF = "GTOG_OVERLAY"
 
 def _add_commands(module: "ModuleType") -> None:
     from graphrag.cli.tog_query import add_tog_to_query
-    from graphrag.eval.cli import add_eval_commands
+    from graphrag.eval.cli.app import add_eval_commands
 
     app = module.app
     before = [*app.registered_commands], [*app.registered_groups]
@@ -41,7 +41,7 @@ def _add_commands(module: "ModuleType") -> None:
 
 
 def _read_tog_section(module: "ModuleType") -> None:
-    from graphrag.config.models.tog_search_config import ProjectConfig
+    from graphrag.config.project_settings import ProjectConfig
 
     if not hasattr(module, "GraphRagConfig"):
         msg = "it reads no GraphRagConfig"

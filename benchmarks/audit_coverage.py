@@ -9,7 +9,7 @@ import random
 from collections.abc import Hashable
 from math import sqrt
 
-from graphrag.eval.correction import corrected_difference, corrected_mean, draw_for_labels
+from graphrag.eval.statistics import corrected_difference, corrected_mean, draw_for_labels
 
 DOCUMENTS = ("a", "b", "c")
 RIGHT = (0.70, 0.55)  # true share of right answers of each method

@@ -7,7 +7,7 @@ stands the rule that it replaces: fail when the mean drops by two points.
 import numpy as np
 from scipy.stats import binom
 
-from graphrag.eval.gate import EARLY_ALPHA, gate_probabilities, should_stop_early
+from graphrag.eval.statistics import EARLY_ALPHA, gate_probabilities, should_stop_early
 
 SIZES = (60, 120, 359, 1000)
 DISCORDANCES = (0.05, 0.10, 0.20, 0.40)

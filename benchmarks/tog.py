@@ -41,7 +41,7 @@ BYTES_PER_RELATIONSHIP = {"dict of lists": 600, "networkx": 1100}
 
 def open_store(folder: Path) -> Any:
     """Open the graph store, building it if it is not there."""
-    from graphrag.query.structured_search.tog_search.graph_cache import TableFiles, open_graph
+    from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
 
     names = ("entities", "relationships", "text_units")
     return open_graph(TableFiles(*(folder / f"{name}.parquet" for name in names)))
@@ -49,7 +49,7 @@ def open_store(folder: Path) -> Any:
 
 def step_build(folder: Path) -> dict[str, float]:
     """Build the store from nothing."""
-    import graphrag.query.structured_search.tog_search.graph_cache  # noqa: F401, so not timed
+    import graphrag.query.structured_search.tog_search.graph.cache  # noqa: F401, so not timed
 
     shutil.rmtree(folder / "tog_graph", ignore_errors=True)
     began, cpu = time.perf_counter(), time.process_time()

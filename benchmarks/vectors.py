@@ -27,7 +27,7 @@ from graphrag_vectors import F
 from graphrag_vectors.lancedb import LanceDBVectorStore
 from lancedb.index import IvfFlat
 
-from graphrag.config.models.tog_search_config import read_settings
+from graphrag.config.project_settings import read_settings
 from graphrag.query.vector_index import optimise_vectors, vector_state
 
 K = 20

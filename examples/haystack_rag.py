@@ -23,9 +23,9 @@ from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
 from haystack.dataclasses import ChatMessage
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
-from graphrag.config.models.tog_search_config import read_settings
+from graphrag.config.project_settings import read_settings
 from graphrag.eval import EvaluationConfig
-from graphrag.eval.methods import MethodAnswer
+from graphrag.eval.run import MethodAnswer
 from graphrag.query.models import open_completion
 
 ROOT = Path(__file__).parent.parent

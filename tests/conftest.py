@@ -19,6 +19,8 @@ asyncio.run = asyncio.runners.run
 asyncio.set_event_loop(None)
 _loop.close()
 
+pytest_plugins = ["support.clock_fixtures"]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _loaded_strategy():

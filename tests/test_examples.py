@@ -14,9 +14,9 @@ import yaml
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.config.models.tog_search_config import read_settings
+from graphrag.config.project_settings import read_settings
 from graphrag.eval.config import parse_config
-from graphrag.eval.methods import MethodSet, ask_method, load_method
+from graphrag.eval.run import MethodSet, ask_method, load_method
 from graphrag.query.index_header import IndexHeader
 
 SHIPPED = Path(__file__).parent.parent

@@ -138,7 +138,7 @@ def test_released_commands_work_where_ours_can_t_be_added(module, old, new, caus
     ("module", "broken", "old", "new"),
     [
         ("graphrag.api", "graphrag.api.search", "", _RAISE),
-        ("graphrag.config.load_config", "graphrag.config.models.tog_search_config", "", "x = 1"),
+        ("graphrag.config.load_config", "graphrag.config.project_settings", "", "x = 1"),
         (_COMPLETION, _COMPLETION, "register_completion(", "register_completion(wanted, "),
         (_EMBEDDING, _EMBEDDING, "register_embedding(", "register_embedding(wanted, "),
     ],
@@ -213,7 +213,7 @@ def test_a_whole_overlay_adds_everything_without_a_word(tmp_path):
     seen, warnings = look(tmp_path / "whole", {}, "graphrag.config.load_config", "graphrag.api")
 
     assert warnings == []
-    assert seen["config"] == "graphrag.config.models.tog_search_config"
+    assert seen["config"] == "graphrag.config.project_settings"
     assert seen["api"]["tog_search"] == "graphrag.api.search"
     assert "tog" in seen["query"][1]
     assert seen["eval"][0] == 2

@@ -15,6 +15,7 @@ import functools
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
@@ -46,7 +47,7 @@ def _read_config(given: Any) -> Any:
     """Read a mapping with its ``tog_search`` section, which the released class drops."""
     if not isinstance(given, dict):
         return given
-    from graphrag.config.models.tog_search_config import ProjectConfig
+    from graphrag.config.project_settings import ProjectConfig
 
     return ProjectConfig.model_validate(given)
 
@@ -344,9 +345,9 @@ async def _count(
     shown: "Callable[[Observation], Any]",
 ) -> CountedSearchResult:
     """Call the released function of a name and say what it asked of its models."""
-    from graphrag.api import query as released
     from graphrag.query.observed import Observation
 
+    released = import_module("graphrag.api.query")
     observed = Observation()
     started = time.perf_counter()
     response, context = await getattr(released, name)(config=observed.over(config), **given)

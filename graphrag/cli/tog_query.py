@@ -165,7 +165,7 @@ def run_tog_query(
 
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-    from graphrag.config.models.tog_search_config import SettingsError
+    from graphrag.config.models.prompt_files import SettingsError
     from graphrag.query.graph_index import GraphIndex, SearchError
     from graphrag.query.index_header import SearchOptions, read_header, read_tog_config
     from graphrag.query.index_tables import IndexNotBuiltError, open_tables

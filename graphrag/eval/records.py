@@ -1,12 +1,114 @@
 """The records that an evaluation passes on: verdicts, scores, failures, results."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any, Literal
 
-from graphrag.eval.retrieved import Retrieved
+from graphrag.offline import NOT_FOUND
+from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.usage import Usage
+
+_ABSTENTIONS = (NOT_FOUND, NO_DATA_ANSWER)
+
+
+def is_abstention(response: str) -> bool:
+    """Say whether a response is one of the fixed sentences by which a method abstains.
+
+    ToG, the embedded models and global search have such a sentence. A language model's own
+    refusal is not recognised: it counts as a response.
+    """
+    return response.strip().startswith(_ABSTENTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One relationship of a path.
+
+    Attributes
+    ----------
+    hop : int
+        Step of the path, from 1; parallel relationships share a number.
+    source, target : str
+        Entity titles as the relationship is stored.
+    relationship_id : str
+        Id in the relationships table; as it was shown when the table has no such row.
+    forward : bool
+        Whether it was walked from source to target.
+    score : float
+        Of the path up to this hop, in [0, 1].
+    """
+
+    hop: int
+    source: str
+    target: str
+    relationship_id: str
+    forward: bool
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieved:
+    """What one search showed to its model.
+
+    Attributes
+    ----------
+    method : str
+    text_unit_ids : tuple of str or None
+        Ranked, each id once: first the text units shown as sources, in the order in which the
+        model was shown them, then those that the shown paths and relationships were taken
+        from. None when the method shows neither sources nor relationships, as global search.
+    n_sources : int
+        How many of them, from the front, were shown with their text.
+    entities : tuple of str
+        Titles, in order.
+    relationship_ids : tuple of str
+        In order.
+    paths : tuple of tuple of Hop
+        Only of Think-on-Graph; else empty.
+    n_unknown_ids : int
+        Shown ids that the index's tables don't have; 0 unless the tables are of another index.
+    """
+
+    method: str
+    text_unit_ids: tuple[str, ...] | None = None
+    n_sources: int = 0
+    entities: tuple[str, ...] = ()
+    relationship_ids: tuple[str, ...] = ()
+    paths: tuple[tuple[Hop, ...], ...] = ()
+    n_unknown_ids: int = 0
+
+    @property
+    def shown_text_unit_ids(self) -> tuple[str, ...]:
+        """The text units whose text the model was shown."""
+        return (self.text_unit_ids or ())[: self.n_sources]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {
+            "method": self.method,
+            "text_unit_ids": None if self.text_unit_ids is None else list(self.text_unit_ids),
+            "n_sources": self.n_sources,
+            "entities": list(self.entities),
+            "relationship_ids": list(self.relationship_ids),
+            "paths": [[asdict(hop) for hop in path] for path in self.paths],
+            "n_unknown_ids": self.n_unknown_ids,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Retrieved":
+        """Read what :meth:`to_dict` gave."""
+        units = values["text_unit_ids"]
+        return cls(
+            method=values["method"],
+            text_unit_ids=None if units is None else tuple(units),
+            n_sources=values["n_sources"],
+            entities=tuple(values["entities"]),
+            relationship_ids=tuple(values["relationship_ids"]),
+            paths=tuple(tuple(Hop(**hop) for hop in path) for path in values["paths"]),
+            n_unknown_ids=values["n_unknown_ids"],
+        )
+
 
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 SEARCH_FAILED = "Search failed"

@@ -9,8 +9,17 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from graphrag.eval.analysis import Analysis, End, analyse, end_of, rows_of, state_of
-from graphrag.eval.labels import label_embedded
+from graphrag.eval.analysis import (
+    Analysis,
+    End,
+    RepeatAnalysis,
+    analyse,
+    analyse_repeats,
+    end_of,
+    label_embedded,
+    rows_of,
+    state_of,
+)
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
@@ -18,8 +27,7 @@ from graphrag.eval.records import (
     QueryResult,
     measured_latency,
 )
-from graphrag.eval.repeats import RepeatAnalysis, analyse_repeats
-from graphrag.eval.whole_files import write_whole
+from graphrag.eval.store import write_whole
 from graphrag.query.usage import sum_usages
 
 if TYPE_CHECKING:

@@ -3,40 +3,59 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from graphrag.config.models.tog_search_config import is_project
-from graphrag.eval.answered import Answer, read_answer
-from graphrag.eval.bounds import describe_timeout, search_failure
+from graphrag.config.project_settings import is_project
 from graphrag.eval.config import CONTROLS
-from graphrag.eval.controls import answer_control, evidence_of, response_type
-from graphrag.eval.dataset import Sample, parse_samples
+from graphrag.eval.dataset import Sample, as_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
-from graphrag.eval.further import FurtherJudges, FurtherWork, is_wanted
-from graphrag.eval.judging import ask_verdicts
-from graphrag.eval.methods import Method, MethodAnswer, MethodSet, ask_method
-from graphrag.eval.metrics.evaluable import read_entity_types
-from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.plan import Unit, describe_setup, plan_run
-from graphrag.eval.preparation import (
+from graphrag.eval.measures import RetrievalReader
+from graphrag.eval.metrics import Judge, read_entity_types
+from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
+from graphrag.eval.run import (
+    Answer,
+    FurtherJudges,
+    FurtherWork,
+    Method,
+    MethodAnswer,
+    MethodSet,
+    ProgressCallback,
+    RunOutcome,
+    RunRequest,
+    Stop,
+    Unit,
+    Work,
+    answer_control,
+    ask_method,
+    ask_verdicts,
     describe_indexes,
     describe_judge,
+    describe_setup,
+    describe_timeout,
+    evidence_of,
+    is_wanted,
     open_answering,
     open_judge,
     own_header,
+    plan_run,
+    read_answer,
     read_headers,
     read_model_settings,
     read_settings_of,
+    response_type,
+    search_failure,
+    watching,
 )
-from graphrag.eval.progress import CallbackProgress, NotebookProgress, Progress, Unwatched
-from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult
-from graphrag.eval.retrieved import RetrievalReader, Retrieved
-from graphrag.eval.session import MemorySession, Session, StoredSession
-from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import RunDetails, StoredResponse
-from graphrag.eval.work import RunOutcome, RunRequest, Stop, Work
+from graphrag.eval.store import (
+    EvaluationStore,
+    MemorySession,
+    RunDetails,
+    Session,
+    StoredResponse,
+    StoredSession,
+)
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
 from graphrag.query.index_tables import IndexNotBuiltError
@@ -46,8 +65,6 @@ if TYPE_CHECKING:
     from graphrag.query.structured_search.base import SearchResult
 
 __all__ = ["EfficiencyMetrics", "EvaluationRunner", "QueryResult", "RunOutcome", "RunRequest"]
-
-ProgressCallback = Callable[[int, int, str, str], None]
 
 
 class EvaluationRunner:
@@ -68,7 +85,7 @@ class EvaluationRunner:
     methods : mapping or None
         Name -> ``async def method(question)`` or ``async def method(question, index)``: methods
         of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
-        ``graphrag.eval.methods``.
+        ``graphrag.eval.run.methods``.
 
     Raises
     ------
@@ -147,7 +164,7 @@ class EvaluationRunner:
             If the dataset is malformed, the store can't be used or the service refuses every
             request; what was paid for is in the store, unless ``save_intermediate`` is off.
         """
-        samples = _as_samples(dataset, list(self.index_roots))
+        samples = as_samples(dataset, list(self.index_roots))
         chosen = tuple(methods or self._settings.methods)
         config = self._settings.model_copy(update={"methods": chosen})
         asked = {sample.imdb_key for sample in samples}
@@ -158,7 +175,7 @@ class EvaluationRunner:
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
-            progress = _watching(progress_callback)
+            progress = watching(progress_callback)
             session: Session = MemorySession()
             store: EvaluationStore | None = None
             if keeps:
@@ -361,23 +378,6 @@ class EvaluationRunner:
         judge = await self._load_judge()
         with measure_calls(log):
             return await ask_verdicts(judge, unit, found, metrics, self._settings.judge.repeats)
-
-
-def _as_samples(dataset: Iterable[Sample | Mapping[str, Any]], keys: Sequence[str]) -> list[Sample]:
-    rows = list(dataset)
-    samples = [row for row in rows if isinstance(row, Sample)]
-    if rows and len(samples) == len(rows):
-        return samples
-    only_key = keys[0] if len(keys) == 1 else None
-    return parse_samples((row for row in rows if not isinstance(row, Sample)), only_key)
-
-
-def _watching(callback: ProgressCallback | None) -> Progress:
-    if callback is not None:
-        return CallbackProgress(callback)
-    from rich import get_console
-
-    return NotebookProgress() if get_console().is_jupyter else Unwatched()
 
 
 async def _call(function: Method, sample: Sample) -> "SearchResult":

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.metrics.judge import Judge
+from graphrag.eval.metrics import Judge
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.query.structured_search.base import SearchResult

@@ -33,11 +33,11 @@ from graphrag.query.indexer_adapters import (
     read_indexer_text_units,
 )
 from graphrag.query.models import CountedCompletion, CountedEmbedding
-from graphrag.query.structured_search.tog_search.graph_cache import TableFiles, open_graph
-from graphrag.query.structured_search.tog_search.graph_files import OpenedGraph
-from graphrag.query.structured_search.tog_search.graph_store import GraphStore
+from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
+from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
+from graphrag.query.structured_search.tog_search.graph.store import GraphStore
+from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
 from graphrag.query.structured_search.tog_search.search import ToGSearch
-from graphrag.query.structured_search.tog_search.text_units import TextUnits
 from graphrag.utils.api import get_embedding_store, load_search_prompt
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from graphrag.config.models.tog_search_config import nearest
+from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
 from graphrag.query.counted_result import CountedSearchResult, make_result
 from graphrag.query.engine_building import EngineBuilder, open_graph_of

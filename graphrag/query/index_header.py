@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag.config.models.prompt_files import prompt_files
-from graphrag.config.models.tog_search_config import ProjectConfig, ToGSearchConfig, read_settings
+from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.query.index_tables import check_vectors, fingerprint_tables
 from graphrag.query.model_facts import (
     is_offline,

@@ -5,7 +5,7 @@ from unittest.mock import AsyncMock, MagicMock, Mock, patch
 
 import pytest
 
-from graphrag.config.models.tog_search_config import read_settings
+from graphrag.config.project_settings import read_settings
 from graphrag.eval import EvaluationConfig, EvaluationRunner, JudgeResult, MetricScores
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.results import aggregate_results

@@ -6,9 +6,14 @@ from string import Formatter
 import pytest
 from pydantic import BaseModel
 
-from graphrag.eval.metrics.pairwise import PAIRWISE_PROMPT, PairwiseReply
-from graphrag.eval.metrics.quality import QUALITY_PROMPT, QualityReply
-from graphrag.eval.metrics.rubric import RUBRIC_PROMPT, RubricReply
+from graphrag.eval.metrics import (
+    PAIRWISE_PROMPT,
+    QUALITY_PROMPT,
+    RUBRIC_PROMPT,
+    PairwiseReply,
+    QualityReply,
+    RubricReply,
+)
 from graphrag.offline import NOT_FOUND, OfflineModelError
 from graphrag.offline.context import read_context
 

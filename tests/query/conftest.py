@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from lighthouse import OFFLINE_SETTINGS, SERVER_SETTINGS, TEXT, SpiedServer
-from openai_server import offline_reply, running_server
+from support.lighthouse import OFFLINE_SETTINGS, SERVER_SETTINGS, TEXT, SpiedServer
+from support.openai_server import offline_reply, running_server
 
-from graphrag.eval.indexing import build_index
+from graphrag.eval.run import build_index
 from graphrag.query.graph_index import GraphIndex
 
 MakeProject = Callable[..., Path]

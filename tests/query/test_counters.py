@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from graphrag_llm.config import TokenizerConfig
 from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
-from lighthouse import METHODS, SpiedServer
-from openai_server import Fault, Record, running_server
+from support.lighthouse import METHODS, SpiedServer
+from support.openai_server import Fault, Record, running_server
 
 from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
 from graphrag.query.models import open_completion

@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from lighthouse import METHODS, SpiedServer
-from openai_server import MALFORMED_JSON, Fault
+from support.lighthouse import METHODS, SpiedServer
+from support.openai_server import MALFORMED_JSON, Fault
 
 from graphrag.query.calls import RetryPolicy, read_retry_policy
 from graphrag.query.graph_index import GraphIndex, SearchError

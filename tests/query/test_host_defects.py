@@ -20,11 +20,11 @@ from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
 from graphrag_llm.embedding import create_embedding
 from graphrag_llm.model_cost_registry import model_cost_registry
-from lighthouse import OFFLINE_SETTINGS, SpiedServer
-from openai_server import Fault
+from support.lighthouse import OFFLINE_SETTINGS, SpiedServer
+from support.openai_server import Fault
 
 from graphrag.config.load_config import load_config
-from graphrag.config.models.tog_search_config import read_settings
+from graphrag.config.project_settings import read_settings
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.indexer_adapters import (
     read_indexer_entities,
@@ -265,7 +265,7 @@ async def test_the_released_rate_limiter_blocks_the_loop(config: Configure) -> N
     assert max(gaps) > 0.4
 
 
-# Work-around: tog_search_config.read_settings, for all four.
+# Work-around: project_settings.read_settings, for all four.
 def test_load_config_changes_the_folder_and_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,8 +3,8 @@
 from collections import Counter
 
 import pytest
-from lighthouse import SpiedServer
-from openai_server import Fault
+from support.lighthouse import SpiedServer
+from support.openai_server import Fault
 
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.models import open_completion

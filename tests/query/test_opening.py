@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lighthouse import OFFLINE_SETTINGS
+from support.lighthouse import OFFLINE_SETTINGS
 
-from graphrag.config.models.tog_search_config import SettingsError, unknown_settings
+from graphrag.config.models.prompt_files import SettingsError
+from graphrag.config.project_settings import unknown_settings
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.indexing import build_index
+from graphrag.eval.run import build_index
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_tables import IndexNotBuiltError
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from graphrag_llm.config import ModelConfig
-from lighthouse import SpiedServer
-from openai_server import Fault
 from pydantic import BaseModel
+from support.lighthouse import SpiedServer
+from support.openai_server import Fault
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.graph_index import GraphIndex, SearchError

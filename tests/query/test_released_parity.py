@@ -18,10 +18,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import parity_calls
 import pytest
-from lighthouse import SERVER_SETTINGS
-from openai_server import Behaviour, Fault, LocalServer, offline_reply, running_server
+from support import parity_calls
+from support.lighthouse import SERVER_SETTINGS
+from support.openai_server import Behaviour, Fault, LocalServer, offline_reply, running_server
 from uv import find_uv_bin
 
 DRIFT = "drift_search: {drift_k_followups: 1, n_depth: 2}\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lighthouse import METHODS
-from openai_server import Fault
+from support.lighthouse import METHODS
+from support.openai_server import Fault
 
 from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
 from graphrag.query.structured_search.base import SearchResult

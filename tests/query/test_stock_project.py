@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from lighthouse import METHODS, TEXT
-from openai_server import running_server
+from support.lighthouse import METHODS, TEXT
+from support.openai_server import running_server
 from typer.testing import CliRunner, Result
 
 # asyncio.run, which graphrag_llm patches, leaves its event loops open, for any collection to find.

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lancedb.index import IvfFlat
 
-from graphrag.config.models.tog_search_config import ProjectConfig, read_settings
-from graphrag.eval.indexing import build_index
-from graphrag.eval.vectors_command import find_roots, list_vector_warnings, run_optimise
+from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.eval.cli import find_roots, list_vector_warnings, run_optimise
+from graphrag.eval.run import build_index
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.structured_search.tog_search.vectors import cosine_by_id
 from graphrag.query.vector_index import (

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from clock_evaluation import OFFLINE_SETTINGS, ROWS, TEXT, Evaluation
-from llama_server import RealModel, real_model
-from real_project import CONTEXT_TOKENS, EVALUATION, SETTINGS
+from support.clock_evaluation import OFFLINE_SETTINGS, ROWS, TEXT, Evaluation
+from support.llama_server import RealModel, real_model
+from support.real_project import CONTEXT_TOKENS, EVALUATION, SETTINGS
 
-from graphrag.eval.indexing import build_index
+from graphrag.eval.run import build_index
 
 
 def _missing() -> str | None:

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from clock_evaluation import Evaluation
-from llama_server import RealModel
-from real_project import SETTINGS
+from support.clock_evaluation import Evaluation
+from support.llama_server import RealModel
+from support.real_project import SETTINGS
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app

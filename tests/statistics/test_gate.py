@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from graphrag.eval.gate import (
+from graphrag.eval.statistics import (
     GateOutcome,
     combine_outcomes,
     decide_gate,

@@ -1,7 +1,7 @@
 """The small index, opened once for all tests of this folder."""
 
 import pytest
-from tog_world import World
+from support.tog_world import World
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tog_world import (
+from support.tog_world import (
     TOKENIZER,
     Embedder,
     ScriptedModel,
@@ -25,9 +25,9 @@ from tog_world import (
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
-from graphrag.query.structured_search.tog_search.exploration import keep_best, list_candidates
-from graphrag.query.structured_search.tog_search.graph_cache import TableFiles, open_graph
+from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
 from graphrag.query.structured_search.tog_search.state import Exploration, Path, Scores
+from graphrag.query.structured_search.tog_search.walk.exploration import keep_best, list_candidates
 from graphrag.query.structured_search.tog_search.words import split_terms, word_keys
 
 TITLES = ["北京", "القاهرة", "🎬 {FILM}", "A", "B", "C {x}", "D"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tog_world import (
+from support.tog_world import (
     Embedder,
     ScriptedModel,
     World,
@@ -29,13 +29,12 @@ from tog_world import (
 from typer.testing import CliRunner, Result
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.eval.analysis import is_abstention
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.indexing import build_index
-from graphrag.eval.methods import MethodSet
+from graphrag.eval.records import is_abstention
+from graphrag.eval.run import MethodSet, build_index
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch, ToGSearchError
-from graphrag.query.structured_search.tog_search.reasoning import NOT_FOUND
+from graphrag.query.structured_search.tog_search.answer.reasoning import NOT_FOUND
 
 QUESTION = "How is Toto related to the Wizard of Oz?"
 FRAMES = {"paths", "entities", "relationships", "sources", "exploration"}

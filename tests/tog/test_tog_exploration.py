@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore
-from graphrag.query.structured_search.tog_search.exploration import (
+from graphrag.query.structured_search.tog_search.state import Exploration, Path, Scores
+from graphrag.query.structured_search.tog_search.walk.exploration import (
     keep_best,
     list_candidates,
     select_evidence,
 )
-from graphrag.query.structured_search.tog_search.state import Exploration, Path, Scores
 from graphrag.query.structured_search.tog_search.words import (
     bm25_scores,
     shorten,

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tog_world import (
+from support.tog_world import (
     Embedder,
     ScriptedModel,
     World,
@@ -30,15 +30,15 @@ from tog_world import (
 from graphrag.query.engine_building import open_graph_of
 from graphrag.query.index_tables import IndexNotBuiltError, IndexTables, StoredTables
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
-from graphrag.query.structured_search.tog_search.graph_cache import (
+from graphrag.query.structured_search.tog_search.graph.cache import (
     FOLDER,
     TableFiles,
     fingerprint_files,
     open_graph,
 )
-from graphrag.query.structured_search.tog_search.graph_files import OpenedGraph
-from graphrag.query.structured_search.tog_search.names import hash_names
-from graphrag.query.structured_search.tog_search.table_reading import UnreadableTableError
+from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
+from graphrag.query.structured_search.tog_search.graph.names import hash_names
+from graphrag.query.structured_search.tog_search.graph.table_reading import UnreadableTableError
 
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
 
@@ -275,7 +275,7 @@ def test_an_unwritable_folder_costs_a_line_not_the_search(
 _OPEN = """
 import json, sys
 from pathlib import Path
-from graphrag.query.structured_search.tog_search.graph_cache import TableFiles, open_graph
+from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
 print("ready", flush=True)
 sys.stdin.readline()
 graph = open_graph(TableFiles(*map(Path, sys.argv[1:]))).graph

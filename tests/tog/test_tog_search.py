@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tog_world import (
+from support.tog_world import (
     TOKENIZER,
     Embedder,
     ScriptedModel,
@@ -23,7 +23,7 @@ from tog_world import (
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch, ToGSearchError
-from graphrag.query.structured_search.tog_search.reasoning import NOT_FOUND, WITHDRAWN
+from graphrag.query.structured_search.tog_search.answer.reasoning import NOT_FOUND, WITHDRAWN
 from graphrag.query.usage import measure_calls
 
 QUESTION = "Who melted the Wicked Witch?"

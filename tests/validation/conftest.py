@@ -2,9 +2,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from damaged_index import FERRY, ISLE, SETTINGS, DamagedIndex, copy_index
+from support.damaged_index import FERRY, ISLE, SETTINGS, DamagedIndex, copy_index
 
-from graphrag.eval.indexing import build_index
+from graphrag.eval.run import build_index
 
 
 @pytest.fixture(scope="session")

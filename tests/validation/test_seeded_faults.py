@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from damaged_index import DamagedIndex, examples, failed, kinds
+from support.damaged_index import DamagedIndex, examples, failed, kinds
 
 CHECKS = {
     "document_processing": [

@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from damaged_index import DamagedIndex, failed
 from graphrag_storage import register_storage
 from graphrag_storage.file_storage import FileStorage
+from support.damaged_index import DamagedIndex, failed
 
 from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation import PipelineValidationReport, validate_index

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from damaged_index import DamagedIndex
 from rich.console import Console
+from support.damaged_index import DamagedIndex
 
-from graphrag.eval.validate_command import ValidateOptions, check_indexes, run_validate
+from graphrag.eval.cli import ValidateOptions, check_indexes, run_validate
 
 
 def test_a_sound_index_ends_with_0(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import lancedb
 import pyarrow as pa
 import pytest
-from damaged_index import DamagedIndex
+from support.damaged_index import DamagedIndex
 
 from graphrag.eval.validation import Thresholds
 

@@ -6,7 +6,6 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from graphrag.eval.bounds import judge_failure
 from graphrag.eval.metrics.any_model import (
     can_be_asked,
     read_completion,
@@ -14,7 +13,7 @@ from graphrag.eval.metrics.any_model import (
     way_to_ask,
 )
 from graphrag.eval.records import Failure
-from graphrag.query.calls import CutOffReplyError
+from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
 from graphrag.query.models import UnreadableReplyError, read_reply
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -141,3 +140,14 @@ def _repair(error: UnreadableReplyError, shape: str) -> list[dict[str, str]]:
         {"role": "assistant", "content": error.content},
         {"role": "user", "content": request},
     ]
+
+
+_JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
+
+
+def judge_failure(error: Exception) -> Failure:
+    """Return the failure of a judge's call that raised."""
+    message = name_remedy(describe_error(error), _JUDGE_BUDGET)
+    if isinstance(error, CutOffReplyError):
+        return Failure("judge", "cut_off", message)
+    return Failure("judge", "refused" if is_refusal(error) else "error", message)

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from graphrag.eval import prompts
+from graphrag.eval.metrics import prompts
 from graphrag.eval.metrics.asking import (
     JudgeModel,
     ReplyForm,

@@ -9,11 +9,17 @@ from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from graphrag.eval.estimates import Estimate, Score, mean_binary, mean_binary_stratified
 from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
-from graphrag.eval.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_SHAPE, PAIRWISE_VERSION
+from graphrag.eval.metrics.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_SHAPE, PAIRWISE_VERSION
 from graphrag.eval.records import Failure
-from graphrag.eval.variance import Preference, combine_orders
+from graphrag.eval.statistics import (
+    Estimate,
+    Preference,
+    Score,
+    combine_orders,
+    mean_binary,
+    mean_binary_stratified,
+)
 
 __all__ = [
     "PAIRWISE_PROMPT",

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
-from graphrag.eval.prompts.quality import (
+from graphrag.eval.metrics.prompts.quality import (
     QUALITY_MEASURES,
     QUALITY_PROMPT,
     QUALITY_SHAPE,

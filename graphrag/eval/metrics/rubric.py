@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
-from graphrag.eval.estimates import ScaleEstimate, mean_scale
 from graphrag.eval.metrics.asking import (
     JudgeModel,
     ReplyForm,
@@ -22,8 +21,14 @@ from graphrag.eval.metrics.evaluable import (
     EvaluableQueryResultBuilder,
     EvaluableRelationship,
 )
-from graphrag.eval.prompts.rubric import DIMENSIONS, REPLY_SHAPE, RUBRIC_PROMPT, RUBRIC_VERSION
+from graphrag.eval.metrics.prompts.rubric import (
+    DIMENSIONS,
+    REPLY_SHAPE,
+    RUBRIC_PROMPT,
+    RUBRIC_VERSION,
+)
 from graphrag.eval.records import Failure
+from graphrag.eval.statistics import ScaleEstimate, mean_scale
 from graphrag.query.models import UnreadableReplyError, read_reply
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any, cast
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from graphrag.config.models.tog_search_config import StrictSection, nearest
+from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.errors import ConfigError
 
 SUITES_FOLDER = Path("eval") / "suites"

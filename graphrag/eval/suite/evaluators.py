@@ -7,17 +7,19 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from graphrag.config.models.tog_search_config import StrictSection, nearest
+from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.methods import load_method
-from graphrag.eval.metrics.answers import aspect_coverage, keyword_relevance, time_score
-from graphrag.eval.metrics.extraction import (
+from graphrag.eval.measures import (
     Extraction,
     MatchScores,
     NameRule,
+    aspect_coverage,
+    keyword_relevance,
     score_entities,
     score_relationships,
+    time_score,
 )
+from graphrag.eval.run import load_method
 from graphrag.eval.suite.cases import Suite, SuiteCase, explain_values
 from graphrag.eval.suite.tools import CaseTools, describe_extraction
 
@@ -101,7 +103,7 @@ class EntityExtraction(StrictSection):
     """Extracted entities and relationships against the expected ones.
 
     The score is the mean of the entities' measure and, where relationships are expected, of
-    theirs. Names are compared as ``graphrag.eval.metrics.extraction`` normalises them;
+    theirs. Names are compared as ``graphrag.eval.measures.entities`` normalises them;
     relationships without direction.
 
     Attributes
@@ -193,7 +195,7 @@ class QueryResponse(StrictSection):
 
     The score is the weighted mean of the parts that a case expects: the judge's verdict on the
     answer (0 or 1), the share of keywords, the share of aspects, and the time score (see
-    ``graphrag.eval.metrics.answers``).
+    ``graphrag.eval.measures.wording``).
 
     Attributes
     ----------

@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from graphrag.config.models.tog_search_config import nearest
+from graphrag.config.models.strict_section import nearest
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, fingerprint_samples
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.methods import MethodSet, describe_method
-from graphrag.eval.metrics.extracting import ModelExtractor
-from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.preparation import describe_judge, read_headers, read_model_settings
+from graphrag.eval.metrics import Judge
+from graphrag.eval.run import (
+    MethodSet,
+    describe_judge,
+    describe_method,
+    read_headers,
+    read_model_settings,
+)
 from graphrag.eval.suite.cases import Suite, SuiteCase
 from graphrag.eval.suite.evaluators import Evaluator, make_evaluator, needs_of
+from graphrag.eval.suite.extractor import ModelExtractor
 from graphrag.query.index_header import IndexHeader
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 from statistics import fmean
 
 from graphrag.eval.suite.cases import Thresholds
-from graphrag.eval.suite.report import CaseResult, Recommendation
+from graphrag.eval.suite.summary import CaseResult, Recommendation
 
 MAX_CASES = 5
 MAX_FINDINGS = 3

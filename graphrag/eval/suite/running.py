@@ -9,18 +9,17 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from graphrag.eval.analysis import label_usages
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import EvalError
-from graphrag.eval.labels import label_usages
-from graphrag.eval.metrics.judge import Judge
+from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.store import EvaluationStore
-from graphrag.eval.stored import RunDetails, StoredResponse, now
+from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse, now
 from graphrag.eval.suite.cases import Suite
 from graphrag.eval.suite.evaluators import Evaluated, Evaluator
 from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
 from graphrag.eval.suite.recommendations import recommend
-from graphrag.eval.suite.report import CaseResult, SuiteReport, status_of, summarize_suite
+from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
 from graphrag.eval.suite.tools import CaseFailedError, CaseTools, SharedTools, is_fatal
 from graphrag.query.calls import describe_error
 

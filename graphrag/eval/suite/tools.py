@@ -5,18 +5,17 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from graphrag.eval.bounds import judge_bound, search_bound
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError
-from graphrag.eval.metrics.extracting import ModelExtractor
-from graphrag.eval.metrics.extraction import Extraction
-from graphrag.eval.metrics.judge import Judge
-from graphrag.eval.plan import Unit
+from graphrag.eval.measures import Extraction
+from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.run import Unit, judge_bound, search_bound
 from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.stored import StoredResponse
-from graphrag.eval.suite.indexed import IndexedGraph, open_indexed
+from graphrag.eval.store import StoredResponse
+from graphrag.eval.suite.extractor import ModelExtractor
+from graphrag.eval.suite.indexed_graph import IndexedGraph, open_indexed
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.own_time import OwnTime

@@ -4,15 +4,6 @@ Reads only the index's tables and its vector store; asks no model. Every check's
 docs/validation.md.
 """
 
-from graphrag.eval.validation.pipeline import validate_index
-from graphrag.eval.validation.records import CheckResult, PhaseReport, Status, Thresholds
-from graphrag.eval.validation.report import PipelineValidationReport
+import lazy_loader
 
-__all__ = [
-    "CheckResult",
-    "PhaseReport",
-    "PipelineValidationReport",
-    "Status",
-    "Thresholds",
-    "validate_index",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from graphrag.config.models.tog_search_config import ProjectConfig, SettingsError, read_settings
+from graphrag.config.models.prompt_files import SettingsError
+from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation.documents import check_documents
 from graphrag.eval.validation.edges import read_edges

@@ -17,26 +17,30 @@ import pandas as pd
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.base import SearchResult
-from graphrag.query.structured_search.tog_search.connect_mode import find_ends, join_ends
-from graphrag.query.structured_search.tog_search.exploration import (
+from graphrag.query.structured_search.tog_search.answer.grounding import Grounder
+from graphrag.query.structured_search.tog_search.answer.reasoning import (
+    NOT_FOUND,
+    LiveText,
+    Reasoner,
+)
+from graphrag.query.structured_search.tog_search.answer.tables import Context, context_frames
+from graphrag.query.structured_search.tog_search.asking.prompts import read_prompts
+from graphrag.query.structured_search.tog_search.asking.replies import (
+    CompletionModel,
+    TextEmbedder,
+    ToGSearchError,
+)
+from graphrag.query.structured_search.tog_search.graph.store import GraphStore
+from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
+from graphrag.query.structured_search.tog_search.state import Exploration, Question, Round
+from graphrag.query.structured_search.tog_search.walk.connect_mode import find_ends, join_ends
+from graphrag.query.structured_search.tog_search.walk.exploration import (
     find_starts,
     keep_best,
     list_candidates,
     select_evidence,
 )
-from graphrag.query.structured_search.tog_search.graph_store import GraphStore
-from graphrag.query.structured_search.tog_search.grounding import Grounder
-from graphrag.query.structured_search.tog_search.prompts import read_prompts
-from graphrag.query.structured_search.tog_search.pruning import Pruner
-from graphrag.query.structured_search.tog_search.reasoning import NOT_FOUND, LiveText, Reasoner
-from graphrag.query.structured_search.tog_search.replies import (
-    CompletionModel,
-    TextEmbedder,
-    ToGSearchError,
-)
-from graphrag.query.structured_search.tog_search.state import Exploration, Question, Round
-from graphrag.query.structured_search.tog_search.tables import Context, context_frames
-from graphrag.query.structured_search.tog_search.text_units import TextUnits
+from graphrag.query.structured_search.tog_search.walk.pruning import Pruner
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,

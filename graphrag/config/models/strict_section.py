@@ -1,0 +1,29 @@
+"""Sections of settings that refuse an unknown key."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+
+class StrictSection(BaseModel):
+    """A section that refuses an unknown key and names the nearest known one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_nearest_key(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            for key in cast("Mapping[str, Any]", values):
+                if key not in cls.model_fields:
+                    msg = f"unknown key {key!r}{nearest(str(key), cls.model_fields)}"
+                    raise ValueError(msg)
+        return cast("Any", values)
+
+
+def nearest(word: str, known: Mapping[str, Any] | tuple[str, ...] | list[str]) -> str:
+    """Return ``; did you mean 'x'?`` for the known word nearest to a mistyped one, or ``""``."""
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {found[0]!r}?" if found else ""

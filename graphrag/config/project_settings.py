@@ -1,0 +1,177 @@
+"""Reading a project's settings in place, the ``tog_search:`` section among them."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+from typing import Any, cast, get_args
+
+import yaml
+from dotenv import dotenv_values
+from pydantic import BaseModel, Field, ValidationError
+
+from graphrag.command_lines import release_line
+from graphrag.config.defaults import graphrag_config_defaults
+from graphrag.config.models.graph_rag_config import GraphRagConfig
+from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
+from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.tog_search_config import ToGSearchConfig
+
+_SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
+_PATHS = (
+    ("input_storage", "base_dir"),
+    ("output_storage", "base_dir"),
+    ("update_output_storage", "base_dir"),
+    ("reporting", "base_dir"),
+    ("vector_store", "db_uri"),
+    ("cache", "storage", "base_dir"),
+)
+_FILE_TYPES = {"file", "lancedb", None}
+
+
+class ProjectConfig(GraphRagConfig):
+    """The released configuration with the ``tog_search:`` section beside the others."""
+
+    tog_search: ToGSearchConfig = Field(default_factory=ToGSearchConfig)
+
+
+def is_project(root: Path | str) -> bool:
+    """Say whether a folder holds a settings file."""
+    return any((Path(root) / name).is_file() for name in _SETTINGS_FILES)
+
+
+def find_settings(root: Path | str) -> Path:
+    """Return the settings file of a project folder.
+
+    Raises
+    ------
+    SettingsError
+        If the folder or the file is not there.
+    """
+    folder = Path(root)
+    for name in _SETTINGS_FILES:
+        if (folder / name).is_file():
+            return (folder / name).resolve()
+    if not folder.is_dir():
+        msg = f"The project folder {folder} does not exist; name an existing GraphRAG project."
+        raise SettingsError(msg)
+    init = release_line("init", "--root", folder)
+    msg = f"{folder} holds no settings.yaml; make a project with: {init}"
+    raise SettingsError(msg)
+
+
+def read_settings(root: Path | str, data_dir: Path | str | None = None) -> ProjectConfig:
+    """Read a project's settings without changing the working directory or the environment.
+
+    Relative paths, prompt files included, are taken from the settings file's folder. Whether a
+    prompt file is there is asked when it is needed. Variables come from the environment and from
+    that project's own ``.env``, the environment first.
+
+    Parameters
+    ----------
+    root : Path or str
+        The project folder.
+    data_dir : Path or str or None
+        Folder of the tables, in place of ``output_storage.base_dir``.
+
+    Raises
+    ------
+    SettingsError
+        If the file is missing, unreadable or not valid.
+    """
+    path = find_settings(root)
+    values = _parse(path)
+    if data_dir is not None:
+        values.setdefault("output_storage", {})["base_dir"] = str(Path(data_dir).resolve())
+    _resolve_paths(values, path.parent)
+    resolve_prompts(values, path.parent)
+    try:
+        return ProjectConfig(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "settings"
+        msg = f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}"
+        raise SettingsError(msg) from error
+
+
+def unknown_settings(root: Path | str) -> list[str]:
+    """List the keys of a settings file that the released configuration drops in silence.
+
+    Each line names the key, its section and the nearest known key.
+    """
+    found: list[str] = []
+    _collect_unknown(_parse(find_settings(root)), ProjectConfig, "", found)
+    return found
+
+
+def _collect_unknown(
+    values: Mapping[str, Any], model: type[BaseModel], where: str, found: list[str]
+) -> None:
+    for key, value in values.items():
+        field = model.model_fields.get(key)
+        if field is None:
+            if model.model_config.get("extra") != "allow":
+                found.append(f"{where}{key} is not used{nearest(key, model.model_fields)}")
+            continue
+        inner = [t for t in (field.annotation, *get_args(field.annotation)) if _is_model(t)]
+        if inner and isinstance(value, Mapping) and not _is_mapping(field.annotation):
+            section = cast("Mapping[str, Any]", value)
+            _collect_unknown(section, cast("type[BaseModel]", inner[0]), f"{where}{key}.", found)
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _is_mapping(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) is dict
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    known = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
+    try:
+        text = Template(path.read_text(encoding="utf-8")).substitute({**known, **os.environ})
+        values = yaml.safe_load(text)
+    except KeyError as error:
+        name = error.args[0]
+        msg = f"{path}: ${{{name}}} is not set; put {name}=... into {path.parent / '.env'}."
+        raise SettingsError(msg) from error
+    except ValueError as error:
+        msg = f"{path}: a lone $ must be written $$ ({error})."
+        raise SettingsError(msg) from error
+    except yaml.YAMLError as error:
+        msg = f"{path} is not valid YAML: {' '.join(str(error).split())}"
+        raise SettingsError(msg) from error
+    except OSError as error:
+        msg = f"{path} can't be read: {error.strerror}."
+        raise SettingsError(msg) from error
+    if values is None:
+        values = {}
+    if not isinstance(values, dict):
+        msg = f"{path} must hold sections (a mapping), not {type(values).__name__}."
+        raise SettingsError(msg)
+    return cast("dict[str, Any]", values)
+
+
+def _resolve_paths(values: dict[str, Any], folder: Path) -> None:
+    defaults: Any = graphrag_config_defaults
+    fallback = {
+        "input_storage": defaults.input_storage.base_dir,
+        "output_storage": defaults.output_storage.base_dir,
+        "update_output_storage": defaults.update_output_storage.base_dir,
+        "reporting": defaults.reporting.base_dir,
+        "vector_store": defaults.vector_store.db_uri,
+        "cache": defaults.cache.storage.base_dir,
+    }
+    for path in _PATHS:
+        section: Any = values
+        for name in path[:-1]:
+            if section.get(name) is None:
+                section[name] = {}
+            section = section[name]
+            if not isinstance(section, dict):
+                return  # the model's own validation names the wrong type
+            section = cast("dict[str, Any]", section)
+        if section.get("type") not in _FILE_TYPES:
+            continue
+        section[path[-1]] = str((folder / (section.get(path[-1]) or fallback[path[0]])).resolve())

@@ -1,0 +1,5 @@
+"""From rows to figures: summaries, comparisons, histories."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

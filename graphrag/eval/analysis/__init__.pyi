@@ -1,0 +1,53 @@
+from .compare import BASELINE, NEW, MethodComparison, RunComparison, compare_runs
+from .criteria import check_criteria
+from .early_stop import EarlyStop
+from .history import StoredRun, list_runs
+from .labels import label_embedded, label_usages
+from .repeats import RepeatAnalysis, analyse_repeats
+from .retrieval_file import (
+    REPORT_FILE,
+    render_retrieval_report,
+    retrieval_report,
+    write_retrieval_report,
+)
+from .rows import End, Row, end_of, paired_score, rows_of, state_of
+from .runs import BASELINE_FILE, RunRows, pin_baseline, read_rows, stored_metadata, stored_rows
+from .sections import Figures, FigureSources, compute_figures
+from .summary import Analysis, analyse
+
+__all__ = [
+    "BASELINE",
+    "BASELINE_FILE",
+    "NEW",
+    "REPORT_FILE",
+    "Analysis",
+    "EarlyStop",
+    "End",
+    "FigureSources",
+    "Figures",
+    "MethodComparison",
+    "RepeatAnalysis",
+    "Row",
+    "RunComparison",
+    "RunRows",
+    "StoredRun",
+    "analyse",
+    "analyse_repeats",
+    "check_criteria",
+    "compare_runs",
+    "compute_figures",
+    "end_of",
+    "label_embedded",
+    "label_usages",
+    "list_runs",
+    "paired_score",
+    "pin_baseline",
+    "read_rows",
+    "render_retrieval_report",
+    "retrieval_report",
+    "rows_of",
+    "state_of",
+    "stored_metadata",
+    "stored_rows",
+    "write_retrieval_report",
+]

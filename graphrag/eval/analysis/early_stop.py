@@ -1,0 +1,54 @@
+"""Watches a run against a baseline and says when it has got worse beyond doubt."""
+
+from graphrag.eval.analysis.rows import paired_score, rows_of
+from graphrag.eval.analysis.runs import RunRows
+from graphrag.eval.records import QueryResult
+from graphrag.eval.statistics import early_stop_evidence, should_stop_early
+
+
+class EarlyStop:
+    """Counts newly wrong and newly right answers while a run goes on.
+
+    Parameters
+    ----------
+    baseline : RunRows
+    metric : str
+        The primary metric.
+
+    Attributes
+    ----------
+    stopped : dict
+        (method, metric) -> the evidence on which the run may stop, see ``gate.decide_gates``.
+
+    Notes
+    -----
+    Holds its level only when the questions are asked in shuffled order.
+    """
+
+    def __init__(self, baseline: RunRows, metric: str) -> None:
+        self.stopped: dict[tuple[str, str], float] = {}
+        self._metric = metric
+        self._scores = {
+            (row.method, row.question_id): paired_score(row, metric) for row in baseline.rows
+        }
+        self._counts = {method: [0, 0] for method, _ in self._scores}
+
+    def watch(self, result: QueryResult) -> str | None:
+        """Count a result; return why the run may stop, None while it may not."""
+        if result.trial:
+            return None
+        row = rows_of([result])[0]
+        new, old = paired_score(row, self._metric), self._scores.get((row.method, row.question_id))
+        if new is None or old is None or new == old:
+            return None
+        counts = self._counts[row.method]
+        counts[new > old] += 1
+        wrong, right = counts
+        if not should_stop_early(wrong, right, len(self._counts)):
+            return None
+        evidence = early_stop_evidence(wrong, right)
+        self.stopped.setdefault((row.method, self._metric), evidence)
+        return (
+            f"{row.method} has got worse than the baseline beyond doubt: {wrong} newly wrong and "
+            f"{right} newly right answers so far"
+        )

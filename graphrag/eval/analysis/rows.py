@@ -1,0 +1,127 @@
+"""Results as rows: what became of each question, and what it counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from graphrag.eval.records import METRICS, JudgeResult, QueryResult, is_abstention
+from graphrag.eval.statistics import State
+
+ZERO_IF_FAILED = {"correctness", "completeness"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question answered by one method, as far as figures need it.
+
+    Attributes
+    ----------
+    question_id, document, method : str
+    states : dict
+        Metric -> State.
+    scores : dict
+        Metric -> 0, 1, or None unless the state is scored.
+    latency_s : float or None
+        Seconds; None when it was not measured.
+    censored : bool
+        Whether the search failed, so that its answer would have taken longer.
+    tokens : int or None
+        Prompt and output tokens of the search's completions; None when they are not counted.
+    cost_usd : float or None
+        Of the search; None when a price is not known.
+    """
+
+    question_id: str
+    document: str
+    method: str
+    states: Mapping[str, State]
+    scores: Mapping[str, int | None]
+    latency_s: float | None = None
+    censored: bool = False
+    tokens: int | None = 0
+    cost_usd: float | None = None
+
+
+class End(NamedTuple):
+    """How one search and its verdicts ended; among many results few ends differ.
+
+    Attributes
+    ----------
+    failed, abstained : bool
+        Of the search.
+    verdicts : tuple
+        One (score or None, kind of the judge's failure or None) for each of ``METRICS``.
+    """
+
+    failed: bool
+    abstained: bool
+    verdicts: tuple[tuple[int | None, str | None], ...]
+
+
+def end_of(result: QueryResult) -> End:
+    """Return how a search and its verdicts ended."""
+    verdicts = [result.scores.get(metric) for metric in METRICS]
+    return End(
+        result.failure is not None,
+        is_abstention(result.response),
+        tuple([(v.score, v.failure.kind if v.failure else None) for v in verdicts]),
+    )
+
+
+def rows_of(results: Sequence[QueryResult]) -> list[Row]:
+    """Make rows of results; those that ended alike share their states and scores."""
+    ends: dict[End, tuple[Mapping[str, State], Mapping[str, int | None]]] = {}
+    rows: list[Row] = []
+    for result in results:
+        end = end_of(result)
+        if end not in ends:
+            ends[end] = _states_and_scores(result)
+        rows.append(_row(result, *ends[end]))
+    return rows
+
+
+def state_of(result: QueryResult, metric: str) -> State:
+    """Return how one (question, method, metric) ended."""
+    if result.failure is not None:
+        return State.SEARCH_FAILED
+    verdict: JudgeResult = result.scores.get(metric)
+    if verdict.failure is not None:
+        unreadable = verdict.failure.kind in ("unreadable", "cut_off")
+        return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED
+    if verdict.score is None:
+        return State.NOT_JUDGED
+    if metric not in ZERO_IF_FAILED and is_abstention(result.response):
+        return State.ABSTAINED
+    return State.SCORED
+
+
+def paired_score(row: Row, metric: str) -> int | None:
+    """Return a row's score in a comparison: a failed search is 0 where the metric says so."""
+    if row.states[metric] is State.SEARCH_FAILED and metric in ZERO_IF_FAILED:
+        return 0
+    return row.scores[metric]
+
+
+def _states_and_scores(
+    result: QueryResult,
+) -> tuple[Mapping[str, State], Mapping[str, int | None]]:
+    states = {metric: state_of(result, metric) for metric in METRICS}
+    scores = {
+        metric: result.scores.get(metric).score if state is State.SCORED else None
+        for metric, state in states.items()
+    }
+    return states, scores
+
+
+def _row(result: QueryResult, states: Mapping[str, State], scores: Mapping[str, int | None]) -> Row:
+    return Row(
+        question_id=result.sample_id or result.question,
+        document=result.imdb_key,
+        method=result.method,
+        states=states,
+        scores=scores,
+        latency_s=result.efficiency.latency,
+        censored=result.failure is not None,
+        tokens=result.efficiency.tokens,
+        cost_usd=result.usage.cost_usd if result.usage is not None else None,
+    )

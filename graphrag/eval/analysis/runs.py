@@ -1,0 +1,322 @@
+"""The rows of a run, wherever they are: in the store, in a results file, in a pinned baseline."""
+
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, cast
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from graphrag.command_lines import eval_line
+from graphrag.eval.analysis.labels import label_usages, names_no_model
+from graphrag.eval.analysis.rows import Row, rows_of
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.records import (
+    METRICS,
+    EfficiencyMetrics,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    failed_search_scores,
+)
+from graphrag.eval.statistics import State
+from graphrag.eval.store import PINNED, EvaluationStore, Run, StoredResponse, find_run, open_store
+from graphrag.query.model_labels import label_names
+from graphrag.query.usage import sum_usages
+
+BASELINE_FILE = "baseline.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetadata:
+    """Where rows come from.
+
+    Attributes
+    ----------
+    name : str
+        Run id, or the file's path.
+    run_id, started_at, status : str or None
+        None when a file does not say.
+    setup : dict
+        What gives the results their meaning, see ``plan.describe_setup``; sections that are
+        not known are left out.
+    asked : str or None
+        The label of the embedded models by what was really asked, "" when none of them was;
+        None when that is not known, as of a file of an older release.
+    """
+
+    name: str
+    run_id: str | None = None
+    started_at: str | None = None
+    status: str | None = None
+    setup: dict[str, Any] = field(default_factory=dict[str, Any])
+    asked: str | None = None
+
+    @property
+    def embedded_models(self) -> str | None:
+        """The label of the embedded models; where it isn't known who was asked, by the setup."""
+        return label_names(_texts(self.setup)) if self.asked is None else self.asked or None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in cast("Mapping[str, Any]", value).values():
+            yield from _texts(inner)
+
+
+class RunRows(NamedTuple):
+    """The rows of a run and where they come from."""
+
+    rows: list[Row]
+    metadata: RunMetadata
+
+
+def read_rows(source: str, store_path: Path) -> RunRows:
+    """Read one side of a comparison.
+
+    Parameters
+    ----------
+    source : str
+        A run id or the beginning of one, "latest", "pinned", or the path of an
+        eval_results_detailed.json or of a baseline.json.
+    store_path : Path
+        The eval.db of the output folder.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run or file, or the file holds something else.
+    StoreError
+        If another process holds the store.
+    """
+    if source == PINNED:
+        return _read_file(_baseline_path(store_path), store_path)
+    if source.endswith(".json") or Path(source).is_file():
+        return _read_file(Path(source), store_path)
+    with open_store(store_path) as store:
+        run = find_run(store.runs(), source, store_path)
+        rows, metadata = stored_rows(store, run), stored_metadata(store, run)
+    return RunRows(rows, metadata)
+
+
+def pin_baseline(run: RunRows, store_path: Path) -> Path:
+    """Copy a run's rows beside the store as the pinned baseline and return the file.
+
+    Raises
+    ------
+    UsageError
+        If the run holds no row.
+    StoreError
+        If the file can't be written.
+    """
+    if not run.rows:
+        msg = f"{run.metadata.name} holds no response to compare with; pin another run."
+        raise UsageError(msg)
+    path = _baseline_path(store_path)
+    pinned = _Baseline(
+        format=1,
+        pinned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        metadata=run.metadata,
+        rows=run.rows,
+    )
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+        ) as file:
+            file.write(pinned.model_dump_json(indent=1) + "\n")
+        Path(file.name).chmod(0o644)
+        Path(file.name).replace(path)
+    except OSError as error:
+        msg = f"{path} can't be written ({error.strerror}); choose another --output."
+        raise StoreError(msg) from error
+    return path
+
+
+def pinned_run_id(store_path: Path) -> str | None:
+    """Return the id of the pinned run; None without one, or when a file without id is pinned."""
+    path = _baseline_path(store_path)
+    return _read_file(path, store_path).metadata.run_id if path.exists() else None
+
+
+def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
+    """Return the rows of a run in the store, ordered by method, then by question id.
+
+    Of repeated searches the first is taken. The document is "" in a run that an older release
+    kept without its questions.
+    """
+    documents = {sample.id: sample.imdb_key for sample in store.samples(run.run_id)}
+    verdicts = store.verdicts(run.run_id)
+    rows = rows_of(
+        [
+            _stored_result(found, documents.get(found.sample_id, ""), verdicts.get(unit, {}))
+            for unit, found in store.responses(run.run_id).items()
+            if found.trial == 0
+        ]
+    )
+    order: list[str] = run.setup["methods"]["order"]
+    return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
+
+
+def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
+    """Return where the rows of a run in the store come from, and who was asked for them."""
+    # Evaluators of suites score without a judge, and need no model to answer.
+    counts = "suites" not in run.setup
+    responses = store.responses(run.run_id).values()
+    answered = [(counts and found.failure is None, found.usage) for found in responses]
+    usages, verdicts = store.judge_usage(run.run_id), store.verdicts(run.run_id)
+    judged = [
+        (
+            counts and any(v.score is not None for v in verdicts.get(unit, {}).values()),
+            sum_usages(usages.get(unit, ())),
+        )
+        for unit in {**usages, **verdicts}
+    ]
+    judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
+    silent = names_no_model(usage for _, usage in (*answered, *judged))
+    asked = None if silent else label_usages(answered, judged) or ""
+    return RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup, asked)
+
+
+class _Efficiency(BaseModel):
+    latency: float | None
+    prompt_tokens: int | None
+    output_tokens: int | None
+
+
+class _Response(BaseModel):
+    states: dict[str, State]
+    scores: dict[str, Literal[0, 1] | None]
+    efficiency: _Efficiency
+    failure: dict[str, str] | None
+
+
+class _Question(BaseModel):
+    id: str
+    imdb_key: str
+    question: str
+    methods: dict[str, _Response]
+
+
+class _Detailed(BaseModel):
+    """The part of eval_results_detailed.json that figures need; the rest is not looked at."""
+
+    metadata: dict[str, Any]
+    results: list[_Question]
+
+
+class _Baseline(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    format: Literal[1]
+    pinned_at: str
+    metadata: RunMetadata
+    rows: list[Row] = Field(min_length=1)
+
+
+def _baseline_path(store_path: Path) -> Path:
+    return store_path.with_name(BASELINE_FILE)
+
+
+def _stored_result(
+    found: StoredResponse, document: str, verdicts: Mapping[str, JudgeResult]
+) -> QueryResult:
+    known = {metric: verdict for metric, verdict in verdicts.items() if metric in METRICS}
+    return QueryResult(
+        imdb_key=document,
+        question="",
+        method=found.method,
+        response=found.response,
+        scores=failed_search_scores() if found.failure else MetricScores(**known),
+        efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
+        sample_id=found.sample_id,
+        failure=found.failure,
+        usage=found.usage,
+    )
+
+
+def _in_numbers(question_id: str) -> list[tuple[int, str]]:
+    """Return a key that sorts q2 before q10."""
+    parts = re.split(r"(\d+)", question_id)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
+
+
+def _read_file(path: Path, store_path: Path) -> RunRows:
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(values, dict) and "pinned_at" in values:
+            pinned = _Baseline.model_validate(values)
+            return RunRows(pinned.rows, pinned.metadata)
+        detailed = _Detailed.model_validate(values)
+    except FileNotFoundError as error:
+        if path == _baseline_path(store_path):
+            pin = eval_line("baseline", "set", "latest", "--output", path.parent)
+            msg = f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}"
+            raise UsageError(msg) from error
+        msg = f"{path} does not exist; name a run, or an eval_results_detailed.json."
+        raise UsageError(msg) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        msg = f"{path} can't be read: {error}."
+        raise UsageError(msg) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        msg = (
+            f"{path} is not an eval_results_detailed.json or baseline.json of this release "
+            f"({where}: {first['msg']}); name the run itself."
+        )
+        raise UsageError(msg) from error
+    return RunRows(_file_rows(detailed), _file_metadata(path, detailed.metadata, store_path))
+
+
+def _file_rows(detailed: _Detailed) -> list[Row]:
+    return [
+        Row(
+            question_id=entry.id or entry.question,
+            document=entry.imdb_key,
+            method=method,
+            states=found.states,
+            scores={
+                metric: found.scores[metric] if state is State.SCORED else None
+                for metric, state in found.states.items()
+            },
+            latency_s=found.efficiency.latency,
+            censored=found.failure is not None,
+            tokens=EfficiencyMetrics(llm_calls=None, **dict(found.efficiency)).tokens,
+        )
+        for entry in detailed.results
+        for method, found in entry.methods.items()
+    ]
+
+
+def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> RunMetadata:
+    run_id = given.get("run_id")
+    setup = given.get("setup")
+    if setup is None:
+        setup = {"judge": given["judge"]} if "judge" in given else {}
+    complete = given.get("is_complete")
+    return RunMetadata(
+        name=str(path),
+        run_id=run_id,
+        started_at=given.get("timestamp"),
+        status=None if complete is None else "finished" if complete else "unfinished",
+        setup=_stored_setup(run_id, store_path) or setup,
+        asked=(given["embedded_models"] or "") if "embedded_models" in given else None,
+    )
+
+
+def _stored_setup(run_id: str | None, store_path: Path) -> dict[str, Any]:
+    """Return the setup that the store keeps of a file's run; empty when it can't be looked up."""
+    if run_id is None or not store_path.is_file():
+        return {}
+    try:
+        with EvaluationStore(store_path) as store:
+            found = [run.setup for run in store.runs() if run.run_id == run_id]
+            return found[0] if found else {}
+    except StoreError:  # the rows are in the file; only what they can be warned of is lost
+        return {}

@@ -1,0 +1,280 @@
+"""What is said of a run beyond the verdicts: retrieval, losses, further judges."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from graphrag.eval.analysis.criteria import CriterionResult, check_criteria
+from graphrag.eval.analysis.retrieval_file import retrieval_report
+from graphrag.eval.analysis.rows import paired_score, rows_of
+from graphrag.eval.config import EvaluationConfig, MeasuresSettings
+from graphrag.eval.dataset import Sample
+from graphrag.eval.measures import (
+    NOT_NEEDED,
+    Answered,
+    CombinedInput,
+    CombinedSettings,
+    IndexView,
+    LossRow,
+    LossSettings,
+    MeasuredAnswer,
+    MeasureSettings,
+    MethodMeasures,
+    measure,
+    summarize_loss,
+    summarize_measures,
+    trace_loss,
+)
+from graphrag.eval.metrics import (
+    QUALITY_MEASURES,
+    DimensionSummary,
+    LLMEvaluation,
+    PairwiseResult,
+    PreferenceSummary,
+    QualityEvaluation,
+    summarize_preferences,
+    summarize_rubric,
+)
+from graphrag.eval.records import QueryResult, measured_latency
+from graphrag.eval.run import Unit, pair_kind
+from graphrag.eval.statistics import Estimate, t_estimate
+from graphrag.eval.store import Judgement
+from graphrag.query.usage import Usage, sum_usages
+
+_RETRIEVAL = ("hit_rate", "mrr", "recall", "precision", "retrieved_entity_recall", "combined_score")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of the first trial.
+
+    Attributes
+    ----------
+    measures : dict
+        Method -> measures that need no model.
+    loss : list of LossRow
+        Where answers were lost: by method and index, then by method.
+    criteria : list of CriterionResult
+    rubric : dict
+        Method -> dimension -> summary; empty unless judged.
+    quality : dict
+        Method -> measure -> mean in [0, 1] with t limits; empty unless judged.
+    pairwise : dict
+        (a, b) -> preferences; empty unless judged.
+    usage : Usage
+        What the further judges cost.
+    retrieval : dict
+        The content of retrieval_results.json.
+    """
+
+    measures: dict[str, MethodMeasures]
+    loss: list[LossRow]
+    criteria: list[CriterionResult]
+    rubric: dict[str, dict[str, DimensionSummary]]
+    quality: dict[str, dict[str, Estimate]]
+    pairwise: dict[tuple[str, str], PreferenceSummary]
+    usage: Usage
+    retrieval: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sections of the summary file."""
+        return {
+            "measures": {method: asdict(found) for method, found in self.measures.items()},
+            "loss": [row.to_dict() for row in self.loss],
+            "criteria": [asdict(result) for result in self.criteria],
+            "rubric": {
+                method: {name: summary.to_dict() for name, summary in found.items()}
+                for method, found in self.rubric.items()
+            },
+            "quality": {
+                method: {name: asdict(estimate) for name, estimate in found.items()}
+                for method, found in self.quality.items()
+            },
+            "pairwise": {f"{a} vs {b}": asdict(found) for (a, b), found in self.pairwise.items()},
+            "further_judges_cost_usd": self.usage.cost_usd,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSources:
+    """What figures are computed from, beside the results.
+
+    Attributes
+    ----------
+    samples : sequence of Sample
+    views : mapping
+        Index key -> view; results of other indexes are not measured.
+    search_methods : mapping
+        Method name -> the search method behind it.
+    judged : sequence of (Unit, Judgement)
+    """
+
+    samples: Sequence[Sample]
+    views: Mapping[str, IndexView]
+    search_methods: Mapping[str, str]
+    judged: Sequence[tuple[Unit, Judgement]] = ()
+
+
+def compute_figures(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    sources: FigureSources,
+    metadata: Mapping[str, Any],
+) -> Figures:
+    """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
+    first = [result for result in results if result.trial == 0]
+    samples = {sample.id: sample for sample in sources.samples}
+    settings = _measure_settings(config.measures)
+    measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
+    answered = [_answered(result) for result in measurable]
+    measured = _measure_all(answered, samples, sources.views, settings)
+    by_method = summarize_measures(measured, settings)
+    loss_settings = LossSettings(
+        not_needed={
+            name: NOT_NEEDED[method]
+            for name, method in sources.search_methods.items()
+            if method in NOT_NEEDED
+        }
+    )
+    records = [
+        trace_loss(samples[a.sample_id], a, sources.views[a.imdb_key].traced, loss_settings)
+        for a in answered
+    ]
+    means = {method: found.means() for method, found in by_method.items()}
+    return Figures(
+        measures=by_method,
+        loss=summarize_loss(records),
+        criteria=check_criteria(config.measures.criteria, means),
+        rubric=_rubric(config, first, sources.judged),
+        quality=_quality(config, first, sources.judged),
+        pairwise=_pairwise(config, first, sources.judged),
+        usage=sum_usages(judged.usage for _, judged in sources.judged),
+        retrieval=retrieval_report(
+            [samples[key] for key in dict.fromkeys(a.sample_id for a in answered)],
+            list(zip(answered, measured, strict=True)),
+            criteria=config.measures.criteria,
+            settings=settings,
+            metadata=metadata,
+            timestamp=datetime.fromisoformat(metadata["timestamp"]),
+        ),
+    )
+
+
+def _measure_settings(given: MeasuresSettings) -> MeasureSettings:
+    return MeasureSettings(
+        cutoffs=given.cutoffs,
+        aspect_share=given.aspect_share,
+        time_limit_s=given.time_limit_s,
+        combined=CombinedSettings(given.alpha, given.beta, given.gamma),
+        aliases=given.aliases,
+    )
+
+
+def _answered(result: QueryResult) -> Answered:
+    (row,) = rows_of([result])
+    return Answered(
+        sample_id=result.sample_id,
+        imdb_key=result.imdb_key,
+        method=result.method,
+        response=result.response,
+        context_text=result.context_text,
+        retrieved=result.retrieved,
+        correctness=paired_score(row, "correctness"),
+        tokens=result.efficiency.tokens,
+        latency_s=measured_latency(result.efficiency.latency),
+        failed=result.failure is not None,
+    )
+
+
+def _measure_all(
+    answered: Sequence[Answered],
+    samples: Mapping[str, Sample],
+    views: Mapping[str, IndexView],
+    settings: MeasureSettings,
+) -> list[MeasuredAnswer]:
+    # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
+    telling = {each.method for each in answered if each.retrieved is not None}
+    found: list[MeasuredAnswer] = []
+    for each in answered:
+        measured = measure(samples[each.sample_id], each, views[each.imdb_key].measured, settings)
+        found.append(measured if each.method in telling else _without_retrieval(measured))
+    return found
+
+
+def _without_retrieval(measured: MeasuredAnswer) -> MeasuredAnswer:
+    values = {
+        name: None if name.startswith(_RETRIEVAL) else value
+        for name, value in measured.values.items()
+    }
+    nothing = CombinedInput(None, measured.combined.judge, measured.combined.tokens)
+    return replace(measured, values=values, combined=nothing)
+
+
+def _values(
+    judged: Sequence[tuple[Unit, Judgement]], kind: str, method: str
+) -> list[dict[str, Any]]:
+    return [
+        found.value
+        for unit, found in judged
+        if found.kind == kind and unit.method == method and unit.trial == 0
+    ]
+
+
+def _rubric(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[str, dict[str, DimensionSummary]]:
+    if not config.judge.rubric:
+        return {}
+    found: dict[str, dict[str, DimensionSummary]] = {}
+    for method in dict.fromkeys(result.method for result in results):
+        given = [LLMEvaluation.from_dict(value) for value in _values(judged, "rubric", method)]
+        n = sum(result.method == method for result in results)
+        found[method] = summarize_rubric([*given, *[None] * (n - len(given))])
+    return found
+
+
+def _quality(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[str, dict[str, Estimate]]:
+    if not config.judge.quality:
+        return {}
+    found: dict[str, dict[str, Estimate]] = {}
+    for method in dict.fromkeys(result.method for result in results):
+        given = [QualityEvaluation.from_dict(value) for value in _values(judged, "quality", method)]
+        found[method] = {
+            name: t_estimate(
+                np.array(
+                    [v for each in given if (v := getattr(each, name)) is not None],
+                    dtype=np.float64,
+                ),
+                (0.0, 1.0),
+            )
+            for name in QUALITY_MEASURES
+        }
+    return found
+
+
+def _pairwise(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[tuple[str, str], PreferenceSummary]:
+    found: dict[tuple[str, str], PreferenceSummary] = {}
+    for a, b in config.judge.pairs(config.methods):
+        compared = {
+            unit.sample.id: PairwiseResult.from_dict(given.value)
+            for unit, given in judged
+            if given.kind == pair_kind(a, b)
+        }
+        asked = {r.sample_id: r.imdb_key for r in results if r.method == a}
+        found[a, b] = summarize_preferences(
+            [compared.get(sample_id) for sample_id in asked], list(asked.values())
+        )
+    return found

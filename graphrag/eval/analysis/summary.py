@@ -1,0 +1,244 @@
+"""From results to figures with intervals: states, means, comparisons, efficiency.
+
+Everything here works on rows, so that a run in memory, a run in the store and a results file
+are analysed by the same functions.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass, field, replace
+from itertools import combinations
+from typing import Any, TypeAlias
+
+from graphrag.eval.analysis.rows import ZERO_IF_FAILED, Row, paired_score
+from graphrag.eval.records import METRICS, measured_latency
+from graphrag.eval.statistics import (
+    CostPerCorrect,
+    Latency,
+    LatencyQuantile,
+    Outcome,
+    Outcomes,
+    PairedDifference,
+    Score,
+    Tradeoff,
+    cost_per_correct,
+    holm,
+    latency_quantile,
+    paired_binary_counted,
+    pareto_set,
+    summarize_counted,
+    verdict_in_words,
+)
+
+_Scored: TypeAlias = tuple[str, int | None, str]  # question, score, document
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two methods on one metric; ``in_family`` marks those whose p is Holm-corrected.
+
+    What is outside the family, fixed beforehand as the method pairs on the primary metric, is
+    exploratory.
+    """
+
+    a: str
+    b: str
+    metric: str
+    in_family: bool
+    result: PairedDifference
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class EfficiencyFigures:
+    """What a method's searches cost, with intervals where they exist.
+
+    ``is_pareto``: whether no other method beats it, see ``latency.pareto_set``; None when it can't
+    be compared, as its score on the primary metric, its tokens or its latency is not known.
+    """
+
+    latency_median: LatencyQuantile
+    latency_p95: LatencyQuantile
+    cost_per_correct: CostPerCorrect
+    is_pareto: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """Every figure of a run beyond its plain means.
+
+    Attributes
+    ----------
+    outcomes : dict
+        method -> metric -> Outcomes; intervals are of estimand A (new questions on these
+        documents), stratified by document.
+    outcomes_by_document : dict
+        document -> method -> metric -> Outcomes.
+    comparisons : list of Comparison
+        Every pair of methods on every metric; the primary metric comes first.
+    efficiency : dict
+        method -> EfficiencyFigures.
+    """
+
+    primary: str
+    outcomes: dict[str, dict[str, Outcomes]] = field(repr=False)
+    outcomes_by_document: dict[str, dict[str, dict[str, Outcomes]]] = field(repr=False)
+    comparisons: list[Comparison] = field(repr=False)
+    efficiency: dict[str, EfficiencyFigures] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON-ready sections; undefined is None."""
+        return {
+            "primary_metric": self.primary,
+            "outcomes": _plain(self.outcomes),
+            "outcomes_by_movie": _plain(self.outcomes_by_document),
+            "comparisons": [
+                {
+                    **{k: v for k, v in asdict(c).items() if k != "result"},
+                    **_plain(c.result),
+                }
+                for c in self.comparisons
+            ],
+            "efficiency_figures": _plain(self.efficiency),
+        }
+
+
+def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str]) -> Analysis:
+    """Compute every figure of a run.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        Every planned question of every method; one that is missing is a mistake of the caller.
+    methods, metrics : sequence of str
+        In the order in which they are reported; the first metric is the primary one.
+    """
+    primary = metrics[0] if metrics else METRICS[0]
+    by_method = {m: [row for row in rows if row.method == m] for m in methods}
+    documents = list(dict.fromkeys(row.document for row in rows))
+    counts = {
+        method: {metric: _count_outcomes(of_method, metric) for metric in METRICS}
+        for method, of_method in by_method.items()
+    }
+    outcomes = {
+        method: {metric: _outcomes(found, metric, True) for metric, found in of_method.items()}
+        for method, of_method in counts.items()
+    }
+    return Analysis(
+        primary=primary,
+        outcomes=outcomes,
+        outcomes_by_document={document: _outcomes_on(document, counts) for document in documents},
+        comparisons=compare_methods(by_method, metrics, primary),
+        efficiency=_efficiency(by_method, outcomes, primary),
+    )
+
+
+def compare_methods(
+    by_method: Mapping[str, Sequence[Row]], metrics: Sequence[str], primary: str
+) -> list[Comparison]:
+    """Compare every pair of methods on every metric, Holm over the pairs on the primary one."""
+    found: list[Comparison] = []
+    pairs = list(combinations(by_method, 2))
+    for metric in sorted(metrics, key=lambda name: name != primary):
+        views = metric == primary  # document by document only where something is claimed
+        scores = {
+            method: [(row.question_id, paired_score(row, metric), row.document) for row in rows]
+            for method, rows in by_method.items()
+        }
+        results = [_paired(scores[a], scores[b], views) for a, b in pairs]
+        if metric == primary:
+            corrected = holm([result.p for result in results])
+            results = [
+                replace(result, p_holm=p) for result, p in zip(results, corrected, strict=True)
+            ]
+        found += [
+            Comparison(a, b, metric, metric == primary, result, verdict_in_words(result, a, b))
+            for (a, b), result in zip(pairs, results, strict=True)
+        ]
+    return found
+
+
+def _count_outcomes(rows: Sequence[Row], metric: str) -> dict[Outcome, int]:
+    ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
+    return {Outcome(*end): times for end, times in ends.items()}
+
+
+def _outcomes(counts: Mapping[Outcome, int], metric: str, stratified: bool) -> Outcomes:
+    return summarize_counted(
+        counts,
+        n_planned=sum(counts.values()),
+        failed_search_is_zero=metric in ZERO_IF_FAILED,
+        stratified=stratified,
+    )
+
+
+def _outcomes_on(
+    document: str, counts: Mapping[str, Mapping[str, Mapping[Outcome, int]]]
+) -> dict[str, dict[str, Outcomes]]:
+    """Return method -> metric -> Outcomes of one document, for the methods that were asked."""
+    found: dict[str, dict[str, Outcomes]] = {}
+    for method, of_method in counts.items():
+        for metric, of_metric in of_method.items():
+            here = {o: times for o, times in of_metric.items() if o.document == document}
+            if here:
+                found.setdefault(method, {})[metric] = _outcomes(here, metric, False)
+    return found
+
+
+def _paired(a: Sequence[_Scored], b: Sequence[_Scored], view_documents: bool) -> PairedDifference:
+    other = {question: score for question, score, _ in b}
+    counts = Counter[tuple[Score, Score, Hashable]](
+        (score, other[question], document) for question, score, document in a if question in other
+    )
+    return paired_binary_counted(counts, view_documents=view_documents)
+
+
+def _efficiency(
+    by_method: Mapping[str, Sequence[Row]],
+    outcomes: Mapping[str, Mapping[str, Outcomes]],
+    primary: str,
+) -> dict[str, EfficiencyFigures]:
+    latencies = {m: _latencies(rows) for m, rows in by_method.items()}
+    medians = {m: latency_quantile(of_method, 0.5) for m, of_method in latencies.items()}
+    tradeoffs = {
+        m: Tradeoff(m, _headline(outcomes[m][primary]), _mean_tokens(rows), medians[m].value)
+        for m, rows in by_method.items()
+    }
+    best = pareto_set(list(tradeoffs.values()))
+    return {
+        method: EfficiencyFigures(
+            latency_median=medians[method],
+            latency_p95=latency_quantile(latencies[method], 0.95),
+            cost_per_correct=cost_per_correct(
+                [row.cost_usd for row in rows], [paired_score(row, "correctness") for row in rows]
+            ),
+            is_pareto=None if None in astuple(tradeoffs[method]) else method in best,
+        )
+        for method, rows in by_method.items()
+    }
+
+
+def _latencies(rows: Sequence[Row]) -> list[Latency]:
+    """Return what was measured; a failed search stays in, as longer than it was waited for."""
+    measured = ((measured_latency(row.latency_s), row.censored) for row in rows)
+    return [Latency(seconds, censored) for seconds, censored in measured if seconds is not None]
+
+
+def _mean_tokens(rows: Sequence[Row]) -> float | None:
+    known = [row.tokens for row in rows if row.tokens is not None]
+    return sum(known) / len(known) if known and len(known) == len(rows) else None
+
+
+def _headline(outcomes: Outcomes) -> float | None:
+    return (outcomes.end_to_end or outcomes.given_answer).mean
+
+
+def _plain(value: Any) -> Any:
+    """Turn records inside dictionaries into JSON-ready values."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return value

@@ -1,0 +1,247 @@
+"""The ``graphrag eval`` commands."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphrag.eval.cli import commands as cli_projects
+from graphrag.eval.cli import commands as cli_runs
+from graphrag.eval.cli.options import Outer, note_command
+from graphrag.installation import refuse_if_unfit
+
+app = typer.Typer(
+    help="Compare search methods over a list of questions.",
+    invoke_without_command=True,
+    no_args_is_help=False,
+)
+baseline_app = typer.Typer(help="The run that others are compared with.", no_args_is_help=True)
+audit_app = typer.Typer(help="How far the judge agrees with people.", no_args_is_help=True)
+app.add_typer(baseline_app, name="baseline")
+app.add_typer(audit_app, name="audit")
+app.command("init")(cli_projects.init)
+app.command("validate")(cli_projects.validate)
+app.command("optimise")(cli_projects.optimise)
+app.command("compare")(cli_runs.compare)
+app.command("judge")(cli_runs.judge)
+app.command("plan")(cli_runs.plan)
+app.command("show")(cli_runs.show)
+app.command("history")(cli_runs.history)
+app.command("suite")(cli_runs.suite)
+app.command("ratings")(cli_runs.ratings)
+baseline_app.command("set")(cli_runs.set_baseline)
+audit_app.command("export")(cli_runs.export_audit)
+audit_app.command("import")(cli_runs.import_audit)
+
+
+def add_eval_commands(released: typer.Typer) -> None:
+    """Add ``graphrag eval`` to the released command line."""
+    released.add_typer(app, name="eval")
+
+
+def _env(name: str) -> str:
+    return f"GRAPHRAG_EVAL_{name}"
+
+
+@app.callback()
+def evaluate(
+    context: typer.Context,
+    root: Annotated[
+        Path,
+        typer.Option(
+            "--root",
+            "-r",
+            envvar=_env("ROOT"),
+            help="Folder that --config, --output and the configuration's paths are relative to.",
+        ),
+    ] = Path(),
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", envvar=_env("CONFIG"), help="Default: eval_config.yaml in the root."
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", "-m", envvar=_env("METHODS"), help="E.g. tog,local,basic."),
+    ] = None,
+    imdb_key: Annotated[
+        str | None,
+        typer.Option("--imdb-key", envvar=_env("IMDB_KEY"), help="Only questions of this index."),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", envvar=_env("RESUME"), help="Continue the last unfinished run."),
+    ] = False,
+    retry_errors: Annotated[
+        bool,
+        typer.Option(
+            "--retry-errors",
+            envvar=_env("RETRY_ERRORS"),
+            help="Continue the last run and ask again what failed; implies --resume.",
+        ),
+    ] = False,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            "--columns",
+            envvar=_env("COLUMNS"),
+            help="Which columns of the dataset hold what, e.g. question=Frage,answer=Antwort.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", envvar=_env("LIMIT"), min=1, help="Only the first questions."),
+    ] = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            "-j",
+            envvar=_env("CONCURRENCY"),
+            min=1,
+            help="Model calls in flight at the same time.",
+        ),
+    ] = None,
+    equal_terms: Annotated[
+        bool,
+        typer.Option(
+            "--equal-terms",
+            envvar=_env("EQUAL_TERMS"),
+            help="Hold the searches to one form of answer and one context budget.",
+        ),
+    ] = False,
+    repeat: Annotated[
+        int | None,
+        typer.Option(
+            "--repeat",
+            envvar=_env("REPEAT"),
+            min=1,
+            help="Ask everything this often, to see what varies by chance.",
+        ),
+    ] = None,
+    index: Annotated[
+        bool,
+        typer.Option("--index", envvar=_env("INDEX"), help="First build the indexes missing."),
+    ] = False,
+    validate: Annotated[
+        bool,
+        typer.Option(
+            "--validate", envvar=_env("VALIDATE"), help="First check the indexes; stop at a fault."
+        ),
+    ] = False,
+    skip_judge: Annotated[
+        bool,
+        typer.Option(
+            "--skip-judge",
+            envvar=_env("SKIP_JUDGE"),
+            help="Collect responses only; --resume judges them later.",
+        ),
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost",
+            envvar=_env("MAX_COST"),
+            min=0,
+            help="Begin no new work once this many US dollars are spent.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            envvar=_env("DRY_RUN"),
+            help="Show the most that would be asked; send nothing.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            envvar=_env("OUTPUT"),
+            help="Folder of the results; or a FILE.json that the summary is written to besides.",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            envvar=_env("BASELINE"),
+            help="Then compare with this run, file, latest or pinned, and let the gate decide.",
+        ),
+    ] = None,
+    early_stop: Annotated[
+        bool,
+        typer.Option(
+            "--early-stop",
+            envvar=_env("EARLY_STOP"),
+            help="With --baseline: stop as soon as the run is worse beyond doubt.",
+        ),
+    ] = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", envvar=_env("VERBOSE"), help="Tracebacks and debug log."),
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", envvar=_env("QUIET"), help="Only errors.")
+    ] = False,
+) -> None:
+    """Ask every question by every method, judge the responses, and write the results.
+
+    Exit codes: 0 done; 1 error; 2 wrong usage or configuration; 3 incomplete, or the gate is
+    inconclusive; 100 a mean is below its threshold, or the gate fails; 130 interrupted, with the
+    work saved.
+    """
+    refuse_if_unfit()
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    if context.invoked_subcommand is not None:
+        context.obj = Outer(root, config, output, context.command_path)
+        return
+    from graphrag.eval.cli.evaluate import CommandOptions, run_command
+    from graphrag.eval.cli.location import Place
+
+    note_command(context, Place(root, config, output))
+
+    if early_stop and baseline is None:
+        typer.echo("Error: --early-stop needs --baseline to compare with.", err=True)
+        raise typer.Exit(2)
+    options = CommandOptions(
+        root=root,
+        config=config,
+        methods=methods,
+        imdb_key=imdb_key,
+        columns=columns,
+        resume=resume or retry_errors,
+        retry_errors=retry_errors,
+        limit=limit,
+        concurrency=concurrency,
+        repeat=repeat,
+        equal_terms=equal_terms,
+        index=index,
+        validate=validate,
+        skip_judge=skip_judge,
+        max_cost_usd=max_cost,
+        dry_run=dry_run,
+        output=output,
+        verbose=verbose,
+        quiet=quiet,
+    )
+    if baseline is None or dry_run:
+        raise typer.Exit(run_command(options))
+    if skip_judge:
+        typer.echo("Error: --baseline needs verdicts; leave --skip-judge out.", err=True)
+        raise typer.Exit(2)
+    from graphrag.eval.cli.compare import BaselineOptions, run_with_baseline
+
+    raise typer.Exit(
+        run_with_baseline(
+            Place(root, config, output),
+            BaselineOptions(baseline, early_stop, quiet),
+            lambda watch: run_command(replace(options, watch=watch)),
+        )
+    )

@@ -1,0 +1,347 @@
+"""The ``graphrag eval`` commands that work on runs which are there."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphrag.command_lines import eval_line
+from graphrag.eval.cli.options import (
+    ConfigOption,
+    FileOutputOption,
+    Outer,
+    OutputOption,
+    RootOption,
+    note_command,
+    place_of,
+)
+
+
+def init(
+    context: typer.Context,
+    root: Annotated[
+        Path | None, typer.Option("--root", "-r", help="An existing GraphRAG project.")
+    ] = None,
+) -> None:
+    """Write eval_config.yaml and a dataset template beside a GraphRAG project."""
+    from graphrag.config.models.prompt_files import SettingsError
+    from graphrag.config.project_settings import find_settings
+    from graphrag.eval.cli.templates import CONFIG_TEMPLATE, DATASET_TEMPLATE
+
+    note_command(context)
+    outer: Outer = context.obj
+    root = root or outer.root
+    try:
+        find_settings(root)
+    except SettingsError as error:
+        typer.echo(f"Error: {error}", err=True)
+        raise typer.Exit(2) from None
+    dataset = Path("eval") / "questions.csv"
+    key = root.resolve().name
+    files = {
+        root / "eval_config.yaml": CONFIG_TEMPLATE.format(dataset=dataset, key=key, project="."),
+        root / dataset: DATASET_TEMPLATE,
+    }
+    for path, content in files.items():
+        _write_new(path, content)
+    typer.echo(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
+
+
+def validate(
+    context: typer.Context,
+    root: Annotated[
+        Path | None, typer.Option("--root", "-r", help="A built GraphRAG project.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Write the report to this file as well.")
+    ] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", help="Write it as Markdown as well.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+) -> None:
+    """Check a built index, phase by phase; exit code 100 when a check fails."""
+    from graphrag.eval.cli.validate import ValidateOptions, run_validate
+
+    options = ValidateOptions(json, markdown, quiet, verbose)
+    note_command(context)
+    raise typer.Exit(run_validate(root or context.obj.root, options))
+
+
+def optimise(
+    context: typer.Context,
+    root: Annotated[
+        Path | None,
+        typer.Option("--root", "-r", help="A project, or a folder with eval_config.yaml."),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+) -> None:
+    """Index the vectors of built projects, so that every search method looks them up fast."""
+    from graphrag.eval.cli.optimise import run_optimise
+
+    note_command(context)
+    raise typer.Exit(run_optimise(root or context.obj.root, quiet, verbose))
+
+
+def _write_new(path: Path, content: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(content)
+    except FileExistsError:
+        typer.echo(f"{path} exists and is left as it is.")
+        return
+    except OSError as error:
+        typer.echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"Wrote {path}.")
+
+
+def compare(
+    context: typer.Context,
+    new: Annotated[
+        str,
+        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
+    ],
+    old: Annotated[
+        str | None, typer.Argument(help="The baseline, the same way; default: pinned.")
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", help="The baseline, if not the second argument.")
+    ] = None,
+    metric: Annotated[
+        str, typer.Option("--metric", help="What to compare, e.g. correctness,completeness.")
+    ] = "correctness",
+    methods: Annotated[
+        str | None, typer.Option("--methods", "-m", help="Default: those that both runs hold.")
+    ] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
+    ] = 0.05,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write JUnit XML to this file as well.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Compare a run with a baseline, question by question, and let the gate decide.
+
+    Exit codes: 0 PASS; 1 error; 2 wrong usage; 3 INCONCLUSIVE, which is not a pass; 100 FAIL.
+    In a GitHub workflow the answer also goes to the job's summary and annotations.
+    """
+    from graphrag.eval.cli.compare import CompareOptions, run_compare
+
+    if old is not None and baseline is not None:
+        typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
+        raise typer.Exit(2)
+    options = CompareOptions(new, old or baseline or "pinned", metric, methods, margin, junit)
+    raise typer.Exit(run_compare(place_of(context, root, config, output), options))
+
+
+def judge(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The judge; default: judge.model in eval_config.yaml."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", help="E.g. correctness,faithfulness; default: the file's."),
+    ] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option("--repeats", min=1, help="How often each verdict is asked for; odd."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the last unfinished judging.")
+    ] = False,
+    retry_errors: Annotated[
+        bool,
+        typer.Option("--retry-errors", help="Ask again for failed verdicts; implies --resume."),
+    ] = False,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0, help="Begin no new work past this many US dollars."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: FileOutputOption = None,
+) -> None:
+    """Judge the responses of a run again, as a new run; no search is paid for.
+
+    Exit codes are those of graphrag eval.
+    """
+    from graphrag.eval.cli.judge import JudgeOptions, run_judge
+
+    options = JudgeOptions(
+        run=run,
+        model=model,
+        metrics=metrics,
+        repeats=repeats,
+        resume=resume,
+        retry_errors=retry_errors,
+        max_cost_usd=max_cost,
+        quiet=quiet,
+    )
+    raise typer.Exit(run_judge(place_of(context, root, config, output, takes_file=True), options))
+
+
+def show(
+    context: typer.Context,
+    run: Annotated[
+        str, typer.Argument(help="Run id, its beginning, or latest, the default.")
+    ] = "latest",
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Write the files to this folder, not to the run's own."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: FileOutputOption = None,
+) -> None:
+    """Show a run's tables again and write its files again, from eval.db; no model is asked."""
+    from graphrag.eval.cli.show import ShowOptions, run_show
+
+    place = place_of(context, root, config, output, takes_file=True)
+    raise typer.Exit(run_show(place, ShowOptions(run, to, quiet)))
+
+
+def plan(
+    context: typer.Context,
+    detect: Annotated[
+        float, typer.Option("--detect", help="The difference to be seen; 0.05 is 5 points.")
+    ],
+    discordance: Annotated[
+        float | None,
+        typer.Option(
+            "--discordance",
+            help="Share of the questions on which just one method is right; default: observed.",
+        ),
+    ] = None,
+    power: Annotated[float, typer.Option("--power", help="Chance to see it, 0 to 1.")] = 0.8,
+    run: Annotated[
+        str | None, typer.Option("--run", help="Take the discordance from this run; latest.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Say how many questions it takes to see a difference between two methods."""
+    from graphrag.eval.cli.plan import PlanOptions, run_plan
+
+    options = PlanOptions(detect, discordance, power, run)
+    raise typer.Exit(run_plan(place_of(context, root, config, output), options))
+
+
+def history(
+    context: typer.Context,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """List the runs in the output folder."""
+    from graphrag.eval.cli.compare import run_history
+
+    raise typer.Exit(run_history(place_of(context, root, config, output)))
+
+
+def set_baseline(
+    context: typer.Context,
+    run: Annotated[
+        str,
+        typer.Argument(help="Run id, its beginning, latest, or an eval_results_detailed.json."),
+    ],
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Pin a run as the baseline; its rows are copied, so that it outlives the run."""
+    from graphrag.eval.cli.compare import run_baseline_set
+
+    raise typer.Exit(run_baseline_set(place_of(context, root, config, output), run))
+
+
+def export_audit(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
+    metric: Annotated[str, typer.Option("--metric", help="The verdicts to check.")] = "correctness",
+    questions: Annotated[
+        int, typer.Option("--questions", min=1, help="How many are drawn, at least.")
+    ] = 80,
+    seed: Annotated[int, typer.Option("--seed", help="Another number draws others.")] = 0,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="Folder to write to; default: the results'.")
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Draw responses for people to label, and write them as CSV and as a page to fill in."""
+    from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
+
+    options = AuditExportOptions(run, metric, questions, seed, to)
+    raise typer.Exit(run_audit_export(place_of(context, root, config, output), options))
+
+
+def import_audit(
+    context: typer.Context,
+    labels: Annotated[Path, typer.Argument(help="The CSV file, labelled.")],
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Hold the judge against the labels, and correct its means by them."""
+    from graphrag.eval.cli.audit import run_audit_import
+
+    raise typer.Exit(run_audit_import(place_of(context, root, config, output), labels))
+
+
+def ratings(
+    context: typer.Context,
+    file: Annotated[
+        Path, typer.Argument(help="CSV or JSON lines: question_id, method, rating 1 to 5, comment.")
+    ],
+    run: Annotated[str, typer.Option("--run", help="Run id, its beginning, or latest.")] = "latest",
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Hold what users say of the responses beside what the judge says."""
+    from graphrag.eval.cli.ratings import run_ratings
+
+    raise typer.Exit(run_ratings(place_of(context, root, config, output), file, run))
+
+
+def suite(
+    context: typer.Context,
+    target: Annotated[str, typer.Argument(help="A suite file, its name in eval/suites, or all.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option("--baseline", help="Then compare with this run, latest or pinned."),
+    ] = None,
+    margin: Annotated[
+        float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
+    ] = 0.05,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every case.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: FileOutputOption = None,
+) -> None:
+    """Run suites of test cases over the indexes, and keep them as a run.
+
+    Exit codes: 0 every method is over its passing threshold; 1 error; 2 wrong usage; 3 a case
+    has no score, or the gate is inconclusive; 100 one is below, or the gate fails.
+    """
+    from graphrag.eval.cli.suite import SuiteOptions, run_suite_command
+
+    options = SuiteOptions(baseline, margin, verbose, quiet)
+    raise typer.Exit(
+        run_suite_command(place_of(context, root, config, output, takes_file=True), target, options)
+    )

@@ -1,0 +1,178 @@
+"""What ``graphrag eval compare``, ``history`` and ``baseline set`` do."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from graphrag.command_lines import say_instead
+from graphrag.eval.analysis import (
+    EarlyStop,
+    RunComparison,
+    RunRows,
+    compare_runs,
+    list_runs,
+    pin_baseline,
+    read_rows,
+)
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open_console
+from graphrag.eval.errors import StoreError
+from graphrag.eval.reports import (
+    list_annotations,
+    render_junit,
+    render_markdown,
+    run_folder,
+    show_comparison,
+    show_runs,
+)
+from graphrag.eval.results import DETAILED_FILE
+from graphrag.eval.run import Watch
+from graphrag.eval.statistics import MARGIN, GateOutcome
+from graphrag.eval.store import PINNED
+
+EXIT_CODES = {
+    GateOutcome.PASS: DONE,
+    GateOutcome.INCONCLUSIVE: INCOMPLETE,
+    GateOutcome.FAIL: FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CompareOptions:
+    """The flags of ``graphrag eval compare``; ``metrics`` and ``methods`` are comma-separated."""
+
+    new: str
+    baseline: str = PINNED
+    metrics: str = "correctness"
+    methods: str | None = None
+    margin: float = MARGIN
+    junit: Path | None = None
+
+
+def run_compare(place: Place, options: CompareOptions) -> int:
+    """Compare two runs, show the answer everywhere it is wanted, and return its exit code."""
+
+    def compare() -> int:
+        store_path = place.store_path()
+        comparison = compare_runs(
+            read_rows(place.take_run(options.new), store_path),
+            read_rows(place.take_run(options.baseline), store_path),
+            None if options.methods is None else _names(options.methods),
+            _names(options.metrics),
+            options.margin,
+        )
+        _show(comparison, open_console(), options.junit)
+        return EXIT_CODES[comparison.outcome]
+
+    return explained(compare)
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineOptions:
+    """The flags of ``graphrag eval`` with a baseline."""
+
+    source: str
+    early_stop: bool = False
+    quiet: bool = False
+
+
+def run_with_baseline(
+    place: Place, options: BaselineOptions, evaluate: Callable[[Watch | None], int]
+) -> int:
+    """Evaluate, then compare what was written with a baseline, which is read beforehand.
+
+    Returns
+    -------
+    int
+        The evaluation's exit code unless that is 0, else the gate's; an evaluation that stopped
+        early for another reason, or left verdicts unscored, is not compared.
+    """
+
+    def run() -> int:
+        config, store_path = place.read_config(), place.store_path()
+        source = place.take_run(options.source, quiet=options.quiet)
+        baseline = read_rows(source, store_path)
+        _keep_meaning(options.source, baseline, store_path)
+        metric = config.metrics[0]
+        early = EarlyStop(baseline, metric) if options.early_stop else None
+        code = evaluate(None if early is None else early.watch)
+        stopped = None if early is None else early.stopped
+        if code not in (DONE, FAILED) and not (code == INCOMPLETE and stopped):
+            return code
+        new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
+        comparison = compare_runs(new, baseline, metrics=[metric], stopped=stopped)
+        _show(comparison, open_console(quiet=options.quiet), None)
+        return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
+
+    return explained(run)
+
+
+def _keep_meaning(source: str, baseline: RunRows, store_path: Path) -> None:
+    """See to it that a follow-up compares with this baseline, even after the files show another."""
+    run_id = baseline.metadata.run_id
+    if run_id is None or source == PINNED:
+        return
+    own = run_folder(store_path.parent, run_id) / DETAILED_FILE
+    if Path(source).is_file() and own.exists():
+        say_instead(str(Path(source).absolute()), str(own.absolute()))
+
+
+def run_history(place: Place) -> int:
+    """Show the runs of the output folder."""
+
+    def show() -> int:
+        show_runs(open_console(), list_runs(place.store_path()))
+        return DONE
+
+    return explained(show)
+
+
+def run_baseline_set(place: Place, source: str) -> int:
+    """Pin a run as the baseline of the output folder."""
+
+    def pin() -> int:
+        store_path = place.store_path()
+        run = read_rows(place.take_run(source), store_path)
+        path = pin_baseline(run, store_path)
+        if run.metadata.status == "unfinished":
+            _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")
+        line = f"Pinned {run.metadata.name} in {path}."
+        open_console().print(line, highlight=False, markup=False, soft_wrap=True)
+        return DONE
+
+    return explained(pin)
+
+
+def _show(comparison: RunComparison, console: Console, junit: Path | None) -> None:
+    for warning in comparison.warnings:
+        _complain(f"Warning: {warning}", "yellow", console.quiet)
+    show_comparison(console, comparison)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for line in list_annotations(comparison):
+            open_console().print(line, highlight=False, markup=False, soft_wrap=True)
+    if junit is not None:
+        _write(junit, render_junit(comparison), "w")
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        _write(Path(summary), render_markdown(comparison), "a")
+
+
+def _complain(text: str, style: str, quiet: bool = False) -> None:
+    console = open_console(stderr=True, quiet=quiet)
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _write(path: Path, text: str, mode: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        msg = f"{path} can't be written: {error.strerror}."
+        raise StoreError(msg) from error

@@ -1,0 +1,336 @@
+"""What ``graphrag eval`` does: from flags to an exit code."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.log import log_to
+from graphrag.eval.cli.optimise import list_vector_warnings
+from graphrag.eval.cli.resume import ResumeOptions, RunPlan, choose_run
+from graphrag.eval.cli.supervision import RunDescription, Supervisor
+from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
+from graphrag.eval.cli.validate import check_indexes
+from graphrag.eval.config import EvaluationConfig, parse_config
+from graphrag.eval.dataset import Sample, parse_columns, read_dataset
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.measures import read_index_views
+from graphrag.eval.reports import describe_price
+from graphrag.eval.run import (
+    MethodSet,
+    RunOutcome,
+    RunRequest,
+    Unit,
+    Watch,
+    build_index,
+    check_keys,
+    check_output,
+    check_prices,
+    describe_indexes,
+    describe_judge,
+    describe_setup,
+    estimate,
+    is_built,
+    judge_model,
+    list_budget_warnings,
+    list_data_warnings,
+    list_judge_limit_warnings,
+    list_judge_warnings,
+    list_setting_warnings,
+    open_judge,
+    plan_run,
+    read_headers,
+)
+from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.store import (
+    EvaluationStore,
+    MemorySession,
+    RunDetails,
+    Session,
+    StoredSession,
+    new_run,
+)
+from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.model_labels import announce_embedded
+
+
+@dataclass(frozen=True, slots=True)
+class CommandOptions:
+    """The flags of ``graphrag eval``, and who looks at the results as they arrive."""
+
+    root: Path = Path()
+    config: Path | None = None
+    methods: str | None = None
+    imdb_key: str | None = None
+    columns: str | None = None
+    resume: bool = False
+    retry_errors: bool = False
+    limit: int | None = None
+    concurrency: int | None = None
+    repeat: int | None = None
+    equal_terms: bool = False
+    index: bool = False
+    validate: bool = False
+    skip_judge: bool = False
+    max_cost_usd: float | None = None
+    dry_run: bool = False
+    output: Path | None = None
+    verbose: bool = False
+    quiet: bool = False
+    watch: Watch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Everything that a run needs, checked."""
+
+    config: EvaluationConfig
+    samples: list[Sample]
+    headers: dict[str, IndexHeader]
+    methods: MethodSet
+    units: list[Unit]
+    setup: dict[str, Any]
+    models: list[str]
+    warnings: tuple[str, ...]
+
+
+def run_command(options: CommandOptions) -> int:
+    """Run an evaluation and return its exit code; errors are one sentence on stderr."""
+    console = open_console(quiet=options.quiet)
+    notes = open_console(stderr=True, quiet=options.quiet)
+    return explained(lambda: asyncio.run(_Command(options, console, notes).run()), options.verbose)
+
+
+class _Command:
+    def __init__(self, options: CommandOptions, console: Console, notes: Console) -> None:
+        self._options = options
+        self._console = console
+        self._notes = notes
+        self._supervisor = Supervisor(console, notes)
+
+    async def run(self) -> int:
+        options = self._options
+        if options.quiet and options.verbose:
+            msg = "--quiet and --verbose exclude each other; leave one out."
+            raise ConfigError(msg)
+        config = _read_config(options)
+        samples, said = _select(config, options)
+        used = {sample.imdb_key for sample in samples}
+        roots = {key: root for key, root in config.index_roots().items() if key in used}
+        check_keys(samples, config.index_roots())
+        if not options.dry_run:
+            check_output(config.output_dir, len(samples) * len(config.methods) * config.trials)
+        if options.index and not options.dry_run:
+            await self._build(roots)
+        if options.validate and not check_indexes(roots, self._notes):
+            self._supervisor.warn("an index is not sound; mend it, or leave --validate out")
+            return FAILED
+        prepared = await self._prepare(config, samples, roots, said)
+        if options.dry_run:
+            self._show_estimate(prepared)
+            return DONE
+        with log_to(config.output_dir / "eval.log", options.verbose):
+            return await self._run_prepared(prepared)
+
+    async def _run_prepared(self, prepared: Prepared) -> int:
+        config, options = prepared.config, self._options
+        details = self._details(prepared)
+        if not config.output.save_intermediate:
+            outcome = await self._evaluate(prepared, MemorySession())
+            run = new_run(prepared.setup, details)
+            return await self._finish(prepared, outcome, RunDescription(run, config))
+        with EvaluationStore(config.output_dir / "eval.db") as store:
+            run = choose_run(
+                store,
+                RunPlan(prepared.setup, prepared.samples, details),
+                ResumeOptions(options.resume, options.retry_errors),
+                self._supervisor,
+            )
+            session = StoredSession(store, run.run_id, options.retry_errors)
+            outcome = await self._evaluate(prepared, session)
+            if outcome.is_complete and not options.skip_judge:
+                store.finish_run(run.run_id)
+            recorded_at = store.recorded_at(run.run_id)
+        description = RunDescription(run, config, recorded_at=recorded_at)
+        return await self._finish(prepared, outcome, description)
+
+    def _details(self, prepared: Prepared) -> RunDetails:
+        return RunDetails(
+            origin="command",
+            n_units=len(prepared.units),
+            config=prepared.config.to_dict(),
+            models=tuple(prepared.models),
+            warnings=prepared.warnings,
+            skip_judge=self._options.skip_judge,
+            search_methods=prepared.methods.search_methods(),
+        )
+
+    async def _build(self, roots: Mapping[str, Path]) -> None:
+        for key, root in roots.items():
+            if is_built(root):
+                continue
+            with self._notes.status(f"Building index {key}") as status:
+                seconds = await build_index(
+                    root, lambda step, key=key: status.update(f"Building index {key}: {step}")
+                )
+            self._notes.print(f"Built index {key} in {seconds:.1f} s.", highlight=False)
+
+    async def _prepare(
+        self,
+        config: EvaluationConfig,
+        samples: list[Sample],
+        roots: dict[str, Path],
+        said: Sequence[str],
+    ) -> Prepared:
+        headers = await read_headers(roots)
+        methods = MethodSet(config)
+        descriptions = describe_indexes(headers, methods, config.methods, headers)
+        judge = describe_judge(config, headers)
+        asked = [(name, header) for header in headers.values() for name in config.methods]
+        models = {model for name, header in asked for model in methods.models(name, header)}
+        if not self._options.skip_judge:
+            models.add(model_name(judge_model(config, headers)))
+        if self._options.max_cost_usd is not None:
+            check_prices(sorted(models))
+        warnings = [*said, *list_setting_warnings(roots)]
+        warnings += await list_data_warnings(samples, headers)
+        warnings += await list_budget_warnings(config, methods, headers)
+        warnings += await asyncio.to_thread(list_vector_warnings, headers)
+        if not self._options.skip_judge:
+            warnings += list_judge_warnings(
+                model_name(judge_model(config, headers)),
+                {
+                    model
+                    for name, header in asked
+                    if (model := methods.answering_model(name, header)) is not None
+                },
+            )
+            judging = model_name(judge_model(config, headers))
+            warnings += list_judge_limit_warnings(config, judging, methods, headers)
+        without = sum(not sample.evidence for sample in samples)
+        if "oracle" in config.methods and without:
+            warnings.append(
+                f"oracle is not asked {without} of the {len(samples)} questions, as these quote "
+                "no evidence"
+            )
+        if config.equal_terms is not None and headers:
+            warnings += [
+                f"equal terms give {name} the form of the answer alone: it has no context budget"
+                for name in methods.without_budget(next(iter(headers.values())))
+            ]
+        for warning in warnings:
+            self._supervisor.warn(warning)
+        announced = announce_embedded(models)
+        if announced is not None:
+            self._notes.print(announced, highlight=False)
+        return Prepared(
+            config=config,
+            samples=samples,
+            headers=headers,
+            methods=methods,
+            units=plan_run(samples, config.methods, descriptions, config.trials),
+            setup=describe_setup(config, samples, descriptions, judge),
+            models=sorted(models),
+            warnings=tuple(warnings),
+        )
+
+    async def _evaluate(self, prepared: Prepared, session: Session) -> RunOutcome:
+        judge = None if self._options.skip_judge else open_judge(prepared.config, prepared.headers)
+        request = RunRequest(
+            units=prepared.units,
+            session=session,
+            skip_judge=self._options.skip_judge,
+            max_cost_usd=self._options.max_cost_usd,
+            shuffle=self._options.watch is not None,
+        )
+        runner = EvaluationRunner(prepared.config, judge)
+        return await self._supervisor.run(runner, request, self._options.watch)
+
+    async def _finish(
+        self, prepared: Prepared, outcome: RunOutcome, description: RunDescription
+    ) -> int:
+        return self._supervisor.finish(
+            replace(
+                description,
+                samples=prepared.samples,
+                views=await read_index_views(prepared.headers),
+                is_stored=prepared.config.output.save_intermediate,
+                file=_place(self._options).file,
+            ),
+            outcome,
+        )
+
+    def _show_estimate(self, prepared: Prepared) -> None:
+        n_metrics = 0 if self._options.skip_judge else len(prepared.config.metrics)
+        most = estimate(
+            prepared.config, prepared.units, prepared.headers, prepared.methods, n_metrics
+        )
+        tokens = "not bounded by the settings"
+        if most.prompt_tokens is not None:
+            tokens = f"at most about {most.prompt_tokens:,}, by the settings' context budgets"
+        calls = "not bounded by the settings"
+        if most.completion_calls is not None:
+            calls = (
+                f"at most {most.completion_calls:,} completions and "
+                f"{most.embedding_calls:,} embeddings, retries aside"
+            )
+        self._console.print(
+            f"Dry run: nothing is sent.\n"
+            f"Searches:         {most.searches:,}\n"
+            f"Search calls:     {calls}\n"
+            f"Judge calls:      {most.judge_calls:,}, retries aside\n"
+            f"Prompt tokens:    {tokens}\n"
+            f"Models:           {', '.join(prepared.models)}",
+            highlight=False,
+        )
+        for model in prepared.models:
+            self._console.print(describe_price(model), highlight=False)
+
+
+def _read_config(options: CommandOptions) -> EvaluationConfig:
+    config = _place(options).read_config()
+    changes: dict[str, Any] = {}
+    if options.methods is not None:
+        changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
+    if options.columns is not None:
+        try:
+            columns = {**config.dataset.columns, **parse_columns(options.columns)}
+        except ValueError as error:
+            raise ConfigError(f"--columns: {error}.") from error
+        changes["dataset"] = {**config.dataset.model_dump(), "columns": columns}
+    if options.concurrency is not None:
+        changes["concurrency"] = options.concurrency
+    if options.repeat is not None:
+        changes["trials"] = options.repeat
+    if options.equal_terms and config.equal_terms is None:
+        changes["equal_terms"] = True
+    if not changes:
+        return config
+    return parse_config({**config.model_dump(), "root": config.root, **changes}, "the flags")
+
+
+def _place(options: CommandOptions) -> Place:
+    return Place(options.root, options.config, options.output)
+
+
+def _select(
+    config: EvaluationConfig, options: CommandOptions
+) -> tuple[list[Sample], tuple[str, ...]]:
+    """Return the samples to be asked, and what is to be said of how they were read."""
+    keys = list(config.indexes)
+    if not keys:
+        msg = "eval_config.yaml configures no index; add one under indexes."
+        raise ConfigError(msg)
+    only_key = keys[0] if len(keys) == 1 else None
+    dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)
+    samples = dataset.samples
+    if options.imdb_key is not None:
+        samples = [s for s in samples if s.imdb_key == options.imdb_key]
+        if not samples:
+            msg = f"--imdb-key {options.imdb_key}: no question is asked of it; use one of {keys}."
+            raise ConfigError(msg)
+    return samples[: options.limit], dataset.warnings

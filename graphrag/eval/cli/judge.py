@@ -1,0 +1,196 @@
+"""What ``graphrag eval judge`` does: the responses of an earlier run are judged again."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag.command_lines import eval_line, eval_line_here
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.resume import ResumeOptions, RunPlan, choose_run
+from graphrag.eval.cli.supervision import RunDescription, Supervisor
+from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.config import EvaluationConfig, parse_config
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import UsageError
+from graphrag.eval.run import (
+    MethodSet,
+    RunRequest,
+    Unit,
+    check_prices,
+    describe_further,
+    describe_judge,
+    describe_metrics,
+    describe_unmeasured,
+    judge_model,
+    list_judge_warnings,
+    open_judge,
+    plan_judging,
+    read_model_settings,
+    read_searched_views,
+)
+from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.store import (
+    ORIGIN,
+    EvaluationStore,
+    Run,
+    RunDetails,
+    StoredSession,
+    find_run,
+    open_store,
+)
+from graphrag.query.index_header import IndexHeader, model_name
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """The flags of ``graphrag eval judge``; ``metrics`` are comma-separated."""
+
+    run: str
+    model: str | None = None
+    metrics: str | None = None
+    repeats: int | None = None
+    resume: bool = False
+    retry_errors: bool = False
+    max_cost_usd: float | None = None
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Judging:
+    """A run whose responses are to be judged again, and by whom."""
+
+    origin: Run
+    config: EvaluationConfig
+    headers: dict[str, IndexHeader]
+    samples: list[Sample]
+    units: list[Unit]
+    setup: dict[str, Any]
+
+
+def run_judge(place: Place, options: JudgeOptions) -> int:
+    """Judge the responses of a run again as a new run, and return its exit code."""
+    return explained(lambda: asyncio.run(_judge(place, options)))
+
+
+async def _judge(place: Place, options: JudgeOptions) -> int:
+    config = _read_config(place, options)
+    notes = open_console(stderr=True, quiet=options.quiet)
+    supervisor = Supervisor(open_console(quiet=options.quiet), notes)
+    name = place.take_run(options.run, quiet=options.quiet)
+    with open_store(config.output_dir / "eval.db") as store:
+        judging = _prepare(store, config, name)
+        judge = model_name(judge_model(judging.config, judging.headers))
+        if options.max_cost_usd is not None:
+            check_prices([judge])
+        warnings = list_judge_warnings(judge, _answering_models(judging.setup))
+        for warning in warnings:
+            supervisor.warn(warning)
+        details = RunDetails(
+            origin="judge",
+            n_units=len(judging.units),
+            config=judging.config.to_dict(),
+            models=(judge, *_answering_models(judging.setup)),
+            warnings=tuple(warnings),
+            search_methods=MethodSet(judging.config).search_methods(),
+        )
+        run = choose_run(
+            store,
+            RunPlan(judging.setup, judging.samples, details),
+            ResumeOptions(options.resume or options.retry_errors, options.retry_errors),
+            supervisor,
+        )
+        store.copy_responses(judging.origin.run_id, run.run_id)
+        supervisor.note(
+            f"Judging {len(judging.units)} responses of run {judging.origin.run_id} with {judge} "
+            f"as run {run.run_id}; no search is paid for."
+        )
+        request = RunRequest(
+            units=judging.units,
+            session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),
+            max_cost_usd=options.max_cost_usd,
+        )
+        runner = EvaluationRunner(judging.config, open_judge(config, judging.headers))
+        outcome = await supervisor.run(runner, request)
+        if outcome.is_complete:
+            store.finish_run(run.run_id)
+        recorded_at = store.recorded_at(run.run_id)
+    views = await read_searched_views(judging.config.index_roots(), judging.setup)
+    for line in describe_unmeasured(key for key in judging.setup["indexes"] if key not in views):
+        supervisor.warn(line)
+    code = supervisor.finish(
+        RunDescription(
+            run=run,
+            config=judging.config,
+            samples=judging.samples,
+            views=views,
+            recorded_at=recorded_at,
+            file=place.file,
+        ),
+        outcome,
+    )
+    if code == DONE:
+        folder = config.output_dir
+        line = eval_line("compare", run.run_id, judging.origin.run_id, "--output", folder)
+        supervisor.note(f"Compare with: {line}")
+    return code
+
+
+def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
+    config = place.read_config()
+    judge = config.judge.model_dump()
+    if options.model is not None:
+        judge["model"] = options.model
+    if options.repeats is not None:
+        judge["repeats"] = options.repeats
+    changes: dict[str, Any] = {"judge": judge, "root": config.root}
+    if options.metrics is not None:
+        names = [name.strip() for name in options.metrics.split(",") if name.strip()]
+        kept = {m: least for m, least in config.thresholds.items() if m in names}
+        changes |= {"metrics": names, "thresholds": kept}
+    return parse_config({**config.model_dump(), **changes}, "the flags")
+
+
+def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Judging:
+    runs = store.runs()
+    origin = find_run(runs, name, store.path)
+    if ORIGIN in origin.setup:
+        origin = find_run(runs, origin.setup[ORIGIN], store.path)
+    if "suites" in origin.setup:  # its ground truths are expected outputs, not answers
+        msg = (
+            f"Run {origin.run_id} is of suites, whose evaluators score it; run them again with: "
+            f"{eval_line_here('suite', 'all')}"
+        )
+        raise UsageError(msg)
+    samples = store.samples(origin.run_id)
+    responses = store.responses(origin.run_id)
+    if not samples or not responses:
+        missing = "questions" if responses else "responses"
+        msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
+        raise UsageError(msg)
+    methods: list[str] = origin.setup["methods"]["order"]
+    config = config.model_copy(update={"methods": tuple(methods)})
+    used = set(origin.setup["indexes"])
+    roots = {key: root for key, root in config.index_roots().items() if key in used}
+    headers = read_model_settings(roots)
+    kept = {section: value for section, value in origin.setup.items() if section != "further"}
+    setup = {
+        **kept,
+        "judge": describe_judge(config, headers),
+        "metrics": describe_metrics(config.metrics),
+        **describe_further(config),
+        ORIGIN: origin.run_id,
+    }
+    units = plan_judging(samples, methods, responses.values())
+    return _Judging(origin, config, headers, samples, units, setup)
+
+
+def _answering_models(setup: dict[str, Any]) -> list[str]:
+    """Return the completion models of every method, as a run's setup describes them."""
+    return sorted(
+        {
+            described["models"]["completion"]["model"]
+            for by_method in setup["indexes"].values()
+            for described in by_method.values()
+            if "models" in described
+        }
+    )

@@ -1,0 +1,120 @@
+"""What ``graphrag eval optimise`` does, and the warning of projects it was not done to."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from graphrag.config.models.prompt_files import SettingsError
+from graphrag.config.project_settings import read_settings
+from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ConfigError, IndexUnavailableError
+from graphrag.query.vector_index import (
+    SMALL_TABLE,
+    OptimisedTable,
+    VectorStoreError,
+    VectorTable,
+    optimise_vectors,
+    uses_lancedb,
+    vector_state,
+)
+
+if TYPE_CHECKING:
+    from graphrag.query.index_header import IndexHeader
+
+_EXPLAINED = {
+    "indexed": "indexed",
+    "left exact": f"left as it is: up to {SMALL_TABLE:,} vectors are compared one by one quickly",
+    "already indexed": "left as it is: indexed before",
+}
+
+
+def find_roots(root: Path) -> dict[str, Path]:
+    """Return key -> project: those of the eval_config.yaml in a folder, else the folder itself.
+
+    Raises
+    ------
+    ConfigError
+        If eval_config.yaml can't be read.
+    """
+    path = root / "eval_config.yaml"
+    if not path.is_file():
+        return {root.resolve().name: root}
+    return EvaluationConfig.from_yaml(path, root).index_roots()
+
+
+def run_optimise(root: Path, quiet: bool = False, verbose: bool = False) -> int:
+    """Optimise the vectors of the projects of :func:`find_roots` and return the exit code.
+
+    Prints what was done to each table. 0: done; 2: a project has no settings, no vectors, or
+    none in LanceDB.
+    """
+    return explained(lambda: _optimise(find_roots(root), open_console(quiet=quiet)), verbose)
+
+
+def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
+    """Name the tables of vectors whose searches are slow, or miss some of the vectors.
+
+    Stores other than LanceDB are not looked at. Blocks while the tables are read.
+    """
+    warnings: list[str] = []
+    for key, header in headers.items():
+        if not uses_lancedb(header.config):
+            continue
+        for table in vector_state(header.config):
+            if table.needs_optimising:
+                warnings.append(
+                    f"{key}: {_describe_fault(table)}; times are not comparable until: graphrag "
+                    "eval optimise"
+                )
+    return warnings
+
+
+def _describe_fault(table: VectorTable) -> str:
+    if not table.is_complete:
+        return f"a search by ids in {table.name} misses vectors, as its index hides some of them"
+    return (
+        f"{table.unindexed_rows:,} of the {table.rows:,} vectors of {table.name} are not indexed, "
+        "so every search compares them one by one"
+    )
+
+
+def _optimise(roots: Mapping[str, Path], console: Console) -> int:
+    shown = Table(title="Vectors", title_justify="left", title_style="bold")
+    for heading in ("index", "table"):
+        shown.add_column(heading, no_wrap=True)
+    for heading in ("vectors", "indexed before", "indexed now", "seconds"):
+        shown.add_column(heading, justify="right")
+    shown.add_column("what was done", overflow="fold")
+    try:
+        for key, root in roots.items():
+            for table in _optimise_project(key, root):
+                shown.add_row(*_cells(key, table))
+    finally:
+        if shown.row_count:
+            console.print(shown)
+    return DONE
+
+
+def _optimise_project(key: str, root: Path) -> tuple[OptimisedTable, ...]:
+    try:
+        return optimise_vectors(read_settings(root))
+    except SettingsError as error:
+        raise ConfigError(f"Index {key}: {error}") from error
+    except VectorStoreError as error:
+        raise IndexUnavailableError(f"Index {key}: {error}.") from error
+
+
+def _cells(key: str, table: OptimisedTable) -> list[str]:
+    before, after = table.before, table.after
+    counts = (after.rows, before.indexed_rows, after.indexed_rows)
+    return [
+        key,
+        after.name,
+        *(f"{count:,}" for count in counts),
+        f"{table.seconds:.1f}",
+        _EXPLAINED[table.action],
+    ]

@@ -1,0 +1,107 @@
+"""What the ``graphrag eval`` commands share: where the results are, and how to go on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphrag.command_lines import Invocation, remember, runnable
+
+if TYPE_CHECKING:
+    from graphrag.eval.cli.location import Place
+
+RootOption = Annotated[
+    Path | None,
+    typer.Option("--root", "-r", help="Folder that --config and --output are relative to."),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="Default: eval_config.yaml in the root."),
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("--output", "-o", help="Folder of the results, from the root.")
+]
+FileOutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Folder of the results, or a FILE.json to write besides, from the root.",
+    ),
+]
+_PLACE = ("root", "config", "output")
+_HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
+_RUNS = ("baseline", "new", "old", "run", "target")
+"""Parameters that name a run, or the path of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """What stood before the subcommand; ``path`` is the command line up to there."""
+
+    root: Path
+    config: Path | None
+    output: Path | None
+    path: str
+
+
+def place_of(
+    context: typer.Context,
+    root: Path | None,
+    config: Path | None,
+    output: Path | None,
+    takes_file: bool = False,
+) -> "Place":
+    """Return where the results are; a flag may stand before or after the command's name.
+
+    ``takes_file`` says that ``--output`` may also name a file.
+    """
+    from graphrag.eval.cli.location import Place
+
+    outer: Outer = context.obj
+    place = Place(root or outer.root, config or outer.config, output or outer.output)
+    note_command(context, place)
+    if place.file is not None and not takes_file:
+        typer.echo(
+            f"Error: --output {place.file} is a file; this command reads a folder of results.",
+            err=True,
+        )
+        raise typer.Exit(2)
+    return place
+
+
+def note_command(context: typer.Context, place: "Place | None" = None) -> None:
+    """Remember the command that was given, as it could be given again from any folder."""
+    outer: Outer | None = context.obj
+    path = context.command_path if outer is None else outer.path
+    names = context.command_path[len(path) :].split()
+    arguments: list[str] = []
+    options: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+        if not given or name in (*_PLACE, *_HOW_TO_GO_ON):
+            continue
+        value = context.params.get(name)
+        if parameter.param_type_name == "argument":
+            arguments.append(_word(name, value))
+        elif isinstance(value, bool):
+            options += [parameter.opts[0]] if value else []
+        elif value is not None:
+            options += [parameter.opts[0], _word(name, value)]
+    remember(
+        Invocation(
+            runnable(path),
+            (*names, *arguments, *options),
+            () if place is None else place.flags(),
+            any(parameter.name == "resume" for parameter in context.command.params),
+        )
+    )
+
+
+def _word(name: str, value: Any) -> str:
+    is_path = isinstance(value, Path)
+    is_path = is_path or (name in _RUNS and (str(value).endswith(".json") or Path(value).is_file()))
+    return str(Path(value).absolute()) if is_path else str(value)

@@ -1,0 +1,148 @@
+"""What ``graphrag eval plan`` does: how many questions a wanted difference needs."""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+from rich.table import Table
+
+from graphrag.eval.analysis import Row, RunRows, paired_score, read_rows
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.dataset import read_dataset
+from graphrag.eval.errors import UsageError
+from graphrag.eval.statistics import (
+    detectable_difference,
+    mean_binary,
+    questions_needed,
+)
+from graphrag.eval.store import LATEST
+
+_TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """The flags of ``graphrag eval plan``; ``run`` as in ``graphrag eval compare``."""
+
+    detect: float
+    discordance: float | None = None
+    power: float = 0.8
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Where a discordance comes from, its value in [0, 1], and how large it may well be."""
+
+    source: str
+    discordance: float
+    high: float | None = None
+
+
+def run_plan(place: Place, options: PlanOptions) -> int:
+    """Show how many questions a true difference needs to be seen, and return the exit code."""
+    return explained(lambda: _plan(place, options))
+
+
+def _plan(place: Place, options: PlanOptions) -> int:
+    for name, value in (("--detect", options.detect), ("--power", options.power)):
+        if not 0 < value < 1:
+            msg = f"{name} must lie between 0 and 1, not {value:g}; 0.05 means 5 points."
+            raise UsageError(msg)
+    n_now = _count_questions(place)
+    lines, label = _lines(place, options)
+    console = open_console()
+    table = Table(
+        title=(
+            f"Questions needed to see a true difference of {100 * options.detect:g} points with "
+            f"{100 * options.power:g} % power"
+        ),
+        title_justify="left",
+        caption=(
+            "Exact McNemar test, two-sided at 5 %, both methods on the same questions. "
+            "Discordance: share of the questions on which just one of the two is right; an "
+            "observed one up to the end of its 95 % interval."
+            + (f" Of the observed run: {label}." if label else "")
+        ),
+        caption_justify="left",
+    )
+    table.add_column("discordance", no_wrap=True)
+    for heading in ("%", "questions needed"):
+        table.add_column(heading, justify="right")
+    if n_now is not None:
+        table.add_column(f"seen with {n_now:,} questions", justify="right")
+    for line in lines:
+        table.add_row(*_cells(line, options, n_now))
+    console.print(table)
+    return DONE
+
+
+def _cells(line: _Line, options: PlanOptions, n_now: int | None) -> list[str]:
+    shares = [line.discordance, *([] if line.high is None else [line.high])]
+    needed = [
+        questions_needed(options.detect, max(share, options.detect), options.power)
+        for share in shares
+    ]
+    cells = [
+        line.source,
+        " to ".join(f"{100 * share:.1f}" for share in shares),
+        " to ".join("over 100 million" if n is None else f"{n:,}" for n in needed),
+    ]
+    if n_now is not None:
+        seen = [detectable_difference(n_now, share, options.power) for share in shares]
+        points = ["nothing" if each is None else f"{100 * each:.1f}" for each in seen]
+        cells.append(" to ".join(points) + (" points" if points[-1] != "nothing" else ""))
+    return cells
+
+
+def _lines(place: Place, options: PlanOptions) -> tuple[list[_Line], str | None]:
+    if options.discordance is not None:
+        if not options.detect <= options.discordance <= 1:
+            msg = (
+                f"--discordance must lie between --detect ({options.detect:g}) and 1, not "
+                f"{options.discordance:g}: a difference can't be larger than the discordance."
+            )
+            raise UsageError(msg)
+        return [_Line("given", options.discordance)], None
+    run = _read_run(place, options.run)
+    observed = [] if run is None else _observed(run.rows)
+    assumed = [_Line("assumed", share) for share in _TYPICAL if share >= options.detect]
+    return [*observed, *assumed], None if run is None else run.metadata.embedded_models
+
+
+def _observed(rows: list[Row]) -> list[_Line]:
+    methods = list(dict.fromkeys(row.method for row in rows))
+    scores = {(row.method, row.question_id): paired_score(row, "correctness") for row in rows}
+    found: list[_Line] = []
+    for a, b in combinations(methods, 2):
+        pairs = [
+            (score, scores.get((b, question)))
+            for (method, question), score in scores.items()
+            if method == a
+        ]
+        share = mean_binary([int(x != y) for x, y in pairs if x is not None and y is not None])
+        if share.mean is not None:
+            found.append(_Line(f"{a}, {b} (observed)", share.mean, share.high))
+    return found
+
+
+def _read_run(place: Place, name: str | None) -> RunRows | None:
+    """Return the run that is named, else the latest one when there is any."""
+    if name is not None:
+        return read_rows(place.take_run(name), place.store_path())
+    known = place.folder is not None or place.has_config()
+    if not known or not place.store_path().is_file():
+        return None
+    return read_rows(place.take_run(LATEST), place.store_path())
+
+
+def _count_questions(place: Place) -> int | None:
+    """Return how many questions the dataset holds, None without one."""
+    if not place.has_config():
+        return None
+    config = place.read_config()
+    if not config.dataset_path.is_file():
+        return None
+    keys = list(config.indexes)
+    only_key = keys[0] if len(keys) == 1 else None
+    return len(read_dataset(config.dataset_path, only_key, config.dataset.columns).samples)

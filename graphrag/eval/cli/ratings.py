@@ -1,0 +1,52 @@
+"""What ``graphrag eval ratings`` does."""
+
+import json
+from pathlib import Path
+
+from graphrag.eval.analysis import read_rows
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.errors import UsageError
+from graphrag.eval.people import join_ratings, read_ratings, report_ratings
+from graphrag.eval.reports import render_ratings, write_run
+from graphrag.eval.store import LATEST, write_whole
+
+RATINGS_FILE = "ratings.json"
+
+
+def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
+    """Join a file of ratings with a run, show and write what they say, return the exit code.
+
+    Parameters
+    ----------
+    place : Place
+        The output folder, where ratings.json is written, and in the run's own folder.
+    csv : Path
+        A .csv or .jsonl file, see :func:`read_ratings`.
+    run : str
+        See :func:`read_rows`.
+    """
+
+    def report() -> int:
+        ratings = read_ratings(csv)
+        store_path = place.store_path()
+        rows, metadata = read_rows(place.take_run(run), store_path)
+        joined = join_ratings(ratings, rows)
+        if not joined.answers:
+            first = joined.unjoined[0]
+            msg = (
+                f"{csv} holds no rating of an answer of {metadata.name}; "
+                f"row {first.rating.place}: {first.reason}."
+            )
+            raise UsageError(msg)
+        found = report_ratings(joined, metadata.name, metadata.embedded_models)
+        console = open_console()
+        render_ratings(console, found)
+        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        if metadata.run_id is not None:
+            write_run(store_path.parent, metadata.run_id, {RATINGS_FILE: text})
+        (path,) = write_whole(store_path.parent, {RATINGS_FILE: text})
+        console.print(f"Wrote {path}.", highlight=False, markup=False, soft_wrap=True)
+        return DONE
+
+    return explained(report)

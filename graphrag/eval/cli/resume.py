@@ -1,0 +1,75 @@
+"""Which run of the store is worked on: a new one, or an earlier one of the same setup."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from graphrag.eval.cli.supervision import Supervisor
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import ResumeError
+from graphrag.eval.run import list_differences
+from graphrag.eval.store import EvaluationStore, Run, RunDetails
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What is to be run; ``setup`` as in ``plan.describe_setup``."""
+
+    setup: dict[str, Any]
+    samples: Sequence[Sample]
+    details: RunDetails
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeOptions:
+    """Whether an earlier run is continued, and whether what failed in it is asked again."""
+
+    resume: bool = False
+    retry_errors: bool = False
+
+
+def choose_run(
+    store: EvaluationStore, plan: RunPlan, options: ResumeOptions, supervisor: Supervisor
+) -> Run:
+    """Begin a run or reopen the newest one of the same setup.
+
+    Raises
+    ------
+    ResumeError
+        If a run is to be resumed and there is none, or it was set up differently.
+    """
+    runs = store.runs()
+    if not options.resume:
+        if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):
+            supervisor.warn("an unfinished run of this configuration exists; --resume continues it")
+        return store.add_run(plan.setup, plan.samples, plan.details)
+    wanted = runs if options.retry_errors else [r for r in runs if r.status == "unfinished"]
+    alike = [run for run in wanted if run.setup == plan.setup]
+    if not alike:
+        raise ResumeError(_why_not(wanted, plan.setup, store.path))
+    # One that a program of the user's own began can go on too, if there is no other.
+    same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
+    in_flight = store.calls_in_flight(same.run_id)
+    done = len(store.responses(same.run_id))
+    supervisor.note(
+        f"Resuming run {same.run_id}: {done} of {plan.details.n_units} responses are there; "
+        f"{in_flight} calls were in flight when it stopped and may be asked again."
+    )
+    store.reopen_run(same.run_id)
+    store.keep_details(same.run_id, plan.details)
+    return replace(same, details=plan.details)
+
+
+def _why_not(runs: Sequence[Run], setup: Mapping[str, Any], path: Path) -> str:
+    if not runs:
+        return f"There is no unfinished run in {path} to resume; leave --resume out."
+    # An added method alone gives many lines about the indexes, so these come last.
+    differences = list_differences(runs[0].setup, setup)
+    differences.sort(key=lambda line: line.startswith("indexes."))
+    shown = "; ".join(differences[:8])
+    more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
+    return (
+        f"The last run ({runs[0].run_id}) was set up differently, so it can't be resumed: "
+        f"{shown}{more}. Undo the change, or leave --resume out to begin a new run."
+    )

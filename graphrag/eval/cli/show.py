@@ -1,0 +1,129 @@
+"""What ``graphrag eval show`` does: a run's tables and files, made again from eval.db."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.suite import show_suite_run
+from graphrag.eval.cli.supervision import RunDescription, RunReport, Supervisor, make_report
+from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.reports import read_shown_run, run_folder
+from graphrag.eval.results import SUMMARY_FILE
+from graphrag.eval.run import ReadRun, describe_unmeasured, read_run, read_searched_views
+from graphrag.eval.store import LATEST, Run, find_run, open_store, write_whole
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """The flags of ``graphrag eval show``; with ``to`` the files go there instead."""
+
+    run: str = LATEST
+    to: Path | None = None
+    quiet: bool = False
+
+
+def run_show(place: Place, options: ShowOptions | None = None) -> int:
+    """Show a run's tables and write its files, from what the store holds; asks no model."""
+    chosen = options or ShowOptions()
+    return explained(lambda: asyncio.run(_show(place, chosen)))
+
+
+async def _show(place: Place, options: ShowOptions) -> int:
+    console = open_console(quiet=options.quiet)
+    supervisor = Supervisor(console, open_console(stderr=True, quiet=options.quiet))
+    store_path = place.store_path()
+    name = place.take_run(options.run, quiet=options.quiet)
+    with open_store(store_path) as store:
+        runs = store.runs()
+        run = find_run(runs, name, store_path)
+        if "suites" in run.setup:
+            show_suite_run(console, store, run, options.to)
+            return DONE
+        present = _present_config(place)
+        root = place.root if present is not None else None
+        found = await read_run(store, run, root, present)
+    output_dir = store_path.parent
+    newest = next((each for each in runs if each.origin in ("command", None)), None)
+    await _present(supervisor, _located(found, output_dir), place, options, newest)
+    return DONE
+
+
+async def _present(
+    supervisor: Supervisor, found: ReadRun, place: Place, options: ShowOptions, newest: Run | None
+) -> None:
+    run, outcome = found.run, found.outcome
+    views = await read_searched_views(found.config.index_roots(), run.setup)
+    unmeasured = [key for key in run.setup["indexes"] if key not in views]
+    description = RunDescription(
+        run=run,
+        config=found.config,
+        samples=found.samples,
+        views=views,
+        recorded_at=found.recorded_at,
+        file=place.file,
+    )
+    warnings = list(description.details.warnings)
+    for line in [*warnings, *found.lacks, *describe_unmeasured(unmeasured)]:
+        supervisor.warn(line)
+    if run.status != "finished":
+        what = "is not judged" if outcome.is_complete else "is unfinished"
+        supervisor.warn(
+            f"run {run.run_id} {what}: {len(outcome.results)} of {outcome.n_planned} results "
+            "are there"
+        )
+    if not outcome.results:
+        supervisor.note("There is nothing to show yet.")
+        return
+    report = make_report(description, outcome)
+    supervisor.show(report)
+    if options.to is not None:
+        write_whole(options.to, report.files())
+        supervisor.name_files(options.to)
+        return
+    _write(supervisor, description, report, bool(unmeasured), newest)
+
+
+def _write(
+    supervisor: Supervisor,
+    description: RunDescription,
+    report: RunReport,
+    is_poorer: bool,
+    newest: Run | None,
+) -> None:
+    output_dir, run_id = description.config.output_dir, description.run.run_id
+    own = run_folder(output_dir, run_id)
+    shown = read_shown_run(output_dir)
+    is_newest = newest is not None and newest.run_id == run_id
+    on_top = is_newest if shown is None else shown.run_id == run_id
+    if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in _places(own, on_top)):
+        supervisor.name_files(output_dir if on_top else own)
+        supervisor.note(
+            "These files are left as they are: they hold what was measured on the indexes. "
+            "--to FOLDER writes those that can be made now."
+        )
+        return
+    supervisor.write(description, report, on_top)
+
+
+def _places(own: Path, on_top: bool) -> list[Path]:
+    return [own, *([own.parent.parent] if on_top else [])]
+
+
+def _located(found: ReadRun, output_dir: Path) -> ReadRun:
+    """Return the run with its files where its eval.db is now, wherever that was once."""
+    output = found.config.output.model_copy(update={"dir": str(output_dir.absolute())})
+    if found.config.output_dir.absolute() == output_dir.absolute():
+        return found
+    return replace(found, config=found.config.model_copy(update={"output": output}))
+
+
+def _present_config(place: Place) -> EvaluationConfig | None:
+    if not place.has_config():
+        return None
+    try:
+        return place.read_config()
+    except ConfigError:  # a run can be shown without it, from what was kept of it
+        return None

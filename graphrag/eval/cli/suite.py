@@ -1,0 +1,209 @@
+"""What ``graphrag eval suite`` does: run suites, show them, keep them, compare with a baseline."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from graphrag.eval.analysis import Row, RunRows, paired_score, read_rows
+from graphrag.eval.cli.compare import CompareOptions, run_compare
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.log import log_to
+from graphrag.eval.cli.terminal import (
+    DONE,
+    FAILED,
+    INCOMPLETE,
+    INTERRUPTED,
+    explained,
+    open_console,
+)
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import UsageError
+from graphrag.eval.reports import run_folder, say, show_suite, write_run
+from graphrag.eval.statistics import MARGIN
+from graphrag.eval.store import EvaluationStore, Run, write_whole
+from graphrag.eval.suite import (
+    CaseResult,
+    Suite,
+    SuiteOutcome,
+    SuiteStatus,
+    find_suite_files,
+    read_suite,
+    run_suites,
+    worst_status,
+)
+
+SUITES_FILE = "suite_results.json"
+EXIT_CODES: dict[SuiteStatus, int] = {
+    "passed": DONE,
+    "warning": DONE,
+    "incomplete": INCOMPLETE,
+    "failed": FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteOptions:
+    """The flags of ``graphrag eval suite``.
+
+    ``baseline`` is a run, a file, latest or pinned, ``margin`` the loss that the gate accepts;
+    ``verbose`` shows every case.
+    """
+
+    baseline: str | None = None
+    margin: float = MARGIN
+    verbose: bool = False
+    quiet: bool = False
+
+
+def run_suite_command(place: Place, target: str, options: SuiteOptions | None = None) -> int:
+    """Run a suite file, or all suites, and return the exit code.
+
+    0: every method's score is over its suite's passing threshold, and the gate passes if a
+    baseline is given; 100: one is below, or the gate fails; 3: a case has no score, or the gate
+    is inconclusive; 2: wrong usage; 1: error; 130: interrupted, with what is done kept.
+    """
+    chosen = options or SuiteOptions()
+
+    def run() -> int:
+        try:
+            return _run(place, target, chosen)
+        except KeyboardInterrupt:
+            note = "Interrupted; the cases that were done are kept, as an unfinished run."
+            say(open_console(stderr=True), note)
+            return INTERRUPTED
+
+    return explained(run, chosen.verbose)
+
+
+def _run(place: Place, target: str, options: SuiteOptions) -> int:
+    suites = [read_suite(path) for path in find_suite_files(target, place.root)]
+    config, store_path = place.read_config(), place.store_path()
+    # Read before the run, as it may be the latest one.
+    source = options.baseline
+    if source is not None:
+        source = place.take_run(source, suites=True, quiet=options.quiet)
+    baseline = None if source is None else read_rows(source, store_path)
+    if baseline is not None:
+        _check_baseline(baseline, suites)
+    outcome = _evaluate(suites, config, store_path, options)
+    console = open_console(quiet=options.quiet)
+    for report in outcome.reports:
+        show_suite(console, report, outcome.embedded_models, options.verbose)
+    files = {SUITES_FILE: _render(outcome)}
+    folder = write_run(store_path.parent, outcome.run_id or outcome.ended_at, files)
+    write_whole(store_path.parent, files)
+    if place.file is not None:
+        write_whole(place.file.parent, {place.file.name: files[SUITES_FILE]})
+        say(console, f"Report: {place.file}")
+    say(console, f"Kept as run {outcome.run_id} in {folder}.")
+    code = EXIT_CODES[worst_status([report.status for report in outcome.reports])]
+    if source is None or baseline is None or outcome.run_id is None:
+        return code
+    if code == INCOMPLETE:
+        say(console, "Not compared with the baseline, as cases have no score.", "yellow")
+        return code
+    gate = run_compare(
+        Place(place.root, place.config, store_path.parent.absolute()),
+        CompareOptions(outcome.run_id, source, margin=options.margin),
+    )
+    for line in list_changes(read_rows(outcome.run_id, store_path).rows, baseline.rows):
+        say(console, line)
+    return code or gate
+
+
+def _check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
+    names = [suite.name for suite in suites]
+    if not any(row.method.partition("/")[0] in names for row in baseline.rows):
+        msg = (
+            f"The baseline {baseline.metadata.name} holds none of the suites {', '.join(names)}; "
+            "name a run of them."
+        )
+        raise UsageError(msg)
+
+
+def list_changes(new: Sequence[Row], baseline: Sequence[Row]) -> list[str]:
+    """Name the cases that no longer pass, and those that pass now, one line each."""
+    before = {(row.method, row.question_id): paired_score(row, "correctness") for row in baseline}
+    changed: dict[tuple[int, int], list[str]] = {}
+    for row in new:
+        now, old = paired_score(row, "correctness"), before.get((row.method, row.question_id))
+        if now is not None and old is not None:
+            changed.setdefault((old, now), []).append(f"{row.question_id} ({row.method})")
+    names = {(1, 0): "No longer passing", (0, 1): "Passing now"}
+    return [f"{names[key]}: {', '.join(changed[key])}" for key in names if key in changed]
+
+
+def _evaluate(
+    suites: Sequence[Suite], config: EvaluationConfig, store_path: Path, options: SuiteOptions
+) -> SuiteOutcome:
+    notes = open_console(stderr=True, quiet=options.quiet)
+    with (
+        EvaluationStore(store_path) as store,
+        log_to(store_path.with_name("eval.log"), options.verbose),
+        notes.status("Running the suites") as status,
+    ):
+
+        def show(done: int, total: int, latest: CaseResult) -> None:
+            status.update(f"{done} of {total} evaluations, the latest: {latest.title}")
+
+        return asyncio.run(run_suites(suites, config, store=store, on_case=show))
+
+
+def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path | None) -> None:
+    """Show a run of suites again, and write its file.
+
+    Parameters
+    ----------
+    console : Console
+    store : EvaluationStore
+    run : Run
+    to : Path or None
+        Folder to write to; None: the run's own.
+
+    Raises
+    ------
+    StoreError
+        If the file can't be written.
+    """
+    if run.details is None or run.details.report is None:
+        _show_kept(console, store, run)
+        return
+    outcome = SuiteOutcome.from_dict(run.details.report)
+    for report in outcome.reports:
+        show_suite(console, report, outcome.embedded_models)
+    folder = run_folder(store.path.parent, run.run_id) if to is None else to
+    (path,) = write_whole(folder, {SUITES_FILE: _render(outcome)})
+    say(console, f"Wrote {path}.")
+
+
+def _show_kept(console: Console, store: EvaluationStore, run: Run) -> None:
+    responses, verdicts = store.responses(run.run_id), store.verdicts(run.run_id)
+    n = (
+        f"{len(responses)} results"
+        if run.details is None
+        else (f"{len(responses)} of {run.details.n_units} results")
+    )
+    why = "is unfinished" if run.status != "finished" else "was kept without its report"
+    say(console, f"Run {run.run_id} of suites {why}; {n} are there.", "yellow")
+    for unit, found in responses.items():
+        verdict = verdicts.get(unit, {}).get("correctness")
+        said = found.response if verdict is None else verdict.reason
+        score = None if verdict is None else verdict.score
+        status = "unscored" if score is None else "passed" if score else "failed"
+        say(console, f"  {status} {found.sample_id} ({found.method}): {said}")
+
+
+def _render(outcome: SuiteOutcome) -> str:
+    values: dict[str, Any] = {
+        "timestamp": datetime.fromisoformat(outcome.ended_at).isoformat(timespec="seconds"),
+        "run_id": outcome.run_id,
+        "embedded_models": outcome.embedded_models,
+        "suites": [report.to_dict() for report in outcome.reports],
+    }
+    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,349 @@
+"""A run watched from the terminal: progress, Ctrl-C, what its end shows, and its exit code."""
+
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from graphrag.command_lines import again, eval_line
+from graphrag.eval.analysis import (
+    REPORT_FILE,
+    Figures,
+    FigureSources,
+    compute_figures,
+    label_embedded,
+)
+from graphrag.eval.cli.terminal import DONE, ERROR, FAILED, INCOMPLETE, INTERRUPTED, open_console
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import StoreError
+from graphrag.eval.measures import IndexView
+from graphrag.eval.records import QueryResult
+from graphrag.eval.reports import (
+    BarProgress,
+    LineProgress,
+    ShownRun,
+    describe_failures,
+    label_results,
+    read_shown_run,
+    render_files,
+    set_aside,
+    show_figures,
+    show_results,
+    write_run,
+)
+from graphrag.eval.results import (
+    DETAILED_FILE,
+    SUMMARY_FILE,
+    EvaluationResults,
+    aggregate_results,
+)
+from graphrag.eval.run import Progress, RunOutcome, RunRequest, Tally, Watch
+from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.store import Run, RunDetails, write_whole
+
+INTERRUPTED_REASON = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """What a run's files and its end say about it.
+
+    Attributes
+    ----------
+    run : Run
+        With its details.
+    config : EvaluationConfig
+    samples : sequence of Sample
+    views : mapping
+        Index key -> view, for the measures that need no model.
+    recorded_at : str or None
+        When its latest result was kept, ISO 8601; None: now.
+    is_stored : bool
+        Whether the run is in eval.db.
+    file : Path or None
+        Where the summary is written besides.
+    """
+
+    run: Run
+    config: EvaluationConfig
+    samples: Sequence[Sample] = ()
+    views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
+    recorded_at: str | None = None
+    is_stored: bool = True
+    file: Path | None = None
+
+    @property
+    def details(self) -> RunDetails:
+        """The run's details; raises ValueError for a run without."""
+        if self.run.details is None:
+            msg = f"run {self.run.run_id} has no details"
+            raise ValueError(msg)
+        return self.run.details
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables."""
+
+    results: EvaluationResults
+    figures: Figures
+    notes: tuple[str, ...] = ()
+
+    def files(self) -> dict[str, str]:
+        """Return name -> content of the run's files."""
+        return render_files(self.results, self.figures.retrieval)
+
+
+def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
+    """Compute what a run's tables and files show."""
+    results = _describe_run(description, outcome)
+    figures = compute_figures(
+        description.config,
+        outcome.results,
+        FigureSources(
+            description.samples,
+            description.views,
+            description.details.search_methods,
+            outcome.judged,
+        ),
+        results.metadata,
+    )
+    results = replace(results, figures=figures.to_dict())
+    return RunReport(results, figures, tuple(_describe_unjudged(outcome)))
+
+
+class Supervisor:
+    """Runs units under a progress display and turns what comes of it into an exit code.
+
+    Parameters
+    ----------
+    console : Console
+        Takes the results.
+    notes : Console
+        Takes progress and warnings.
+    """
+
+    def __init__(self, console: Console, notes: Console) -> None:
+        self._console = console
+        self._notes = notes
+
+    async def run(
+        self, runner: EvaluationRunner, request: RunRequest, watch: Watch | None = None
+    ) -> RunOutcome:
+        """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
+        loop = asyncio.get_running_loop()
+        interrupts = 0
+
+        def interrupt() -> None:
+            nonlocal interrupts
+            interrupts += 1
+            if interrupts > 1:
+                raise KeyboardInterrupt
+            self._notes.print("Finishing what is in flight; Ctrl-C again to stop at once.")
+            runner.stop(INTERRUPTED_REASON)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
+                loop.add_signal_handler(number, interrupt)
+        display = BarProgress if self._notes.is_terminal else LineProgress
+        with display(self._notes) as shown:
+            progress = shown if watch is None else _Watching(shown, watch, runner.stop)
+            return await runner.run(replace(request, progress=progress))
+
+    def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
+        """Show the tables, write the files, and return the exit code.
+
+        Raises
+        ------
+        StoreError
+            If the files can't be written; the tables have been shown by then.
+        """
+        config = description.config
+        report = make_report(description, outcome)
+        if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
+            self.show(report)
+            self.write(description, report, on_top=description.details.origin == "command")
+        failures = [*describe_failures(report.results), *report.notes]
+        if not outcome.is_complete:
+            flag = "--retry-errors" if failures else "--resume"
+            return _explain_stop(outcome, flag, description.is_stored)
+        if failures and description.is_stored:
+            self.note(f"Ask again what failed with: {again('--retry-errors')}")
+        if all(result.failure is not None for result in outcome.results):
+            return ERROR
+        if _has_unscored(config, outcome):
+            return INCOMPLETE
+        if description.details.skip_judge:
+            return DONE
+        return self._check_thresholds(config, report.results)
+
+    def show(self, report: RunReport) -> None:
+        """Print the tables of a run."""
+        show_results(self._console, report.results)
+        show_figures(self._console, report.figures, label_results(report.results))
+        for line in report.notes:
+            self._console.print(line, highlight=False, soft_wrap=True)
+
+    def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
+        """Write a run's files and say where they are.
+
+        Parameters
+        ----------
+        description : RunDescription
+        report : RunReport
+        on_top : bool
+            Whether the files beside eval.db show this run from now on; those of another run
+            that they show now are kept.
+
+        Raises
+        ------
+        StoreError
+            If they can't be written; says how to write them again.
+        """
+        output_dir, run_id = description.config.output_dir, description.run.run_id
+        texts = report.files()
+        try:
+            own = write_run(output_dir, run_id, texts)
+            shown = read_shown_run(output_dir) if on_top else None
+            other = None if shown is None or shown.run_id == run_id else shown
+            kept = None if other is None else set_aside(output_dir, other)
+            if on_top:
+                write_whole(output_dir, texts)
+            if description.file is not None:
+                written = {description.file.name: texts[SUMMARY_FILE]}
+                write_whole(description.file.parent, written)
+        except StoreError as error:
+            again_by = eval_line("show", run_id, "--output", output_dir)
+            go_on = f"The run is kept; write them again with: {again_by}"
+            if not description.is_stored:
+                go_on = "Nothing else is kept of the run, as output.save_intermediate is off."
+            raise StoreError(f"{error} {go_on}") from error
+        self.name_files(output_dir if on_top else own)
+        if on_top:
+            self._say(f"Kept in:  {own}")
+        if description.file is not None:
+            self._say(f"Summary also in: {description.file}")
+        if other is not None and kept is not None:
+            self.note(_describe_replaced(other, kept))
+
+    def name_files(self, folder: Path) -> None:
+        """Say where a run's files are."""
+        self._say(
+            f"Summary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
+            f"Retrieval: {folder / REPORT_FILE}"
+        )
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def note(self, text: str) -> None:
+        """Print a line beside the results."""
+        self._notes.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """Print a warning beside the results."""
+        self._notes.print(
+            f"Warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True
+        )
+
+    def _check_thresholds(self, config: EvaluationConfig, results: EvaluationResults) -> int:
+        missed = [
+            f"{method}: {metric} {mean:.3f} is below {lowest:g}"
+            for metric, lowest in config.thresholds.items()
+            for method, means in results.by_method.items()
+            if (mean := means[metric]) is not None and mean < lowest
+        ]
+        for line in missed:
+            self.warn(f"threshold missed: {line}")
+        return FAILED if missed else DONE
+
+
+class _Watching:
+    """Passes progress on, and stops the run when the watch asks for it."""
+
+    def __init__(self, shown: Progress, watch: Watch, stop: Callable[[str], None]) -> None:
+        self._shown = shown
+        self._watch = watch
+        self._stop = stop
+
+    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
+        self._shown.advance(tally, latest)
+        reason = None if latest is None else self._watch(latest)
+        if reason is not None:
+            self._stop(reason)
+
+
+def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
+    verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
+    return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
+
+
+def _describe_unjudged(outcome: RunOutcome) -> list[str]:
+    failed = [found for _, found in outcome.judged if found.failed]
+    kinds = Counter(found.kind for found in failed)
+    return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
+
+
+def _describe_replaced(other: ShownRun, kept: Path) -> str:
+    of = "other results" if other.run_id is None else f"run {other.run_id}"
+    n = other.n_questions
+    asked = "" if n is None else f" ({n:,} question{'' if n == 1 else 's'})"
+    return f"Until now these files showed {of}{asked}, whose files are kept in {kept}"
+
+
+def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool) -> int:
+    interrupted = outcome.stopped == INTERRUPTED_REASON
+    go_on = f"Continue with: {again('--resume' if interrupted else flag)}"
+    if not is_stored:
+        go_on = "Nothing can be continued, as output.save_intermediate is off."
+    open_console(stderr=True).print(
+        f"Stopped after {len(outcome.results)} of {outcome.n_planned}: {outcome.stopped}. {go_on}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    if interrupted:
+        return INTERRUPTED
+    return ERROR if outcome.refused else INCOMPLETE
+
+
+def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
+    config, run, details = description.config, description.run, description.details
+    results = aggregate_results(outcome.results, config.metrics)
+    models = sorted({*results.metadata["models"], *details.models})
+    order: list[str] = run.setup["methods"]["order"]
+    timestamp = results.metadata["timestamp"]
+    if description.recorded_at is not None:
+        recorded = datetime.fromisoformat(description.recorded_at)
+        timestamp = recorded.isoformat(timespec="seconds")
+    return replace(
+        results,
+        metadata={
+            **results.metadata,
+            "timestamp": timestamp,
+            "methods": results.metadata["methods"] if outcome.results else order,
+            "models": models,
+            "embedded_models": label_embedded(
+                outcome.results, [judgement.usage for _, judgement in outcome.judged]
+            ),
+            "setup": run.setup,
+            "judge": run.setup["judge"],
+            "metrics": list(config.metrics),
+            "equal_terms": run.setup.get("equal_terms"),
+            "warnings": list(details.warnings),
+            "run_id": run.run_id,
+            "origin": details.origin,
+            "asked": {"questions": run.n_questions, "methods": order},
+            "is_complete": outcome.is_complete,
+            "n_planned": outcome.n_planned,
+            "n_done": len(outcome.results),
+            "concurrency": config.concurrency,
+        },
+    )

@@ -1,0 +1,50 @@
+"""The exit codes of the commands, and how an error becomes one of them and a sentence."""
+
+from collections.abc import Callable
+
+from rich.console import Console
+
+from graphrag.command_lines import again, can_resume
+from graphrag.eval.errors import EvalError, UsageError
+
+
+def open_console(stderr: bool = False, quiet: bool = False) -> Console:
+    """Return a console that takes no text for markup, emoji codes or something to highlight."""
+    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+
+
+DONE = 0
+ERROR = 1
+USAGE = 2
+INCOMPLETE = 3
+FAILED = 100
+INTERRUPTED = 130
+
+
+def explained(run: Callable[[], int], verbose: bool = False) -> int:
+    """Return a command's exit code; an error becomes one sentence on stderr."""
+    errors = open_console(stderr=True)
+    try:
+        return run()
+    except EvalError as error:
+        errors.print(f"Error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        if verbose:
+            errors.print_exception()
+        return USAGE if isinstance(error, UsageError) else ERROR
+    except KeyboardInterrupt:
+        text = "Interrupted."
+        if can_resume():
+            text = (
+                "Interrupted; what was finished is kept, if the run had begun. "
+                f"Continue with: {again('--resume')}"
+            )
+        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+        return INTERRUPTED
+    except Exception as error:
+        if verbose:
+            raise
+        from graphrag.query.calls import describe_error
+
+        text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
+        errors.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
+        return ERROR

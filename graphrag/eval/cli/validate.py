@@ -1,0 +1,76 @@
+"""What ``graphrag eval validate`` does: are the built indexes sound."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
+from graphrag.eval.errors import UsageError
+from graphrag.eval.reports import show_faults, show_validation
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateOptions:
+    """The flags of ``graphrag eval validate``; the paths are files to write."""
+
+    json: Path | None = None
+    markdown: Path | None = None
+    quiet: bool = False
+    verbose: bool = False
+
+
+def run_validate(root: Path, options: ValidateOptions | None = None) -> int:
+    """Validate a project's index, print what was found, and return the exit code.
+
+    0: no check failed; 100: a check failed; 2: no project, not indexed, or a file can't be
+    written.
+    """
+    chosen = options or ValidateOptions()
+    return explained(lambda: _validate(root, chosen), chosen.verbose)
+
+
+def check_indexes(roots: Mapping[str, Path], console: Console) -> bool:
+    """Validate the indexes of an evaluation before it begins; say whether none failed.
+
+    Prints a line for each index and one for each failed check and each warning.
+
+    Raises
+    ------
+    IndexUnavailableError
+        If an index can't be read.
+    """
+    from graphrag.eval.validation import validate_index
+
+    sound = True
+    for root in roots.values():
+        report = validate_index(root)
+        sound = sound and report.overall_passed
+        show_faults(console, report)
+    return sound
+
+
+def _validate(root: Path, options: ValidateOptions) -> int:
+    from graphrag.eval.validation import validate_index
+
+    report = validate_index(root)
+    _write(options.json, report.to_json() + "\n")
+    _write(options.markdown, report.detailed_report())
+    show_validation(open_console(quiet=options.quiet), report)
+    return DONE if report.overall_passed else FAILED
+
+
+def _write(path: Path | None, content: str) -> None:
+    if path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        msg = f"{path} can't be written: {error.strerror}."
+        raise UsageError(msg) from error

@@ -1,0 +1,205 @@
+"""The settings of an evaluation, read from eval_config.yaml."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast, get_args
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from graphrag.command_lines import eval_line
+from graphrag.config.models.strict_section import nearest
+from graphrag.eval.config.sections import (
+    CONTROLS,
+    DatasetSettings,
+    EqualTerms,
+    FrozenSection,
+    JudgeSettings,
+    MeasuresSettings,
+    Metric,
+    OutputSettings,
+    SearchMethod,
+    Variant,
+)
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.records import METRICS
+
+_METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
+_NAMES = (*_METHODS, *METRICS)
+
+
+class EvaluationConfig(FrozenSection):
+    """An evaluation: which questions, asked of which indexes by which methods, judged how.
+
+    Attributes
+    ----------
+    indexes : dict
+        Key in the dataset -> project folder, relative to the root.
+    methods : tuple of str
+        Of tog, local, basic, global, drift, the controls closed_book and oracle, and the
+        variants, in the order in which they are reported. In the file an entry may also be a
+        variant itself: ``{name: tog-wide, method: tog, width: 5}``.
+    variants : dict
+        Name -> Variant.
+    equal_terms : EqualTerms or None
+        None: each method keeps its own length of answer and context budget. ``true`` in the
+        file stands for the defaults.
+    metrics : tuple of str
+        Of correctness, faithfulness, relevance and completeness.
+    trials : int
+        How often every search is repeated as a whole, >= 1.
+    concurrency : int
+        Model calls in flight at the same time, all models and methods together, >= 1.
+    timeout_s : float
+        Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
+        configured rate is not counted.
+    max_output_tokens : int
+        Tokens that each reply to a method's call may have, >= 16, except those of tog, which has
+        settings of its own. A model that is known to think before it answers gets 25,000 more for
+        that; ``max_tokens`` in a model's ``call_args`` is sent in place of this.
+    measures : MeasuresSettings
+    thresholds : dict
+        Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them
+        ends with exit code 100.
+    root : Path
+        Folder that the paths are relative to; not part of the file.
+    """
+
+    dataset: DatasetSettings = DatasetSettings()
+    indexes: dict[str, str] = Field(default_factory=dict[str, str])
+    methods: tuple[str, ...] = Field(default=("tog", "local", "basic"), min_length=1)
+    variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
+    equal_terms: EqualTerms | None = None
+    output: OutputSettings = OutputSettings()
+    judge: JudgeSettings = JudgeSettings()
+    metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1)
+    trials: int = Field(default=1, ge=1)
+    concurrency: int = Field(default=8, ge=1)
+    timeout_s: float = Field(default=300.0, gt=0)
+    max_output_tokens: int = Field(default=2000, ge=16)
+    measures: MeasuresSettings = MeasuresSettings()
+    thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
+    root: Path = Field(default=Path(), exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_variants(cls, values: Any) -> Any:
+        """Take the variants among the methods out, so that methods are names."""
+        if not isinstance(values, Mapping):
+            return values
+        given = dict(cast("Mapping[str, Any]", values))
+        methods: Any = given.get("methods")
+        if isinstance(methods, list | tuple):
+            entries = cast("Sequence[Any]", methods)
+            given["methods"] = [_name_of(entry) for entry in entries]
+            inline = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+            named = {e["name"]: {k: v for k, v in e.items() if k != "name"} for e in inline}
+            given["variants"] = {**(given.get("variants") or {}), **named}
+        if isinstance(given.get("equal_terms"), bool):
+            given["equal_terms"] = {} if given["equal_terms"] else None
+        return given
+
+    @model_validator(mode="after")
+    def _check(self) -> "EvaluationConfig":
+        known = (*_METHODS, *self.variants)
+        for name in self.methods:
+            if name not in known:
+                msg = f"methods: unknown name {name!r}{nearest(name, known)}"
+                raise ValueError(msg)
+        for pair in self.judge.pairs(self.methods):
+            if pair[0] == pair[1] or not set(pair) <= set(self.methods):
+                msg = f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
+                raise ValueError(msg)
+        for name in self.variants:
+            if name in _METHODS:
+                msg = f"variants: {name!r} is the name of a method; choose another"
+                raise ValueError(msg)
+        for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
+            if len(set(chosen)) != len(chosen):
+                msg = f"{name} names one twice: {', '.join(chosen)}"
+                raise ValueError(msg)
+        for metric, lowest in self.thresholds.items():
+            if not 0 <= lowest <= 1:
+                msg = f"thresholds.{metric} must lie between 0 and 1, not {lowest}"
+                raise ValueError(msg)
+            if metric not in self.metrics:
+                msg = f"thresholds.{metric} is set, but metrics leaves {metric} out"
+                raise ValueError(msg)
+        return self
+
+    @classmethod
+    def from_yaml(cls, path: Path | str, root: Path | str | None = None) -> "EvaluationConfig":
+        """Read a file; ``root`` is the file's folder unless given.
+
+        Raises
+        ------
+        ConfigError
+            If the file is missing, not YAML, or a value is not allowed; names the key.
+        """
+        file = Path(path)
+        try:
+            values = yaml.safe_load(file.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            init = eval_line("init", "--root", file.parent)
+            msg = f"{file} does not exist; write one with: {init}"
+            raise ConfigError(msg) from error
+        except (OSError, UnicodeDecodeError) as error:
+            msg = f"{file} can't be read: {error}."
+            raise ConfigError(msg) from error
+        except yaml.YAMLError as error:
+            msg = f"{file} is not valid YAML: {' '.join(str(error).split())}"
+            raise ConfigError(msg) from error
+        if values is None:
+            values = {}
+        if not isinstance(values, dict):
+            msg = f"{file} must hold keys and values, not {type(values).__name__}."
+            raise ConfigError(msg)
+        given = cast("dict[str, Any]", values)
+        if "root" in given:
+            msg = f"{file}: unknown key 'root'; pass --root instead."
+            raise ConfigError(msg)
+        return parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON-ready values, ``root`` as an absolute path."""
+        return {**self.model_dump(mode="json"), "root": str(self.root.absolute())}
+
+    @property
+    def output_dir(self) -> Path:
+        """The folder of the results."""
+        return self.root / self.output.dir
+
+    @property
+    def dataset_path(self) -> Path:
+        """The dataset file."""
+        return self.root / self.dataset.path
+
+    def index_roots(self) -> dict[str, Path]:
+        """Return key -> project folder."""
+        return {key: self.root / folder for key, folder in self.indexes.items()}
+
+
+def _name_of(entry: Any) -> Any:
+    """Return the name of an entry of ``methods``."""
+    if not isinstance(entry, dict):
+        return entry
+    name = cast("dict[str, Any]", entry).get("name")
+    if not isinstance(name, str) or not name:
+        msg = f"methods: a variant needs a name, which {entry} lacks"
+        raise ValueError(msg)
+    return name
+
+
+def parse_config(values: Mapping[str, Any], source: str) -> EvaluationConfig:
+    """Check values and make a configuration of them; raises ConfigError naming the key."""
+    try:
+        return EvaluationConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        problem = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "literal_error":
+            given = str(first["input"])
+            problem = f"unknown name {given!r}{nearest(given, _NAMES)}"
+        msg = f"{source}: {where + ': ' if where else ''}{problem}."
+        raise ConfigError(msg) from error

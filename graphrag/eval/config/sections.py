@@ -1,0 +1,227 @@
+"""The sections of eval_config.yaml."""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from graphrag.config.models.strict_section import StrictSection
+from graphrag.eval.dataset import check_columns
+
+Met = Literal["met target", "met minimum", "missed", "not measured"]
+
+
+class SuccessCriterion(BaseModel):
+    """What one metric's mean must reach.
+
+    Attributes
+    ----------
+    metric : str
+        A name that the measures give.
+    minimum, target : float
+        In the metric's unit; the target is at least as strict as the minimum.
+    lower_is_better : bool
+        For seconds, tokens and the like.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    metric: str
+    minimum: float
+    target: float
+    lower_is_better: bool = False
+
+    @model_validator(mode="after")
+    def _ordered(self) -> "SuccessCriterion":
+        strict, lax = (self.minimum, self.target)
+        if self.lower_is_better:
+            strict, lax = lax, strict
+        if strict > lax:
+            msg = f"{self.metric}: the target {self.target:g} is easier than the minimum"
+            raise ValueError(msg)
+        return self
+
+    def check(self, value: float | None) -> Met:
+        """Hold a value to the criterion; None is "not measured"."""
+        if value is None:
+            return "not measured"
+        sign = -1 if self.lower_is_better else 1
+        if sign * value >= sign * self.target:
+            return "met target"
+        return "met minimum" if sign * value >= sign * self.minimum else "missed"
+
+
+Metric = Literal["correctness", "faithfulness", "relevance", "completeness"]
+SearchMethod = Literal["tog", "local", "basic", "global", "drift"]
+Control = Literal["closed_book", "oracle"]
+CONTROLS: tuple[str, ...] = get_args(Control)
+
+
+class FrozenSection(StrictSection):
+    """A section whose values do not change."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class DatasetSettings(FrozenSection):
+    """Where the questions are.
+
+    Attributes
+    ----------
+    path : str
+        Relative to the root.
+    columns : dict
+        Field -> heading of the column that holds it, where the headings do not tell.
+    """
+
+    path: str = "eval/qa_eval.json"
+    columns: dict[str, str] = Field(default_factory=dict[str, str])
+
+    @field_validator("columns")
+    @classmethod
+    def _known(cls, value: dict[str, str]) -> dict[str, str]:
+        check_columns(value)
+        return value
+
+
+class OutputSettings(FrozenSection):
+    """Where results go; ``dir`` is relative to the root.
+
+    ``save_intermediate`` keeps every response and verdict in eval.db as it arrives; without it
+    an interrupted run can't be resumed.
+    """
+
+    dir: str = "eval/results"
+    save_intermediate: bool = True
+
+
+class JudgeSettings(FrozenSection):
+    """Who judges.
+
+    Attributes
+    ----------
+    model : str or None
+        A key of ``completion_models`` in the index's settings.yaml, or ``provider/model`` with
+        the key of its default completion model; None for that default model itself.
+    temperature : float
+        0 to 2.
+    max_input_tokens : int or None
+        How many tokens the model reads; None: what litellm's map says of it, if anything. A run
+        whose contexts may be larger is warned of.
+    max_retries : int
+        How often an unreadable reply is asked for again, >= 0.
+    max_output_tokens : int
+        Tokens that a reply of the judge may have, >= 16; as ``EvaluationConfig`` has it for the
+        methods.
+    repeats : int
+        How often each verdict is asked for, an odd number: the majority is the score.
+    rubric : bool
+        Whether responses are graded from 1 to 5 on five dimensions as well, one call each.
+    quality : bool
+        Whether they are measured from 0 to 1 as well, one call each.
+    pairwise : bool or tuple
+        The pairs of methods whose responses are held against each other, two calls a pair and
+        question; True for all pairs.
+    """
+
+    model: str | None = None
+    temperature: float = Field(default=0.0, ge=0, le=2)
+    max_input_tokens: int | None = Field(default=None, ge=1)
+    max_retries: int = Field(default=2, ge=0)
+    max_output_tokens: int = Field(default=1000, ge=16)
+    repeats: int = Field(default=1, ge=1)
+    rubric: bool = False
+    quality: bool = False
+    pairwise: bool | tuple[tuple[str, str], ...] = False
+
+    @field_validator("repeats")
+    @classmethod
+    def _odd(cls, value: int) -> int:
+        if value % 2 == 0:
+            msg = f"must be odd, so that there is a majority, not {value}"
+            raise ValueError(msg)
+        return value
+
+    def pairs(self, methods: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of methods that are held against each other."""
+        if isinstance(self.pairwise, bool):
+            return tuple(combinations(methods, 2)) if self.pairwise else ()
+        return self.pairwise
+
+
+class Variant(BaseModel):
+    """A method under a name of its own: a search with other settings, or a function.
+
+    Attributes
+    ----------
+    method : str or None
+        tog, local, basic, global or drift; every further key is a setting of that method, in
+        place of what settings.yaml says.
+    function : str or None
+        ``module:function``, see ``graphrag.eval.run.methods``. One of the two is given.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    method: SearchMethod | None = None
+    function: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "Variant":
+        if (self.method is None) == (self.function is None):
+            msg = "give either method, with settings of its own, or function"
+            raise ValueError(msg)
+        if self.function is not None and self.changes:
+            msg = f"a function takes no settings, but {', '.join(self.changes)} is given"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The settings that differ."""
+        return dict(self.model_extra or {})
+
+
+class EqualTerms(FrozenSection):
+    """What every method of a run is held to alike.
+
+    Attributes
+    ----------
+    response_type : str
+        Form of the answer, free text.
+    max_context_tokens : int
+        Budget of the context that the answer is written from, in the model's tokens.
+    """
+
+    response_type: str = "Single paragraph"
+    max_context_tokens: int = Field(default=8000, ge=100)
+
+
+class MeasuresSettings(FrozenSection):
+    """How responses are measured without a model.
+
+    Attributes
+    ----------
+    cutoffs : tuple of int
+        The k of recall, precision and hit rate at k.
+    alpha, beta, gamma : float
+        Exponents of the combined score: of hit rate, thousand tokens and correctness.
+    time_limit_s : float or None
+        Seconds; None: no time score, unless a sample's tag ``time_limit_s`` sets one.
+    aspect_share : float
+        Share of an aspect's words that must stand together for it to be covered, (0, 1].
+    aliases : dict
+        Other name of an entity -> its name.
+    criteria : tuple of SuccessCriterion
+        Reported as met or missed, without effect on the exit code.
+    """
+
+    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = (1, 5, 10)
+    alpha: float = Field(default=2.0, ge=0)
+    beta: float = Field(default=0.5, ge=0)
+    gamma: float = Field(default=1.5, ge=0)
+    time_limit_s: float | None = Field(default=None, gt=0)
+    aspect_share: float = Field(default=0.6, gt=0, le=1)
+    aliases: dict[str, str] = Field(default_factory=dict[str, str])
+    criteria: tuple[SuccessCriterion, ...] = ()

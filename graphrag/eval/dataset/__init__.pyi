@@ -1,0 +1,22 @@
+from .columns import check_columns, parse_columns
+from .samples import (
+    TIME_LIMIT_TAG,
+    Sample,
+    as_samples,
+    fingerprint_samples,
+    parse_samples,
+    read_dataset,
+    read_samples,
+)
+
+__all__ = [
+    "TIME_LIMIT_TAG",
+    "Sample",
+    "as_samples",
+    "check_columns",
+    "fingerprint_samples",
+    "parse_columns",
+    "parse_samples",
+    "read_dataset",
+    "read_samples",
+]

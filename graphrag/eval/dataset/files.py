@@ -1,0 +1,261 @@
+"""Reading the rows of a dataset file: JSON, JSON lines, tables with a header, Parquet."""
+
+import codecs
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from graphrag.eval.dataset.columns import LIST_FIELDS, field_of, heading_key
+from graphrag.eval.errors import DatasetError
+
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+ROWS_UNDER = ("questions", "data", "samples")
+"""The keys under which a JSON object may hold its list of rows."""
+_DELIMITERS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
+_MARKS = (  # UTF-32's mark begins with UTF-16's
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsRead:
+    """The rows of a file, heading -> value, and what is to be said of how they were read.
+
+    ``headings`` are those of a table, also of columns that are blank; else they stand in the rows.
+    """
+
+    rows: list[Any]
+    warnings: tuple[str, ...] = ()
+    headings: tuple[str, ...] = ()
+
+
+def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
+    """Read the rows of a dataset file.
+
+    Parameters
+    ----------
+    file : Path
+        Its ending tells the format: see ``SUFFIXES``.
+    columns : mapping
+        Field -> heading; helps to tell the delimiter and the lists of a table.
+
+    Raises
+    ------
+    DatasetError
+        If the file is missing, empty, of no known format or damaged; names the line or row.
+    """
+    kind = file.suffix.lower()
+    if kind not in SUFFIXES:
+        known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+        msg = f"The dataset {file} ends in {kind or 'nothing'}; use {known}."
+        raise DatasetError(msg)
+    try:
+        content = file.read_bytes()
+    except FileNotFoundError as error:
+        msg = f"The dataset {file} does not exist; set dataset.path in eval_config.yaml."
+        raise DatasetError(msg) from error
+    except OSError as error:
+        msg = f"The dataset {file} can't be read: {error.strerror}."
+        raise DatasetError(msg) from error
+    if not content.strip():
+        raise DatasetError(f"The dataset {file} is empty; add at least one question.")
+    if kind == ".parquet":
+        return RowsRead(_parquet_rows(file, content))
+    text, warnings = _decode(file, content)
+    if kind in (".csv", ".tsv"):
+        rows, headings = _table_rows(file, text, columns)
+        return RowsRead(rows, warnings, headings)
+    if kind == ".json":
+        return RowsRead(_json_rows(file, text), warnings)
+    lines = text.split("\n")  # not splitlines: a JSON text may hold other line separators
+    return RowsRead(
+        [_json(line, f"{file}, line {n}") for n, line in enumerate(lines, 1) if line.strip()],
+        warnings,
+    )
+
+
+def _decode(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
+    """Decode by the mark at the beginning, else as UTF-8, else as Windows-1252 and say so."""
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8")
+    warnings: tuple[str, ...] = ()
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        if encoding != "utf-8":
+            msg = f"{file} begins as {encoding} text, but is none ({error.reason}); save it again."
+            raise DatasetError(msg) from error
+        text, warnings = _decode_western(file, content)
+    if "\x00" in text:
+        line = text[: text.index("\x00")].count("\n") + 1
+        msg = f"{file}, line {line} holds a NUL character; save the file as UTF-8 text."
+        raise DatasetError(msg)
+    return text, warnings
+
+
+def _decode_western(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
+    try:
+        text = content.decode("cp1252")
+    except UnicodeDecodeError as error:
+        msg = f"{file} is neither UTF-8 nor Windows-1252 (Latin-1) text; save it as UTF-8."
+        raise DatasetError(msg) from error
+    word = next(word for word in text.split() if not word.isascii())
+    warning = (
+        f"{file} is not UTF-8; it was read as Windows-1252 (Latin-1), e.g. {word[:40]!r}; save "
+        "it as UTF-8 if that looks wrong"
+    )
+    return text, (warning,)
+
+
+def _json_rows(file: Path, text: str) -> list[Any]:
+    values = _json(text, str(file))
+    if isinstance(values, dict):
+        given = cast("dict[str, Any]", values)
+        under = [key for key in ROWS_UNDER if isinstance(given.get(key), list)]
+        if len(under) == 1:
+            return given[under[0]]
+        found = ", ".join(map(repr, list(given)[:10]))
+        msg = (
+            f"{file} must hold a JSON list of rows, or an object with one under "
+            f"{', '.join(ROWS_UNDER[:-1])} or {ROWS_UNDER[-1]}; keys found: {found or 'none'}."
+        )
+        raise DatasetError(msg)
+    if not isinstance(values, list):
+        msg = f"{file} must hold a JSON list of rows, not {type(values).__name__}."
+        raise DatasetError(msg)
+    return cast("list[Any]", values)
+
+
+def _table_rows(
+    file: Path, text: str, columns: Mapping[str, str]
+) -> tuple[list[Any], tuple[str, ...]]:
+    declared = text.partition("\n")[0].strip()
+    if declared.lower().startswith("sep=") and len(declared) == 5:  # as Excel writes it
+        text, delimiter = text.partition("\n")[2], declared[-1]
+    else:
+        delimiter = "\t" if file.suffix.lower() == ".tsv" else _delimiter(file, text, columns)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    lines = _lines(file, reader)
+    header = [name.strip() for name in next(iter(lines), (0, list[str]()))[1]]
+    named = [name for name in header if name]
+    if len(set(named)) != len(named):
+        twice = next(name for name in named if named.count(name) > 1)
+        raise DatasetError(f"{file}: two columns are called {twice!r}; rename one.")
+    lists = {columns.get(name, name) for name in LIST_FIELDS}
+    rows: list[Any] = []
+    for line, cells in lines[1:]:
+        where = f"{file}: row {len(rows) + 1} (line {line})"
+        extra = [cell for name, cell in zip(header, cells, strict=False) if not name and cell]
+        if len(cells) < len(header) or any(cells[len(header) :]) or extra:
+            msg = (
+                f"{where} has {len(cells)} cells, the header has {len(named)} columns; is a cell "
+                f"that holds {_DELIMITERS.get(delimiter, repr(delimiter))} not in double quotes?"
+            )
+            raise DatasetError(msg)
+        filled = {k: v for k, v in zip(header, cells, strict=False) if k and v.strip()}
+        rows.append(
+            {
+                name: _list_of(cell) if name in lists or heading_key(name) in LIST_FIELDS else cell
+                for name, cell in filled.items()
+            }
+        )
+    return rows, tuple(named)
+
+
+def _lines(file: Path, reader: Any) -> list[tuple[int, list[str]]]:
+    """Return line number and cells of every row that is not blank."""
+    found: list[tuple[int, list[str]]] = []
+    try:
+        for cells in reader:
+            if any(cell.strip() for cell in cells):
+                found.append((reader.line_num, cells))
+    except csv.Error as error:
+        problem = str(error)
+        if "field larger" in problem:
+            problem = (
+                f"a cell has more than {csv.field_size_limit():,} characters; is a double quote "
+                "before it not closed?"
+            )
+        raise DatasetError(f"{file}, line {reader.line_num}: {problem.rstrip('.')}.") from error
+    return found
+
+
+def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
+    """Return the delimiter under which the header names the most fields; a comma if none does."""
+    wanted = {heading_key(heading) for heading in columns.values()}
+
+    def n_known(delimiter: str) -> int:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+        try:
+            header = next((cells for cells in reader if any(cells)), list[str]())
+        except csv.Error:
+            return 0
+        return sum(field_of(name) is not None or heading_key(name) in wanted for name in header)
+
+    best = max(_DELIMITERS, key=n_known)
+    if n_known(best):
+        return best
+    # Nothing is known: the columns that the refusal shows should be whole ones.
+    return max(_DELIMITERS, key=text.lstrip().partition("\n")[0].count)
+
+
+def _list_of(cell: str) -> list[str]:
+    """Read a cell that holds a list: a JSON list, or entries between bars."""
+    if cell.lstrip().startswith('["'):
+        try:
+            values = json.loads(cell)
+        except ValueError:
+            values = None
+        if isinstance(values, list):
+            return [str(value) for value in cast("list[Any]", values)]
+    return [part.strip() for part in cell.split("|") if part.strip()]
+
+
+def _parquet_rows(file: Path, content: bytes) -> list[Any]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    reader: Any = pq
+    errors: Any = pa
+    try:
+        rows = reader.read_table(io.BytesIO(content)).to_pylist()
+    except (errors.ArrowException, OSError) as error:
+        msg = f"The dataset {file} is no Parquet file that can be read; write it again."
+        raise DatasetError(msg) from error
+    return [{key: _json_ready(value) for key, value in row.items()} for row in rows]
+
+
+def _json_ready(value: Any) -> Any:
+    """Return what JSON can hold: null for NaN, text for dates and the like."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, dict):
+        given = cast("dict[Any, Any]", value)
+        return {str(key): _json_ready(item) for key, item in given.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_json_ready(item) for item in cast("Sequence[Any]", value)]
+    return str(value)
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        raise DatasetError(f"{where} is not valid JSON: {problem}.") from error
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which JSON lacks and no results file could hold."""
+    msg = f"{name} is not a value; use null"
+    raise ValueError(msg)

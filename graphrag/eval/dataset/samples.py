@@ -1,0 +1,303 @@
+"""Reading, checking and fingerprinting samples."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from math import inf
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+)
+
+from graphrag.eval.dataset.columns import FIELDS, LIST_FIELDS, map_rows
+from graphrag.eval.dataset.files import read_rows
+from graphrag.eval.errors import DatasetError
+
+_logger = logging.getLogger(__name__)
+MAX_CHARACTERS = 131_072
+"""No text of a row is longer: what is, is a whole document or a quote that was not closed."""
+TIME_LIMIT_TAG = "time_limit_s"
+"""The column that holds the seconds a sample may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One dataset row.
+
+    Attributes
+    ----------
+    id : str
+        The row's own id, else a hash of its key and question.
+    imdb_key : str
+        Key of the index that is asked.
+    question, ground_truth : str
+    evidence, expected_sources, expected_entities, keywords, aspects : tuple of str
+        Empty when the row names none.
+    answerable : bool
+        False when the right answer is that the documents do not say.
+    tags : dict
+        Every other column, and the row's own tags under ``tags``.
+    """
+
+    id: str
+    imdb_key: str
+    question: str
+    ground_truth: str
+    evidence: tuple[str, ...] = ()
+    expected_sources: tuple[str, ...] = ()
+    expected_entities: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    aspects: tuple[str, ...] = ()
+    answerable: bool = True
+    tags: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON-ready values."""
+        values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Sample":
+        """Read what :meth:`to_dict` gave."""
+        given: dict[str, Any] = {**values, **{name: tuple(values[name]) for name in LIST_FIELDS}}
+        return cls(**given)
+
+
+def _as_text(value: Any) -> Any:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def _check_text(value: str) -> str:
+    if len(value) > MAX_CHARACTERS:
+        msg = f"it has {len(value):,} characters, and may have {MAX_CHARACTERS:,}"
+        raise ValueError(msg)
+    if "\x00" in value:
+        msg = "it holds a NUL character"
+        raise ValueError(msg)
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_as_text), AfterValidator(_check_text)]
+"""A text of at most ``MAX_CHARACTERS``; a number is read as text."""
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="allow", str_strip_whitespace=True)
+
+    question: Text = Field(min_length=1)
+    answer: Text = Field(min_length=1)
+    imdb_key: Text | None = None
+    id: Text | None = None
+    evidence: list[Text] = []
+    expected_sources: list[Text] = []
+    expected_entities: list[Text] = []
+    keywords: list[Text] = []
+    aspects: list[Text] = []
+    answerable: bool = True
+
+    @field_validator(*LIST_FIELDS, mode="before")
+    @classmethod
+    def _one_or_none(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """The samples of a dataset, and what is to be said of how they were read."""
+
+    samples: list[Sample]
+    warnings: tuple[str, ...] = ()
+
+
+def read_samples(
+    path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
+) -> list[Sample]:
+    """Read the samples of a dataset; its warnings are logged. See :func:`read_dataset`."""
+    return _log_warnings(read_dataset(path, only_key, columns))
+
+
+def read_dataset(
+    path: Path | str, only_key: str | None = None, columns: Mapping[str, str] | None = None
+) -> Dataset:
+    """Read a dataset: JSON, JSON lines, a table with a header (CSV, TSV), or Parquet.
+
+    Parameters
+    ----------
+    path : Path or str
+        The file; its ending tells the format, see ``dataset_file.SUFFIXES``.
+    only_key : str or None
+        The key of rows that name none, when one index is configured.
+    columns : mapping or None
+        Field -> heading of the column that holds it, where the headings do not tell.
+
+    Returns
+    -------
+    Dataset
+        An exact repetition of a row is asked once, and warned of.
+
+    Raises
+    ------
+    DatasetError
+        If the file is missing, empty or malformed, or two rows contradict each other; names the
+        row and the field.
+    """
+    file = Path(path)
+    columns = columns or {}
+    read = read_rows(file, columns)
+    parsed = _parse_rows(read.rows, only_key, str(file), columns, read.headings)
+    return Dataset(parsed.samples, (*read.warnings, *parsed.warnings))
+
+
+def parse_samples(
+    rows: Iterable[Mapping[str, Any]],
+    only_key: str | None = None,
+    source: str = "the dataset",
+    columns: Mapping[str, str] | None = None,
+) -> list[Sample]:
+    """Check rows and make samples of them; as :func:`read_samples` does with those of a file."""
+    return _log_warnings(_parse_rows(list(rows), only_key, source, columns or {}, ()))
+
+
+def fingerprint_samples(samples: Sequence[Sample]) -> str:
+    """Return a hash over every field of every sample, in order."""
+    text = json.dumps([asdict(s) for s in samples], sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _log_warnings(dataset: Dataset) -> list[Sample]:
+    for warning in dataset.warnings:
+        _logger.warning(warning)
+    return dataset.samples
+
+
+def _parse_rows(
+    rows: Sequence[Any],
+    only_key: str | None,
+    source: str,
+    columns: Mapping[str, str],
+    headings: Sequence[str],
+) -> Dataset:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            msg = f"{source}: row {number} is not an object with fields but {type(row).__name__}."
+            raise DatasetError(msg)
+    if not rows:
+        msg = f"{source} holds no rows; add at least one question."
+        raise DatasetError(msg)
+    samples: list[Sample] = []
+    first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
+    ids: dict[str, int] = {}
+    repeated: list[str] = []
+    for number, row in enumerate(map_rows(rows, columns, source, headings), 1):
+        sample = _parse(row, number, only_key, source)
+        asked = (sample.imdb_key, _fold(sample.question))
+        if asked in first_row:
+            before, first = first_row[asked]
+            if _fold(first.ground_truth) != _fold(sample.ground_truth):
+                raise DatasetError(_describe_contradiction(source, before, first, number, sample))
+            repeated.append(f"{before} and {number}")
+            continue
+        if sample.id in ids:
+            msg = (
+                f"{source}: rows {ids[sample.id]} and {number} have the same id {sample.id!r}, but "
+                "ask different questions; ids must be unique."
+            )
+            raise DatasetError(msg)
+        first_row[asked] = (number, sample)
+        ids[sample.id] = number
+        samples.append(sample)
+    if not repeated:
+        return Dataset(samples)
+    times = "question is" if len(repeated) == 1 else "questions are"
+    warning = (
+        f"{source}: {len(repeated)} {times} there again with the same answer, and asked once "
+        f"(e.g. rows {repeated[0]})"
+    )
+    return Dataset(samples, (warning,))
+
+
+def _describe_contradiction(
+    source: str, before: int, first: Sample, number: int, second: Sample
+) -> str:
+    answers = " and ".join(_short(sample.ground_truth) for sample in (first, second))
+    return (
+        f"{source}: rows {before} (id {first.id!r}) and {number} (id {second.id!r}) ask the same "
+        f"question of {first.imdb_key}, but have different answers, {answers}; keep one."
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else f"{text[:60]}...")
+
+
+def _fold(text: str) -> str:
+    """Return a text without case, extra blanks and a stop at its end."""
+    return " ".join(text.casefold().split()).rstrip(".").rstrip()
+
+
+def _parse(row: Mapping[str, Any], number: int, only_key: str | None, source: str) -> Sample:
+    given = {k: v for k, v in row.items() if v is not None or k not in FIELDS}
+    try:
+        json.dumps(row, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        msg = f"{source}: row {number} holds half of a character (a lone surrogate); mend its text."
+        raise DatasetError(msg) from error
+    try:
+        read = _Row.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        said = first["msg"].removeprefix("Value error, ")
+        problem = "is missing" if first["type"] == "missing" else f"is wrong: {said}"
+        msg = f"{source}: row {number}: {name} {problem}."
+        raise DatasetError(msg) from error
+    limit: Any = (read.model_extra or {}).get(TIME_LIMIT_TAG)
+    if limit is not None and not _is_seconds(limit):
+        msg = f"{source}: row {number}: {TIME_LIMIT_TAG} must be seconds above 0, not {limit!r}."
+        raise DatasetError(msg)
+    key = read.imdb_key or only_key
+    if key is None:
+        msg = f"{source}: row {number}: imdb_key is missing, and several indexes are configured."
+        raise DatasetError(msg)
+    fallback = hashlib.blake2b(f"{key}\n{read.question}".encode(), digest_size=8).hexdigest()
+    return Sample(
+        id=read.id or fallback,
+        imdb_key=key,
+        question=read.question,
+        ground_truth=read.answer,
+        evidence=tuple(read.evidence),
+        expected_sources=tuple(read.expected_sources),
+        expected_entities=tuple(read.expected_entities),
+        keywords=tuple(read.keywords),
+        aspects=tuple(read.aspects),
+        answerable=read.answerable,
+        tags=dict(read.model_extra or {}),
+    )
+
+
+def _is_seconds(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and 0 < float(value) < inf
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def as_samples(dataset: Iterable[Sample | Mapping[str, Any]], keys: Sequence[str]) -> list[Sample]:
+    """Return samples as they are, and rows as samples; ``keys`` are those of the indexes."""
+    rows = list(dataset)
+    samples = [row for row in rows if isinstance(row, Sample)]
+    if rows and len(samples) == len(rows):
+        return samples
+    only_key = keys[0] if len(keys) == 1 else None
+    return parse_samples((row for row in rows if not isinstance(row, Sample)), only_key)

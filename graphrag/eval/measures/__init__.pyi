@@ -1,0 +1,109 @@
+from .citations import Citation, check_citations, measure_citations, read_citations, strip_citations
+from .combined import (
+    CombinedInput,
+    CombinedSettings,
+    combined_score,
+    rescale_judge,
+    summarize_combined,
+)
+from .entities import (
+    Extraction,
+    MatchScores,
+    NameRule,
+    Pair,
+    graph_connectivity,
+    score_entities,
+    score_extraction,
+    score_extractor,
+    score_relationships,
+)
+from .evidence import Evidence, SourceIndex
+from .index_columns import counts_of, id_lists_of, texts_of
+from .index_records import IndexRecords, NamedText
+from .index_view import IndexView, read_index_views
+from .loss import (
+    GRAPH_STAGES,
+    NOT_NEEDED,
+    STAGES,
+    LossRecord,
+    LossSettings,
+    Stage,
+    TracedIndex,
+    trace_loss,
+)
+from .loss_summary import LossRow, summarize_loss
+from .paths import check_paths, measure_paths
+from .quotes import fold_text, phrase_key
+from .ranking import score_retrieval
+from .response import (
+    Answered,
+    MeasuredAnswer,
+    MeasuredIndex,
+    MeasureSettings,
+    MethodMeasures,
+    measure,
+    measure_answer,
+    summarize_measures,
+)
+from .retrieved import RetrievalReader, read_retrieved
+from .wording import aspect_coverage, keyword_relevance, states_answer, time_score
+
+__all__ = [
+    "GRAPH_STAGES",
+    "NOT_NEEDED",
+    "STAGES",
+    "Answered",
+    "Citation",
+    "CombinedInput",
+    "CombinedSettings",
+    "Evidence",
+    "Extraction",
+    "IndexRecords",
+    "IndexView",
+    "LossRecord",
+    "LossRow",
+    "LossSettings",
+    "MatchScores",
+    "MeasureSettings",
+    "MeasuredAnswer",
+    "MeasuredIndex",
+    "MethodMeasures",
+    "NameRule",
+    "NamedText",
+    "Pair",
+    "RetrievalReader",
+    "SourceIndex",
+    "Stage",
+    "TracedIndex",
+    "aspect_coverage",
+    "check_citations",
+    "check_paths",
+    "combined_score",
+    "counts_of",
+    "fold_text",
+    "graph_connectivity",
+    "id_lists_of",
+    "keyword_relevance",
+    "measure",
+    "measure_answer",
+    "measure_citations",
+    "measure_paths",
+    "phrase_key",
+    "read_citations",
+    "read_index_views",
+    "read_retrieved",
+    "rescale_judge",
+    "score_entities",
+    "score_extraction",
+    "score_extractor",
+    "score_relationships",
+    "score_retrieval",
+    "states_answer",
+    "strip_citations",
+    "summarize_combined",
+    "summarize_loss",
+    "summarize_measures",
+    "texts_of",
+    "time_score",
+    "trace_loss",
+]

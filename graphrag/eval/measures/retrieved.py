@@ -1,0 +1,143 @@
+"""What a method retrieved, in the index's own ids: the same record for every method."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag.eval.measures.index_columns import id_lists_of, texts_of
+from graphrag.eval.records import Hop, Retrieved
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphrag.query.index_tables import Tables
+
+_FRAMES = ("sources", "entities", "relationships", "paths")
+
+
+class RetrievalReader:
+    """Reads what searches of one index showed; the index's ids are looked up once.
+
+    The released engines show ``human_readable_id``s, which are unique in one table of one index.
+
+    Parameters
+    ----------
+    tables : Tables
+        Of the index that is searched; ``text_units`` and ``relationships`` are used.
+    """
+
+    def __init__(self, tables: "Tables") -> None:
+        self._units = dict(_short_ids(_table(tables, "text_units")))
+        self._known = frozenset(self._units.values())
+        self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
+        table = _table(tables, "relationships")
+        unit_ids = id_lists_of(table, "text_unit_ids")
+        for (short, relationship), units in zip(_short_ids(table), unit_ids, strict=True):
+            self._relationships.setdefault(short, (relationship, units))
+
+    def read(self, method: str, context_data: Any) -> Retrieved:
+        """Return what one search showed; same rules as :func:`read_retrieved`."""
+        frames = _frames(context_data)
+        unknown = 0
+        sources: list[str] = []
+        for row in _rows(frames["sources"]):
+            unit = self._units.get(str(row["id"]))
+            if unit is None:
+                unknown += 1
+            else:
+                sources.append(unit)
+        paths, walked, unread = self._paths(frames["paths"])
+        relationships: list[str] = []
+        supporting: list[str] = [unit for unit in walked if unit in self._known]
+        for row in _rows(frames["relationships"]):
+            found = self._relationships.get(str(row["id"]))
+            if found is None:
+                unread += 1
+                continue
+            relationships.append(found[0])
+            supporting += found[1]
+        sources = list(dict.fromkeys(sources))
+        has_list = any(frames[name] for name in ("sources", "relationships", "paths"))
+        return Retrieved(
+            method=method,
+            text_unit_ids=tuple(dict.fromkeys([*sources, *supporting])) if has_list else None,
+            n_sources=len(sources),
+            entities=tuple(dict.fromkeys(str(row["entity"]) for row in _rows(frames["entities"]))),
+            relationship_ids=tuple(dict.fromkeys(relationships)),
+            paths=paths,
+            n_unknown_ids=unknown + unread,
+        )
+
+    def _paths(
+        self, frames: Iterable["pd.DataFrame"]
+    ) -> tuple[tuple[tuple[Hop, ...], ...], list[str], int]:
+        paths: dict[int, list[Hop]] = {}
+        units: list[str] = []
+        unknown = 0
+        for row in _rows(frames):
+            shown = str(row["relationship_id"])
+            found = self._relationships.get(shown)
+            unknown += found is None
+            units += [str(unit) for unit in row["text_unit_ids"]]
+            paths.setdefault(int(row["path_id"]), []).append(
+                Hop(
+                    hop=int(row["hop"]),
+                    source=str(row["source"]),
+                    target=str(row["target"]),
+                    relationship_id=shown if found is None else found[0],
+                    forward=bool(row["traversed_forward"]),
+                    score=float(row["score"]),
+                )
+            )
+        return tuple(tuple(hops) for hops in paths.values()), units, unknown
+
+
+def read_retrieved(method: str, context_data: Any, tables: "Tables") -> Retrieved:
+    """Read the context data of a search.
+
+    Parameters
+    ----------
+    method : str
+    context_data : mapping
+        As the engines give it: data frames by name, or (DRIFT) one such mapping for each
+        follow-up question. Rows that were not ``in_context`` are left out; unknown names,
+        community reports among them, are ignored.
+    tables : Tables
+        Of the index that was searched. For many searches make one :class:`RetrievalReader`.
+
+    Returns
+    -------
+    Retrieved
+        With ``text_unit_ids`` None when nothing in the data names a text unit.
+    """
+    return RetrievalReader(tables).read(method, context_data)
+
+
+def _table(tables: "Tables", name: str) -> "pd.DataFrame | None":
+    return tables.table(name) if tables.has(name) else None
+
+
+def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:
+    return list(zip(texts_of(table, "human_readable_id"), texts_of(table, "id"), strict=True))
+
+
+def _frames(context_data: Any) -> dict[str, list["pd.DataFrame"]]:
+    found: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
+    _collect(context_data, found)
+    return found
+
+
+def _collect(data: Any, found: dict[str, list["pd.DataFrame"]]) -> None:
+    if not isinstance(data, Mapping):
+        return
+    for name, part in cast("Mapping[Any, Any]", data).items():
+        key = str(name).casefold()
+        if isinstance(part, Mapping):
+            _collect(part, found)
+        elif key in found and hasattr(part, "to_dict"):
+            found[key].append(part)
+
+
+def _rows(frames: Iterable["pd.DataFrame"]) -> Iterator[Mapping[str, Any]]:
+    for frame in frames:
+        rows = cast("list[Mapping[str, Any]]", frame.to_dict("records"))
+        yield from (row for row in rows if row.get("in_context", True))

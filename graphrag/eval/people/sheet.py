@@ -1,0 +1,112 @@
+"""The CSV file of an audit: written for spreadsheets, read back as it was."""
+
+import csv
+import re
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields
+from pathlib import Path
+
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.people.audit import AuditItem
+
+COLUMNS = tuple(field.name for field in fields(AuditItem))
+
+# A spreadsheet would run such a cell as a formula. One more apostrophe each time keeps it exact.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_QUOTED_FORMULA = re.compile(r"'+[=+\-@\t\r\n]")
+_LABELS = {"": None, "0": 0, "1": 1}
+_LONGEST_CELL = 2**31 - 1  # the context of a search is longer than what csv reads by itself
+
+
+def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
+    """Write items as UTF-8 CSV with a byte order mark, which spreadsheets need.
+
+    Raises
+    ------
+    UsageError
+        If the file is there already and holds labels, or is something else.
+    StoreError
+        If it can't be written.
+    """
+    if path.exists():
+        n_labels = sum(item.label is not None for item in read_sheet(path))
+        if n_labels:
+            msg = f"{path} holds {n_labels} labels; import or move it, or choose another --to."
+            raise UsageError(msg)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="utf-8-sig", newline="") as file:
+            writer = csv.writer(file, quoting=csv.QUOTE_ALL)
+            writer.writerow(COLUMNS)
+            for item in items:
+                values = [getattr(item, name) for name in COLUMNS]
+                writer.writerow([_harmless("" if v is None else str(v)) for v in values])
+    except OSError as error:
+        msg = f"{path} can't be written ({error.strerror}); choose another --to."
+        raise StoreError(msg) from error
+
+
+def read_sheet(path: Path) -> list[AuditItem]:
+    """Read a file that :func:`write_sheet` or the page wrote, and a person filled in.
+
+    Commas or semicolons may separate the cells, and further columns are left alone: both is what
+    a spreadsheet may do to it.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, a column is missing, a label is neither blank nor 0 or 1, or
+        the rows are of different runs or metrics; names the row, the header being row 1.
+    """
+    try:
+        with _long_cells(), path.open(encoding="utf-8-sig", newline="") as file:
+            header = file.readline()
+            file.seek(0)
+            separator = ";" if header.count(";") > header.count(",") else ","
+            rows = list(csv.DictReader(file, delimiter=separator, strict=True, restval=""))
+    except FileNotFoundError as error:
+        msg = f"{path} does not exist; name the CSV of graphrag eval audit export."
+        raise UsageError(msg) from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        msg = f"{path} can't be read as CSV in UTF-8: {error}."
+        raise UsageError(msg) from error
+    if not rows:
+        msg = f"{path} holds no row; name the CSV of graphrag eval audit export."
+        raise UsageError(msg)
+    missing = [name for name in COLUMNS if name not in rows[0]]
+    if missing:
+        msg = f"{path} has no column {missing[0]}; leave the columns as they were exported."
+        raise UsageError(msg)
+    items = [_read_item(row, f"{path}, row {number}") for number, row in enumerate(rows, 2)]
+    for number, item in enumerate(items, 2):
+        if (item.run, item.metric) != (items[0].run, items[0].metric):
+            msg = f"{path}, row {number} is of another run or metric than the rows before it."
+            raise UsageError(msg)
+    return items
+
+
+def _read_item(row: dict[str, str], where: str) -> AuditItem:
+    values = {name: _as_it_was(row[name]) for name in COLUMNS}
+    label = values.pop("label").strip()
+    if label not in _LABELS:
+        msg = f"{where}: the label is {label!r}; it is 0, 1, or blank where there is none."
+        raise UsageError(msg)
+    return AuditItem(**values, label=_LABELS[label])
+
+
+def _harmless(cell: str) -> str:
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def _as_it_was(cell: str) -> str:
+    return cell[1:] if _QUOTED_FORMULA.match(cell) else cell
+
+
+@contextmanager
+def _long_cells() -> Generator[None]:
+    before = csv.field_size_limit(_LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)

@@ -1,0 +1,45 @@
+from .audit import show_audit
+from .comparison import (
+    list_annotations,
+    list_unjoined,
+    render_junit,
+    render_markdown,
+    show_comparison,
+    show_runs,
+)
+from .lines import say
+from .progress import BarProgress, LineProgress
+from .ratings import render_ratings
+from .run import describe_failures, describe_price, label_results, show_results
+from .run_files import ShownRun, read_shown_run, render_files, run_folder, set_aside, write_run
+from .sections import show_figures
+from .suite import show_suite
+from .validation import show_faults, show_validation
+
+__all__ = [
+    "BarProgress",
+    "LineProgress",
+    "ShownRun",
+    "describe_failures",
+    "describe_price",
+    "label_results",
+    "list_annotations",
+    "list_unjoined",
+    "read_shown_run",
+    "render_files",
+    "render_junit",
+    "render_markdown",
+    "render_ratings",
+    "run_folder",
+    "say",
+    "set_aside",
+    "show_audit",
+    "show_comparison",
+    "show_faults",
+    "show_figures",
+    "show_results",
+    "show_runs",
+    "show_suite",
+    "show_validation",
+    "write_run",
+]

@@ -1,0 +1,187 @@
+"""A comparison of two runs as a table, JUnit XML, GitHub summary and annotations."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from graphrag.eval.analysis import BASELINE, NEW
+from graphrag.eval.statistics import GateOutcome
+
+if TYPE_CHECKING:
+    from graphrag.eval.analysis import MethodComparison, RunComparison, StoredRun
+
+_COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
+_TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
+
+
+def show_comparison(console: Console, comparison: "RunComparison") -> None:
+    """Print the table, the gate's reasons, and what did not join."""
+    table = Table(title=Text(_title(comparison)), title_justify="left")
+    for name in _COLUMNS:
+        justify = "left" if name in _TEXT_COLUMNS else "right"
+        table.add_column(name, justify=justify, no_wrap=name == "gate")
+    for item in comparison.items:
+        table.add_row(*_cells(item))
+    console.print(table)
+    for line in [*list_reasons(comparison), *list_unjoined(comparison)]:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    answer = f"Gate: {_word(comparison.outcome)}"
+    console.print(answer, highlight=False, markup=False, soft_wrap=True)
+
+
+def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
+    """Print the runs of a store, one row each."""
+    table = Table(title="Runs, the newest first", title_justify="left")
+    table.add_column("run, started", no_wrap=True)
+    for name in ("status", "questions", "correctness", "cost $"):
+        table.add_column(name, justify="right" if name in ("questions", "cost $") else "left")
+    for run in runs:
+        started = run.started_at[:16].replace("T", " ")
+        notes = "".join(f"\n{note}" for note in (run.embedded_models,) if note)
+        table.add_row(
+            f"{run.run_id}\n{started}{', pinned' if run.is_pinned else ''}\nby {run.origin}{notes}",
+            run.status,
+            str(run.n_questions),
+            "\n".join(
+                f"{method} {'unscored' if mean is None else f'{mean:.3f}'}"
+                for method, mean in run.correctness.items()
+            ),
+            "unknown" if run.cost_usd is None else f"{run.cost_usd:.4f}",
+        )
+    console.print(table)
+
+
+def list_reasons(comparison: "RunComparison") -> list[str]:
+    """Return why the gate answered as it did, one line each method and metric."""
+    return [
+        f"{item.method}, {item.metric}: {_word(item.decision.outcome)}: {item.decision.reason} "
+        f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
+        f"{item.decision.n_dropped_pairs} without both verdicts)"
+        for item in comparison.items
+    ]
+
+
+def list_unjoined(comparison: "RunComparison") -> list[str]:
+    """Return the ids that only one run holds, a line each run and set of methods."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for item in comparison.items:
+        for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
+            methods = found.setdefault((side, ids), [])
+            if ids and item.method not in methods:
+                methods.append(item.method)
+    return [
+        f"Only in the {side} ({', '.join(methods)}), {len(ids)} not compared: {', '.join(ids)}"
+        for (side, ids), methods in found.items()
+        if ids
+    ]
+
+
+def render_junit(comparison: "RunComparison") -> str:
+    """Return JUnit XML: a test case for each method and metric, INCONCLUSIVE as skipped."""
+    outcomes = [item.decision.outcome for item in comparison.items]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"graphrag eval compare{_note(comparison)}",
+        tests=str(len(outcomes)),
+        failures=str(outcomes.count(GateOutcome.FAIL)),
+        errors="0",
+        skipped=str(outcomes.count(GateOutcome.INCONCLUSIVE)),
+    )
+    tags = {GateOutcome.FAIL: "failure", GateOutcome.INCONCLUSIVE: "skipped"}
+    for item, reason in zip(comparison.items, list_reasons(comparison), strict=True):
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=f"graphrag.eval.{item.metric}", name=item.method
+        )
+        if item.decision.outcome in tags:
+            ElementTree.SubElement(case, tags[item.decision.outcome], message=reason)
+    suites = ElementTree.Element("testsuites")
+    suites.append(suite)
+    ElementTree.indent(suites)
+    text = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def render_markdown(comparison: "RunComparison") -> str:
+    """Return the comparison as Markdown, for a job's summary page."""
+    lines = [
+        f"### Evaluation gate: {_word(comparison.outcome)}",
+        "",
+        _title(comparison),
+        "",
+        _markdown_row(_COLUMNS),
+        _markdown_row(["---"] * len(_COLUMNS)),
+        *(_markdown_row(_cells(item)) for item in comparison.items),
+        "",
+        *(f"- {line}" for line in list_reasons(comparison)),
+        *(f"- {line}" for line in list_unjoined(comparison)),
+        *(f"- Warning: {line}" for line in comparison.warnings),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def list_annotations(comparison: "RunComparison") -> list[str]:
+    """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
+    kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
+    reasons = zip(comparison.items, list_reasons(comparison), strict=True)
+    return [
+        *(
+            _annotation(kinds[item.decision.outcome], f"{reason}{_note(comparison)}")
+            for item, reason in reasons
+            if item.decision.outcome in kinds
+        ),
+        *(_annotation("warning", line) for line in comparison.warnings),
+    ]
+
+
+def _title(comparison: "RunComparison") -> str:
+    names = f"{comparison.new.name} - {comparison.baseline.name}"
+    return f"{names}, in percentage points{_note(comparison)}"
+
+
+def _note(comparison: "RunComparison") -> str:
+    labels = {
+        NEW: comparison.new.embedded_models,
+        BASELINE: comparison.baseline.embedded_models,
+    }
+    if len(set(labels.values())) == 1:
+        label = labels[NEW]
+    else:
+        label = "; ".join(f"{side}: {each}" for side, each in labels.items() if each)
+    return f" ({label})" if label else ""
+
+
+def _cells(item: "MethodComparison") -> list[str]:
+    result = item.difference
+    limits = "unknown"
+    if result.low is not None and result.high is not None:
+        limits = f"{_points(result.low)} to {_points(result.high)}"
+    return [
+        item.method,
+        item.metric,
+        str(result.n_pairs),
+        _points(result.difference),
+        limits,
+        item.verdict,
+        _word(item.decision.outcome),
+    ]
+
+
+def _points(value: float | None) -> str:
+    return "unknown" if value is None else f"{100 * value:+.1f}"
+
+
+def _word(outcome: GateOutcome) -> str:
+    return outcome.value.upper()
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _annotation(kind: str, text: str) -> str:
+    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return f"::{kind} title=graphrag eval compare::{escaped}"

@@ -1,0 +1,305 @@
+"""What the terminal shows: progress while a run goes on, tables when it ends; the log file."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from graphrag.eval.records import METRICS
+from graphrag.eval.results import has_impossible_latency
+from graphrag.query.model_facts import (
+    is_offline,
+    model_price,
+)
+
+if TYPE_CHECKING:
+    from graphrag.eval.analysis import Analysis, RepeatAnalysis
+    from graphrag.eval.results import EvaluationResults
+    from graphrag.eval.statistics import Estimate, LatencyQuantile, Outcomes
+
+
+def show_results(console: Console, results: "EvaluationResults") -> None:
+    """Print the tables of a run: by method, by index, comparisons, efficiency, failures.
+
+    Raises
+    ------
+    ValueError
+        If the results hold no analysis, see :class:`EvaluationResults`.
+    """
+    analysis = results.analysis
+    if analysis is None:
+        msg = "these results hold no analysis; make them with aggregate_results"
+        raise ValueError(msg)
+    label = label_results(results)
+    note = f" ({label})" if label else ""
+    title = f"Mean scores by method in % (95 % interval){note}"
+    console.print(_outcomes_table(title, analysis.outcomes.items()))
+    if len(results.by_movie) > 1:
+        rows = [
+            (f"{movie}  {method}", outcomes)
+            for movie, by_method in analysis.outcomes_by_document.items()
+            for method, outcomes in by_method.items()
+        ]
+        console.print(_outcomes_table(f"Mean scores by index and method in %{note}", rows))
+    for line in describe_asked(results):
+        console.print(line, highlight=False, soft_wrap=True)
+    if analysis.comparisons:
+        console.print(
+            f"Comparisons on {analysis.primary} in percentage points{note}", style="italic"
+        )
+    lines = [*describe_comparisons(analysis), *describe_documents(analysis)]
+    for line in lines:
+        console.print(f"  {line}", highlight=False, soft_wrap=True)
+    if results.repeats is not None:
+        everything = label_results(results, of_first=False)
+        console.print(_repeats_table(results.repeats, f" ({everything})" if everything else ""))
+        for line in describe_repeats(results.repeats, analysis.primary):
+            console.print(f"  {line}", highlight=False, soft_wrap=True)
+    console.print(_efficiency_table(results, analysis, note))
+    told = (describe_judge_cost(results), *describe_failures(results), *describe_oddities(results))
+    for line in told:
+        console.print(line, highlight=False, soft_wrap=True)
+
+
+def label_results(results: "EvaluationResults", of_first: bool = True) -> str | None:
+    """Return what a table must be labelled with; None when there is nothing to say.
+
+    ``of_first`` says that the table is of the first search of each question alone.
+    """
+    label = results.metadata["embedded_models"]
+    parts = [label] if label else []
+    if not results.metadata.get("is_complete", True):
+        parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
+    if of_first and results.repeats is not None and results.repeats.n_trials > 1:
+        parts.append(f"the first of {results.repeats.n_trials} searches each")
+    return "; ".join(parts) or None
+
+
+def describe_asked(results: "EvaluationResults") -> list[str]:
+    """Return a line when the methods' means are over different numbers of questions."""
+    asked = {method: counts["n"] for method, counts in results.counts.items()}
+    if len(set(asked.values())) < 2:
+        return []
+    numbers = ", ".join(f"{method} {n:,}" for method, n in asked.items())
+    return [
+        f"The methods have answered different numbers of questions ({numbers}); only the "
+        "comparisons take the same questions of both."
+    ]
+
+
+def describe_comparisons(analysis: "Analysis") -> list[str]:
+    """Return difference, interval, test and verdict of each pair of methods, a line each."""
+    return [
+        f"{compared.a} - {compared.b}: {_points(compared.result.difference)} "
+        f"({_points(compared.result.low)} to {_points(compared.result.high)}), "
+        f"p {_number(compared.result.p_holm, '{:.3f}')}: {compared.verdict}"
+        for compared in analysis.comparisons
+        if compared.in_family
+    ]
+
+
+def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
+    """Return the differences between the methods' means of questions, a line each pair."""
+    return [
+        f"{compared.a} - {compared.b}: {_points(compared.result.difference)} "
+        f"({_points(compared.result.low)} to {_points(compared.result.high)}), "
+        f"p {_number(compared.p_holm, '{:.3f}')}, permutation test on the means of questions"
+        for compared in repeats.comparisons
+        if compared.metric == primary
+    ]
+
+
+def describe_judge_cost(results: "EvaluationResults") -> str:
+    """Return what the verdicts cost, apart from the searches."""
+    costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
+    known = [cost for cost in costs if cost is not None]
+    total = _number(sum(known) if len(known) == len(costs) else None, "${:.4f}")
+    line = f"The judge cost {total} on top of the searches."
+    if results.repeats is not None and results.repeats.n_trials > 1:
+        everything = _number(results.metadata["cost_usd"], "${:.4f}")
+        return f"{line} All repeats together, judge included, cost {everything}."
+    return line
+
+
+def describe_documents(analysis: "Analysis") -> list[str]:
+    """Return what may be said of other documents, a line each comparison on the main metric."""
+    lines: list[str] = []
+    for compared in analysis.comparisons:
+        view = compared.result.by_document
+        if not compared.in_family or view is None or len(view.documents) < 2:
+            continue
+        agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
+        lines.append(
+            f"{compared.a} - {compared.b}: of {len(view.documents)} documents {agree}; mean over "
+            f"documents {_points(view.estimate.mean)} {_limits(view.estimate)} ({view.label})"
+        )
+    return lines
+
+
+def describe_price(model: str) -> str:
+    """Return what a model costs as one line."""
+    if is_offline(model):
+        return f"  {model}: free, runs here"
+    price = model_price(model)
+    if price is None:
+        return f"  {model}: price not known"
+    return (
+        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
+        f"${price.output_usd * 1e6:g} a million output tokens"
+    )
+
+
+def describe_failures(results: "EvaluationResults") -> list[str]:
+    """Return one line for each method with failed searches or unscored verdicts, with a cause."""
+    lines: list[str] = []
+    for summary in results.summaries():
+        of_method = [r for r in results.results if r.method == summary.method]
+        causes = [r.failure.message for r in of_method if r.failure is not None]
+        if causes:
+            lines.append(
+                f"{summary.method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
+                f"e.g. {causes[0]}"
+            )
+        for metric in METRICS:
+            missing = [r.scores.get(metric) for r in of_method if r.scores.get(metric).failure]
+            if missing:
+                lines.append(
+                    f"{summary.method}: {len(missing)} of {len(of_method)} {metric} verdicts are "
+                    f"unscored and left out, e.g. {missing[0].reason}"
+                )
+    return lines
+
+
+def describe_oddities(results: "EvaluationResults") -> list[str]:
+    """Return a line for each method with replies that were cut off, or impossible latencies."""
+    lines: list[str] = []
+    for method in results.metadata["methods"]:
+        of_method = [r for r in results.results if r.method == method]
+        cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
+        if cut:
+            answered = [r for r in cut if r.failure is None]
+            judged = f"; {len(answered)} of these answered and are judged as they are"
+            lines.append(
+                f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
+                f"at {cut[0].sample_id or cut[0].question}{judged if answered else ''}; "
+                "max_output_tokens and tog_search's own bounds say how long a reply may be"
+            )
+        odd = [r for r in of_method if has_impossible_latency(r)]
+        if odd:
+            lines.append(
+                f"{method}: the stored latency of {len(odd)} of {len(of_method)} searches can't be "
+                f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at "
+                f"{odd[0].sample_id or odd[0].question}"
+            )
+    return lines
+
+
+def _outcomes_table(title: str, rows: Iterable[tuple[str, Mapping[str, "Outcomes"]]]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for metric in METRICS:
+        table.add_column(metric, justify="right")
+    for name, outcomes in rows:
+        table.add_row(name, *(_mean_cell(outcomes[metric]) for metric in METRICS))
+    return table
+
+
+def _mean_cell(outcomes: "Outcomes") -> str:
+    return _estimate_cell(outcomes.end_to_end or outcomes.given_answer)
+
+
+def _estimate_cell(estimate: "Estimate") -> str:
+    if estimate.mean is None:
+        return "unscored"
+    mean = "100" if estimate.mean == 1 else f"{100 * estimate.mean:.1f}"
+    if estimate.low is None or estimate.high is None:
+        return mean
+    return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+
+
+def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
+    table = Table(
+        title=(
+            f"Means of questions in % over {_times(repeats.n_trials, 'search', 'searches')} and "
+            f"{_times(repeats.n_verdicts, 'verdict', 'verdicts')} each{note}"
+        ),
+        title_justify="left",
+        caption=(
+            "Flips: chance that a repeat changes a score. Variance: shares of question, search and "
+            "judge in the variance of one score."
+        ),
+        caption_justify="left",
+    )
+    for name in ("method", "metric"):
+        table.add_column(name, no_wrap=True)
+    for name in ("mean", "search flips", "judge flips", "variance q/s/j", "better repeat"):
+        table.add_column(name, justify="right")
+    for figures in repeats.figures:
+        shares = figures.variance.shares
+        table.add_row(
+            figures.method,
+            figures.metric,
+            _estimate_cell(figures.mean),
+            _number(figures.search_flip_rate, "{:.1%}", "-"),
+            _number(figures.judge_flip_rate, "{:.1%}", "-"),
+            "/".join(
+                _number(shares[factor], "{:.0%}", "-") for factor in ("question", "search", "judge")
+            ),
+            figures.variance.best_repeat or "-",
+        )
+    return table
+
+
+def _times(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
+def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: str) -> Table:
+    table = Table(
+        title=f"Efficiency of the searches{note}",
+        title_justify="left",
+        caption="LLM calls and tokens are means a question, cost is the sum.",
+        caption_justify="left",
+    )
+    table.add_column("method", no_wrap=True)
+    for name in ("median s", "p95 s", "LLM calls", "tokens", "cost $", "$ a correct", "Pareto"):
+        table.add_column(name, justify="right")
+    for method, figures in results.efficiency.items():
+        further = analysis.efficiency[method]
+        table.add_row(
+            method,
+            _quantile(further.latency_median),
+            _quantile(further.latency_p95),
+            _number(figures["avg_llm_calls"], "{:.2f}"),
+            _number(_total(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), "{:,.0f}"),
+            _number(figures["cost_usd"], "{:.4f}"),
+            _number(further.cost_per_correct.value, "{:.4f}"),
+            "unknown" if further.is_pareto is None else "yes" if further.is_pareto else "no",
+        )
+    return table
+
+
+def _total(*parts: float | None) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def _quantile(quantile: "LatencyQuantile") -> str:
+    if quantile.value is None and quantile.at_least is not None:
+        return f">= {quantile.at_least:.2f}"
+    return _number(quantile.value, "{:.2f}")
+
+
+def _points(value: float | None) -> str:
+    return "unknown" if value is None else f"{100 * value:+.1f}"
+
+
+def _limits(estimate: "Estimate") -> str:
+    if estimate.low is None or estimate.high is None:
+        return "without an interval"
+    return f"({_points(estimate.low)} to {_points(estimate.high)})"
+
+
+def _number(value: float | None, form: str, missing: str = "unknown") -> str:
+    return missing if value is None else form.format(value)

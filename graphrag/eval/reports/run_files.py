@@ -1,0 +1,101 @@
+"""The files of a run: a folder of its own, and the newest run's beside eval.db.
+
+``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file and the retrieval measures of
+one run and is never another run's. The files of the same names in ``<output.dir>`` show the newest
+run of ``graphrag eval``; their metadata names it.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from graphrag.eval.analysis import REPORT_FILE, render_retrieval_report
+from graphrag.eval.errors import StoreError
+from graphrag.eval.results import DETAILED_FILE, SUMMARY_FILE, EvaluationResults
+from graphrag.eval.store import write_whole
+
+RUNS_FOLDER = "runs"
+_NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """The run that the files beside eval.db show.
+
+    Attributes
+    ----------
+    run_id : str or None
+        None when the files do not say, as those that a program of the user's own saved.
+    n_questions : int or None
+    timestamp : str
+    """
+
+    run_id: str | None
+    n_questions: int | None
+    timestamp: str
+
+
+def run_folder(output_dir: Path, run_id: str) -> Path:
+    """Return the folder of a run's own files."""
+    return output_dir / RUNS_FOLDER / run_id
+
+
+def render_files(results: EvaluationResults, retrieval: Mapping[str, Any]) -> dict[str, str]:
+    """Return name -> content of a run's files."""
+    return {
+        SUMMARY_FILE: results.to_json(),
+        DETAILED_FILE: results.to_detailed_json(),
+        REPORT_FILE: render_retrieval_report(retrieval),
+    }
+
+
+def read_shown_run(output_dir: Path) -> ShownRun | None:
+    """Return the run that the files beside eval.db show; None when there are none."""
+    path = output_dir / SUMMARY_FILE
+    if not path.exists():
+        return None
+    try:
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
+        given = cast("dict[str, Any]", values["metadata"])
+        return ShownRun(given.get("run_id"), given.get("total_questions"), given["timestamp"])
+    except (OSError, ValueError, TypeError, KeyError):  # not of this project, or cut short
+        stamp = f"{path.stat().st_mtime:.0f}"
+        return ShownRun(None, None, f"of-unknown-origin-{stamp}")
+
+
+def set_aside(output_dir: Path, shown: ShownRun) -> Path:
+    """Keep the files beside eval.db in a folder of their own, and return it.
+
+    Where that run has its own files already they are left as they are.
+
+    Raises
+    ------
+    StoreError
+        If they can't be copied.
+    """
+    saved = f"saved-{shown.timestamp.replace(':', '')}"
+    folder = run_folder(output_dir, shown.run_id or saved)
+    if (folder / SUMMARY_FILE).exists():
+        return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in reversed(_NAMES):  # the summary last: it says that the rest is there
+            if (output_dir / name).exists():
+                shutil.copy2(output_dir / name, folder / name)
+    except OSError as error:
+        msg = (
+            f"The earlier results in {output_dir} can't be kept in {folder} "
+            f"({error.strerror}), so they are left where they are; free some space."
+        )
+        raise StoreError(msg) from error
+    return folder
+
+
+def write_run(output_dir: Path, run_id: str, texts: Mapping[str, str]) -> Path:
+    """Write a run's own files and return their folder; raises StoreError if it can't."""
+    folder = run_folder(output_dir, run_id)
+    write_whole(folder, texts)
+    return folder

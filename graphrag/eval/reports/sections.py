@@ -1,0 +1,247 @@
+"""What the terminal shows of the figures beyond the verdicts."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from rich.console import Console
+from rich.table import Table
+
+from graphrag.eval.analysis import Figures
+from graphrag.eval.measures import STAGES, LossRow, MethodMeasures, Stage
+from graphrag.eval.metrics import PreferenceSummary
+from graphrag.eval.statistics import Estimate
+
+_SHOWN = (
+    "hit_rate",
+    "mrr",
+    "recall",
+    "precision",
+    "retrieved_entity_recall",
+    "keyword_relevance",
+    "aspect_coverage",
+    "time_score",
+)
+_TRACED = (
+    "path_edges_exist",
+    "path_joins_meet",
+    "path_edges_supported",
+    "answer_entities_traced",
+    "citation_validity",
+    "citations_in_index",
+    "context_cited",
+)
+_HEADINGS = {
+    "path_edges_exist": "edges exist",
+    "path_joins_meet": "joins meet",
+    "path_edges_supported": "edges supported",
+    "answer_entities_traced": "names traced",
+    "citation_validity": "citations shown",
+    "citations_in_index": "citations in index",
+}
+_STAGE_HEADINGS: dict[Stage, str] = {
+    "in_source": "source",
+    "in_text_unit": "unit",
+    "extracted": "entity",
+    "connected": "graph",
+    "retrieved": "found",
+    "in_context": "shown",
+    "in_answer": "said",
+    "judged_correct": "verdict",
+}
+_NARROW = (0, 0)  # no blanks in the cells, so that many columns fit into 80
+
+
+def show_figures(console: Console, figures: Figures, label: str | None) -> None:
+    """Print the tables for which there is something to show.
+
+    Parameters
+    ----------
+    console : Console
+    figures : Figures
+    label : str or None
+        Goes on every table: the embedded models, or what part of the run it is of.
+    """
+    note = f" ({label})" if label else ""
+    rubric = {
+        method: {name: summary.scale.estimate for name, summary in found.items()}
+        for method, found in figures.rubric.items()
+    }
+    for table in (
+        _measures_table("Measured without a model", figures.measures, _names, note),
+        _measures_table("Traced to the index", figures.measures, lambda _: list(_TRACED), note),
+        _loss_table(figures.loss, note),
+        _judged_table("Rubric, 1 to 5", rubric, note),
+        _judged_table("Quality, 0 to 1", figures.quality, note),
+    ):
+        if table is not None:
+            console.print(table)
+    if figures.pairwise:
+        console.print(f"Responses held against each other, in both orders{note}", style="italic")
+    for line in (
+        *_pairwise_lines(figures.pairwise),
+        *_combined_lines(figures.measures),
+        *_criteria_lines(figures),
+    ):
+        console.print(f"  {line}", highlight=False, soft_wrap=True)
+    if figures.rubric or figures.quality or figures.pairwise:
+        cost = figures.usage.cost_usd
+        known = "unknown" if cost is None else f"${cost:.4f}"
+        console.print(f"The further judges cost {known}.", highlight=False)
+
+
+def _measures_table(
+    title: str,
+    measures: Mapping[str, MethodMeasures],
+    choose: Callable[[Iterable[MethodMeasures]], list[str]],
+    note: str,
+) -> Table | None:
+    names = [
+        name
+        for name in choose(measures.values())
+        if any(found.measures[name].estimate.mean is not None for found in measures.values())
+    ]
+    if not names:
+        return None
+    table = Table(
+        title=f"{title}, in % (95 % interval){note}", title_justify="left", padding=_NARROW
+    )
+    table.add_column("method", no_wrap=True)
+    for name in names:
+        table.add_column(_HEADINGS.get(name, name.replace("_", " ")), justify="right")
+    for method, found in measures.items():
+        cells = [_percent(found.measures[name].estimate) for name in names]
+        table.add_row(method, *cells)
+    return table
+
+
+def _names(measures: Iterable[MethodMeasures]) -> list[str]:
+    """Return the measures of the whole list, then those of the middle cutoff."""
+    given = list(dict.fromkeys(name for found in measures for name in found.measures))
+    cutoffs = sorted({int(n.rpartition("_")[2]) for n in given if "_at_" in n})
+    middle: list[str] = []
+    if cutoffs:
+        k = cutoffs[len(cutoffs) // 2]
+        middle = [f"recall_at_{k}", f"precision_at_{k}"]
+    chosen = [*_SHOWN[:4], *middle, *_SHOWN[4:]]
+    return [name for name in chosen if name in given]
+
+
+def _loss_table(rows: list[LossRow], note: str) -> Table | None:
+    traced = [row for row in rows if row.n > row.n_untraced]
+    left_out = _unmatched_note(rows)
+    if not traced:
+        return None
+    stages: list[Stage] = [s for s in STAGES if any(row.lost.get(s, 0) for row in traced)]
+    table = Table(
+        title=f"Where answers were lost: questions with evidence, by the first stage{note}",
+        title_justify="left",
+        caption=(
+            "Not in the source, in no text unit, entity not extracted, graph not connected, not "
+            "found by the method, not shown to its model, not said (as far as words tell), or "
+            "judged wrong, right answers in spite of it included; right: none of these. right*: "
+            "right without the evidence shown; wrong*: shown, but wrong; these two cut across the "
+            f"others.{left_out}"
+        ),
+        caption_justify="left",
+        padding=_NARROW,
+    )
+    unjudged = any(row.n_unjudged for row in traced)
+    table.add_column("index  method", no_wrap=True)
+    for stage in stages:
+        table.add_column(_STAGE_HEADINGS[stage], justify="right")
+    for name in ("right", *(["unjudged"] if unjudged else []), "right*", "wrong*"):
+        table.add_column(name, justify="right")
+    for row in traced:
+        table.add_row(
+            f"{row.imdb_key or 'all'}  {row.method}",
+            *(str(row.lost.get(stage, 0)) for stage in stages),
+            str(row.n_kept),
+            *([str(row.n_unjudged)] if unjudged else []),
+            str(row.n_right_without_evidence),
+            str(row.n_retrieved_but_wrong),
+        )
+    return table
+
+
+def _unmatched_note(rows: Iterable[LossRow]) -> str:
+    """Return a sentence on evidence that the text does not hold; a blank one without any."""
+    of_all = [row for row in rows if row.imdb_key is None]
+    # Every method is asked the same questions, but for an oracle: the largest count is theirs.
+    whole = max((row.n_unmatched for row in of_all), default=0)
+    partly = max((row.n_partly_unmatched for row in of_all), default=0)
+    if not whole and not partly:
+        return ""
+    said = [
+        f"{part} evidence of {n} question{'s' if n > 1 else ''}"
+        for part, n in (("all", whole), ("a part of the", partly))
+        if n
+    ]
+    return (
+        f" Left out here and in the retrieval measures: {' and '.join(said)}, as the text does not "
+        "hold it."
+    )
+
+
+def _judged_table(
+    title: str, estimates: Mapping[str, Mapping[str, Estimate]], note: str
+) -> Table | None:
+    if not estimates:
+        return None
+    table = Table(title=f"{title} (95 % interval){note}", title_justify="left")
+    table.add_column("method", no_wrap=True)
+    for name in next(iter(estimates.values())):
+        table.add_column(name, justify="right")
+    for method, found in estimates.items():
+        table.add_row(method, *map(_plain, found.values()))
+    return table
+
+
+def _pairwise_lines(pairs: Mapping[tuple[str, str], PreferenceSummary]) -> list[str]:
+    lines: list[str] = []
+    for (a, b), found in pairs.items():
+        p = "unknown" if found.p is None else f"{found.p:.3f}"
+        flips = found.flip_rate.mean
+        flipped = "unknown" if flips is None else f"{flips:.1%}"
+        lines.append(
+            f"{a} against {b}: {found.n_a} better, {found.n_b} worse, {found.n_ties} ties, "
+            f"{found.n_missing} missing; sign test p {p} (not corrected); the order decided "
+            f"{flipped}"
+        )
+    return lines
+
+
+def _combined_lines(measures: Mapping[str, MethodMeasures]) -> list[str]:
+    lines: list[str] = []
+    for method, found in measures.items():
+        means, scores = found.combined.score_of_means, found.combined.mean_of_scores
+        if means is not None and scores is not None:
+            lines.append(
+                f"{method}: combined score of evidence, correctness and tokens {means:.4f} from "
+                f"the means, {scores:.4f} as the mean of the questions' own"
+            )
+    return lines
+
+
+def _criteria_lines(figures: Figures) -> list[str]:
+    return [
+        f"{each.method}: {each.metric} "
+        f"{'unknown' if each.value is None else f'{each.value:.3f}'}, minimum {each.minimum:g}, "
+        f"target {each.target:g}: {each.result}"
+        for each in figures.criteria
+    ]
+
+
+def _percent(estimate: Estimate) -> str:
+    if estimate.mean is None:
+        return "-"
+    mean = f"{100 * estimate.mean:.1f}"
+    if estimate.low is None or estimate.high is None:
+        return mean
+    return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+
+
+def _plain(estimate: Estimate) -> str:
+    if estimate.mean is None:
+        return "unscored"
+    if estimate.low is None or estimate.high is None:
+        return f"{estimate.mean:.2f}"
+    return f"{estimate.mean:.2f} ({estimate.low:.2f}-{estimate.high:.2f})"

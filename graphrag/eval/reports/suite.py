@@ -1,0 +1,79 @@
+"""What the terminal shows of a suite."""
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from graphrag.eval.reports.lines import say
+from graphrag.eval.statistics import LatencyQuantile
+from graphrag.eval.suite import CaseResult, MethodReport, Performance, SuiteReport
+
+_STYLES = {"passed": "green", "warning": "yellow", "incomplete": "yellow", "failed": "bold red"}
+_COLUMNS = ("method", "result", "score", "95 % interval", "passed", "no score")
+
+
+def show_suite(
+    console: Console, report: SuiteReport, label: str | None = None, every_case: bool = False
+) -> None:
+    """Print a suite's table, the cases that did not pass, or all, and the recommendations."""
+    title = f"Suite {report.name}: {report.status}{f' ({label})' if label else ''}"
+    table = Table(title=Text(title, style=_STYLES[report.status]), title_justify="left")
+    for name in _COLUMNS:
+        table.add_column(name, justify="left" if name in ("method", "result") else "right")
+    for method in report.methods:
+        table.add_row(*_cells(method))
+    console.print(table)
+    for method in report.methods:
+        say(console, f"{method.method} took {_performance(method.performance)}.")
+    share = f"{report.n_passed} of {report.n_total} passed"
+    marks = f"passing {report.thresholds.passing:g}, warning {report.thresholds.warning:g}"
+    say(console, f"Overall score {_figure(report.score.mean)} ({marks}), {share}.")
+    for result in report.results:
+        if every_case or result.status in ("failed", "unscored"):
+            say(console, _case_line(result))
+    if report.recommendations:
+        say(console, "What to look at:")
+    for recommendation in report.recommendations:
+        say(console, f"- {recommendation.text}")
+    console.print()
+
+
+def _cells(method: MethodReport) -> list[Text]:
+    limits = "unknown"
+    if method.score.low is not None and method.score.high is not None:
+        limits = f"{method.score.low:.3f} to {method.score.high:.3f}"
+    given = [
+        method.method,
+        method.status,
+        _figure(method.score.mean),
+        limits,
+        f"{method.n_passed}/{method.n_total}",
+        str(method.n_unscored),
+    ]
+    return [Text(cell) for cell in given]
+
+
+def _performance(took: Performance) -> str:
+    calls = "unknown calls" if took.llm_calls is None else f"{took.llm_calls:,} model calls"
+    tokens = "unknown tokens" if took.tokens is None else f"{took.tokens:,} tokens"
+    known = took.cost_usd is not None and took.judge_cost_usd is not None
+    cost = f"$ {(took.cost_usd or 0) + (took.judge_cost_usd or 0):.4f}" if known else "$ unknown"
+    return (
+        f"a median of {_seconds(took.latency_median)} s, p95 {_seconds(took.latency_p95)} s, "
+        f"{calls}, {tokens}, {cost} with the judge"
+    )
+
+
+def _case_line(result: CaseResult) -> str:
+    score = "" if result.score is None else f" {result.score:.2f}"
+    return f"  {result.status}{score} {result.case_id} ({result.method}): {result.reason}"
+
+
+def _figure(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def _seconds(found: LatencyQuantile) -> str:
+    if found.at_least is not None:
+        return f">= {found.at_least:.3f}"
+    return "unknown" if found.value is None else f"{found.value:.3f}"

@@ -1,0 +1,113 @@
+from .answered import Answer, read_answer
+from .bounds import describe_timeout, judge_bound, search_bound, search_failure
+from .budget_warnings import list_budget_warnings, list_judge_limit_warnings
+from .controls import answer_control, evidence_of, response_type
+from .data_warnings import list_data_warnings
+from .headers import (
+    describe_indexes,
+    own_header,
+    read_headers,
+    read_model_settings,
+    read_settings_of,
+)
+from .index_building import build_index, is_built
+from .judge_choice import describe_judge, judge_model, open_answering, open_judge
+from .judgements import FurtherJudges, FurtherWork, is_wanted, pair_kind
+from .methods import Method, MethodAnswer, MethodSet, ask_method, describe_method, load_method
+from .preflight import (
+    check_keys,
+    check_output,
+    check_prices,
+    estimate,
+    list_judge_warnings,
+    list_setting_warnings,
+)
+from .progress import (
+    CallbackProgress,
+    NotebookProgress,
+    Progress,
+    ProgressCallback,
+    Tally,
+    Unwatched,
+    Watch,
+    watching,
+)
+from .queue import RunOutcome, RunRequest, Stop, Work
+from .searched_views import describe_unmeasured, read_searched_views
+from .stored_outcome import ReadRun, read_run
+from .units import (
+    Unit,
+    describe_further,
+    describe_metrics,
+    describe_setup,
+    list_differences,
+    plan_judging,
+    plan_run,
+)
+from .verdicts import ask_verdicts
+
+__all__ = [
+    "Answer",
+    "CallbackProgress",
+    "FurtherJudges",
+    "FurtherWork",
+    "Method",
+    "MethodAnswer",
+    "MethodSet",
+    "NotebookProgress",
+    "Progress",
+    "ProgressCallback",
+    "ReadRun",
+    "RunOutcome",
+    "RunRequest",
+    "Stop",
+    "Tally",
+    "Unit",
+    "Unwatched",
+    "Watch",
+    "Work",
+    "answer_control",
+    "ask_method",
+    "ask_verdicts",
+    "build_index",
+    "check_keys",
+    "check_output",
+    "check_prices",
+    "describe_further",
+    "describe_indexes",
+    "describe_judge",
+    "describe_method",
+    "describe_metrics",
+    "describe_setup",
+    "describe_timeout",
+    "describe_unmeasured",
+    "estimate",
+    "evidence_of",
+    "is_built",
+    "is_wanted",
+    "judge_bound",
+    "judge_model",
+    "list_budget_warnings",
+    "list_data_warnings",
+    "list_differences",
+    "list_judge_limit_warnings",
+    "list_judge_warnings",
+    "list_setting_warnings",
+    "load_method",
+    "open_answering",
+    "open_judge",
+    "own_header",
+    "pair_kind",
+    "plan_judging",
+    "plan_run",
+    "read_answer",
+    "read_headers",
+    "read_model_settings",
+    "read_run",
+    "read_searched_views",
+    "read_settings_of",
+    "response_type",
+    "search_bound",
+    "search_failure",
+    "watching",
+]

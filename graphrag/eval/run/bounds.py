@@ -1,0 +1,54 @@
+"""What a run's calls may take, tokens and seconds, and what is said when that is not enough."""
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.records import Failure
+from graphrag.query.calls import CutOffReplyError
+from graphrag.query.usage import CallLog, OutputBound
+
+
+def search_bound(config: EvaluationConfig) -> OutputBound:
+    """Return the bound of the methods' replies."""
+    return OutputBound(config.max_output_tokens, "max_output_tokens in eval_config.yaml")
+
+
+def judge_bound(config: EvaluationConfig) -> OutputBound:
+    """Return the bound of the judge's replies."""
+    setting = "judge.max_output_tokens in eval_config.yaml"
+    return OutputBound(config.judge.max_output_tokens, setting)
+
+
+def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:
+    """Return the failure of a search that raised.
+
+    Parameters
+    ----------
+    message : str
+        One sentence.
+    cause : BaseException or None
+        What the search's engine raised.
+    log : CallLog
+        The search's calls; replies of it that were cut off may be why it could not answer.
+    """
+    if isinstance(cause, CutOffReplyError):
+        return Failure("search", "cut_off", message)
+    n_cut = log.usage().cut_replies
+    if n_cut and log.bound is not None:
+        message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
+    return Failure("search", "error", message)
+
+
+def describe_timeout(seconds: float, log: CallLog) -> str:
+    """Say that a search gave no response within so many seconds of its own, and what was slow."""
+    given = f"no response within {seconds:g} s"
+    if log.waited_s >= 0.1:
+        given += f", {log.waited_s:.1f} s of waiting for its turn not counted"
+    calls = log.attempts
+    if not calls:
+        return f"{given}, and no model was asked"
+    slowest = max(calls, key=lambda attempt: attempt.latency_s)
+    took = sum(attempt.latency_s for attempt in calls)
+    number = "1 call" if len(calls) == 1 else f"{len(calls)} calls"
+    return (
+        f"{given}: {number} took {took:.1f} s, the slowest {slowest.latency_s:.1f} s "
+        f"({slowest.phase}); raise timeout_s or lower concurrency"
+    )

@@ -1,0 +1,145 @@
+"""Whether contexts are small beside the texts, and whether the judge can read them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.run.index_preview import IndexPreview
+from graphrag.eval.run.methods import MethodSet
+from graphrag.query.model_facts import input_limit, is_offline
+from graphrag.query.output import own_bound
+
+if TYPE_CHECKING:
+    from graphrag.query.index_header import IndexHeader
+
+_MOST = 0.5
+_READS_CONTEXT = ("faithfulness", "relevance")
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """The tokens of text that a method can show, and what bounds them."""
+
+    text_tokens: int
+    bound: str
+
+
+async def list_budget_warnings(
+    config: EvaluationConfig, methods: MethodSet, headers: "Mapping[str, IndexHeader]"
+) -> list[str]:
+    """Warn where methods have room for half of an index's text or more.
+
+    A text's tokens are those that the index counted in its text units, overlaps included; where
+    it did not count them nothing is said. Global and DRIFT search show reports, and are left out.
+
+    Returns
+    -------
+    list of str
+        One line for all indexes in which the same methods have so much room.
+    """
+    found: dict[tuple[str, ...], list[tuple[str, int, bool]]] = {}
+    for key, header in headers.items():
+        counts = await IndexPreview(header).count_tokens()
+        total = sum(counts or ())
+        if counts is None or not total:
+            continue
+        rooms = {name: _room(name, methods, header, counts) for name in config.methods}
+        said: list[str] = []
+        holds_all = True
+        for name, room in rooms.items():
+            if room is not None and room.text_tokens >= _MOST * total:
+                holds_all = holds_all and room.text_tokens >= total
+                said.append(f"{name} ({room.bound})")
+        if said:
+            found.setdefault(tuple(said), []).append((key, total, holds_all))
+    warnings: list[str] = []
+    for roomy, indexes in found.items():
+        keys = _joined([key for key, _, _ in indexes])
+        tokens = [total for _, total, _ in indexes]
+        low, high = min(tokens), max(tokens)
+        size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        part = "all" if all(whole for _, _, whole in indexes) else "half or more"
+        verb = "holds" if len(roomy) == 1 else "hold"
+        warnings.append(
+            f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens "
+            "in text units): this comparison says little about retrieval"
+        )
+    return warnings
+
+
+def list_judge_limit_warnings(
+    config: EvaluationConfig,
+    judge: str,
+    methods: MethodSet,
+    headers: "Mapping[str, IndexHeader]",
+) -> list[str]:
+    """Warn of a judge that reads fewer tokens than a context and a bounded answer may take.
+
+    What it reads is ``judge.max_input_tokens``, else what litellm's map says of the model; of a
+    model that neither knows nothing is said.
+    """
+    limit = config.judge.max_input_tokens
+    if limit is None and not is_offline(judge):
+        limit = input_limit(judge)
+    metrics = [name for name in config.metrics if name in _READS_CONTEXT]
+    if limit is None or not metrics:
+        return []
+    needs: dict[str, int] = {}
+    for header in headers.values():
+        for name in config.methods:
+            budget = _budget(name, methods, header)
+            if budget is not None:
+                answer = _answer_bound(name, methods, header, config.max_output_tokens)
+                needs[name] = max(needs.get(name, 0), budget + answer)
+    short = {name: need for name, need in needs.items() if need >= limit}
+    if not short:
+        return []
+    listed = _joined([f"{name} ({need:,})" for name, need in short.items()])
+    return [
+        f"the judge {judge} reads {limit:,} tokens, and the context and answer of {listed} may "
+        f"take as many or more; verdicts on {_joined(metrics)} may fail: lower "
+        "max_context_tokens, or choose another judge.model"
+    ]
+
+
+def _room(
+    name: str, methods: MethodSet, header: "IndexHeader", counts: Sequence[int]
+) -> _Room | None:
+    """Return a method's room for text; None when it shows none, or it can't be said."""
+    budget = _budget(name, methods, header)
+    if budget is None:
+        return None
+    method = methods.search_method(name)
+    section: Any = methods.header(name, header).section(method)
+    if method == "tog":
+        return _Room(budget, f"{budget:,} tokens") if section.ground_text_units else None
+    if method == "local":
+        tokens = int(budget * section.text_unit_prop)
+        return _Room(tokens, f"{tokens:,} of its {budget:,} tokens for text")
+    largest = sum(sorted(counts, reverse=True)[: section.k])
+    if largest < budget:
+        return _Room(largest, f"{section.k} text units")
+    return _Room(budget, f"{budget:,} tokens")
+
+
+def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
+    if name not in methods.search_methods():
+        return None
+    method = methods.search_method(name)
+    if method not in ("tog", "local", "basic"):
+        return None
+    return int(methods.header(name, header).section(method).max_context_tokens)
+
+
+def _answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int) -> int:
+    """Return the most tokens of an answer; ``most`` is the bound of what is not Think-on-Graph."""
+    method, varied = methods.search_method(name), methods.header(name, header)
+    own = own_bound(varied.model_configs(method)["completion"])
+    if own is not None:
+        return own.tokens
+    return int(varied.section(method).max_answer_tokens) if method == "tog" else most
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

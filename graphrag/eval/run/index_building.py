@@ -1,0 +1,131 @@
+"""Building the indexes that are missing, so that an interruption never leaves half of one."""
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag.config.models.prompt_files import SettingsError, check_index_prompts
+from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.eval.errors import ConfigError, IndexBuildError
+from graphrag.query.vector_index import VectorStoreError, optimise_vectors, uses_lancedb
+
+if TYPE_CHECKING:
+    from graphrag.index.typing.pipeline import Pipeline
+
+OnStep = Callable[[str], None]
+"""Receives the name of the workflow that begins."""
+
+
+def is_built(root: Path) -> bool:
+    """Say whether a project's output folder holds every table of an index."""
+    output = Path(str(_read(root).output_storage.base_dir))
+    names = ("entities", "relationships", "text_units", "communities", "community_reports")
+    return all(any(output.glob(f"{name}.*")) for name in names)
+
+
+async def build_index(root: Path, on_step: OnStep) -> float:
+    """Build a project's index by the standard method and return the seconds it took.
+
+    The index is built in a folder beside the output folder and moved there when it is
+    complete; an incomplete output folder is kept under another name. Replies of models are in
+    the project's cache, so a build that is begun again does not pay for them twice. Its vectors
+    are indexed where they are many enough.
+
+    Raises
+    ------
+    ConfigError
+        If the settings can't be used.
+    IndexBuildError
+        If a workflow failed; names it and why.
+    """
+    from graphrag.index.workflows.factory import PipelineFactory
+
+    started = time.perf_counter()
+    config = _read(root)
+    try:
+        check_index_prompts(config)
+    except SettingsError as error:
+        raise ConfigError(f"Index {root}: {error}") from error
+    output = Path(str(config.output_storage.base_dir))
+    building = output.with_name(f"{output.name}.building")
+    shutil.rmtree(building, ignore_errors=True)
+    redirected = _redirect(config, output, building)
+    await _run(redirected, PipelineFactory.create_pipeline, root, on_step)
+    if _has_vectors(redirected):
+        on_step("optimise_vectors")
+        await _optimise(redirected, root)
+    _put_in_place(building, output)
+    return time.perf_counter() - started
+
+
+async def _run(
+    config: ProjectConfig,
+    create: "Callable[[ProjectConfig], Pipeline]",
+    root: Path,
+    on_step: OnStep,
+) -> None:
+    """Run the workflows without the release's profiler, which traces every allocation."""
+    from graphrag_cache import create_cache
+    from graphrag_storage import create_storage
+    from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+    from graphrag.index.run.utils import create_run_context
+
+    output = create_storage(config.output_storage)
+    context = create_run_context(
+        input_storage=create_storage(config.input_storage),
+        output_storage=output,
+        output_table_provider=create_table_provider(config.table_provider, output),
+        cache=create_cache(config.cache),
+    )
+    for name, workflow in create(config).run():
+        on_step(name)
+        try:
+            result = await workflow(config, context)
+        except Exception as error:
+            cause = " ".join(str(error).split()) or type(error).__name__
+            msg = f"Building the index of {root} failed in {name}: {cause}"
+            raise IndexBuildError(msg) from error
+        if result.stop:
+            break
+
+
+def _has_vectors(config: ProjectConfig) -> bool:
+    return uses_lancedb(config) and Path(str(config.vector_store.db_uri)).is_dir()
+
+
+async def _optimise(config: ProjectConfig, root: Path) -> None:
+    try:
+        await asyncio.to_thread(optimise_vectors, config)
+    except VectorStoreError as error:
+        msg = f"Building the index of {root} failed in optimise_vectors: {error}"
+        raise IndexBuildError(msg) from error
+
+
+def _put_in_place(building: Path, output: Path) -> None:
+    if output.exists():
+        output.rename(output.with_name(f"{output.name}.incomplete-{int(time.time())}"))
+    building.rename(output)
+
+
+def _redirect(config: ProjectConfig, output: Path, building: Path) -> ProjectConfig:
+    changes = {"output_storage": {"base_dir": str(building)}}
+    vectors = Path(str(config.vector_store.db_uri))
+    if vectors.is_relative_to(output):
+        changes["vector_store"] = {"db_uri": str(building / vectors.relative_to(output))}
+    return config.model_copy(
+        update={
+            name: getattr(config, name).model_copy(update=change)
+            for name, change in changes.items()
+        }
+    )
+
+
+def _read(root: Path) -> ProjectConfig:
+    try:
+        return read_settings(root)
+    except SettingsError as error:
+        raise ConfigError(str(error)) from error

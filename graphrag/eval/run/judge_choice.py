@@ -1,0 +1,102 @@
+"""Who judges, and who answers without an index: chosen from settings, opened, described."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from graphrag_llm.config import ModelConfig
+
+from graphrag.config.models.strict_section import nearest
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.metrics import Judge, LLMJudge
+from graphrag.eval.run.controls import answering_config
+from graphrag.query.calls import RetryPolicy
+from graphrag.query.index_header import IndexHeader, model_name, public_call_args
+from graphrag.query.model_facts import is_offline
+from graphrag.query.models import open_completion
+
+if TYPE_CHECKING:
+    from graphrag_llm.completion import LLMCompletion
+
+
+def open_answering(header: IndexHeader) -> "LLMCompletion":
+    """Open the model of the methods that retrieve nothing."""
+    return open_completion(answering_config(header))
+
+
+def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> ModelConfig:
+    """Return the model that judges.
+
+    Raises
+    ------
+    ConfigError
+        If no such model is configured, or the indexes name different ones.
+    """
+    if not headers:
+        msg = "no index is configured that could name the judge's model; set indexes"
+        raise ConfigError(msg)
+    found: dict[str, ModelConfig] = {}
+    for key, header in headers.items():
+        chosen = _choose(config.judge.model, header)
+        found[f"{key}: {model_name(chosen)}"] = chosen
+    models = list(found.values())
+    if any(_identity(model) != _identity(models[0]) for model in models):
+        msg = (
+            f"the indexes name different judges ({', '.join(found)}), so their scores could not "
+            "be compared; set judge.model to provider/model"
+        )
+        raise ConfigError(msg)
+    return models[0]
+
+
+def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> LLMJudge:
+    """Make the judge of a configuration."""
+    model = judge_model(config, headers)
+    retry = RetryPolicy() if model.retry is None else None
+    return LLMJudge(
+        open_completion(model, retry), config.judge.temperature, config.judge.max_retries
+    )
+
+
+def describe_judge(
+    config: EvaluationConfig, headers: Mapping[str, IndexHeader], judge: Judge | None = None
+) -> dict[str, Any]:
+    """Return everything about the judge that changes what a score means."""
+    if judge is not None:
+        model = getattr(getattr(judge, "model", None), "config", None)
+        named = model_name(model) if isinstance(model, ModelConfig) else None
+        return {"kind": type(judge).__qualname__, "model": named}
+    model = judge_model(config, headers)
+    return {
+        "model": model_name(model),
+        "call_args": public_call_args(model),
+        "temperature": config.judge.temperature,
+        "max_retries": config.judge.max_retries,
+        **({"repeats": config.judge.repeats} if config.judge.repeats > 1 else {}),
+    }
+
+
+def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
+    models = header.config.completion_models
+    default_id = header.config.local_search.completion_model_id
+    if name is None:
+        return header.config.get_completion_model_config(default_id)
+    if name in models:
+        return models[name]
+    provider, slash, model = name.partition("/")
+    if not slash:
+        msg = f"judge.model: no completion model is called {name!r}{nearest(name, list(models))}"
+        raise ConfigError(msg)
+    base = header.config.get_completion_model_config(default_id)
+    kind = "offline" if is_offline(name) else "litellm"
+    if kind == "litellm" and base.type == "offline":
+        msg = (
+            f"judge.model: {name} needs a key, and the project's own model is an embedded one; "
+            "add it to completion_models in settings.yaml and name its key"
+        )
+        raise ConfigError(msg)
+    return base.model_copy(update={"type": kind, "model_provider": provider, "model": model})
+
+
+def _identity(model: ModelConfig) -> Any:
+    return (model_name(model), model.api_base, model.call_args)

@@ -1,0 +1,247 @@
+"""What further judges say of responses that are there: rubric, quality, and pairs of methods."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ConfigError, RunStoppedError
+from graphrag.eval.metrics import EvaluableQueryResult, PairwiseJudge, QualityJudge, RubricJudge
+from graphrag.eval.records import Failure
+from graphrag.eval.run.bounds import judge_bound
+from graphrag.eval.run.progress import Tally
+from graphrag.eval.run.queue import RunOutcome, RunRequest, Work
+from graphrag.eval.run.units import Unit
+from graphrag.eval.store import Judgement, Session, StoredResponse
+from graphrag.query.usage import CallLog, measure_calls
+
+EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
+"""Index key -> title -> type of its entities."""
+Told = tuple[dict[str, Any], Sequence[Failure]]
+"""What a judge said, JSON-ready, and what failed in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherJudges:
+    """The judges beyond the verdicts; all ask the same model."""
+
+    rubric: RubricJudge
+    quality: QualityJudge
+    pairwise: PairwiseJudge
+
+    @classmethod
+    def of(cls, judge: Any, config: EvaluationConfig) -> "FurtherJudges":
+        """Make them of the model that gives the verdicts.
+
+        Raises
+        ------
+        ConfigError
+            If the judge is one of the user's own, which has no model to ask.
+        """
+        model = getattr(judge, "model", None) if "model" in dir(judge) else None
+        if model is None:
+            msg = "judge.rubric, quality and pairwise need a judge that asks a model"
+            raise ConfigError(msg)
+        given = (model, config.judge.temperature, config.judge.max_retries)
+        return cls(RubricJudge(*given), QualityJudge(*given), PairwiseJudge(*given))
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherTask:
+    """One thing to judge; ``subject`` and ``kind`` as of :class:`Judgement`."""
+
+    subject: str
+    kind: str
+    judge: Callable[[], Awaitable[Told]]
+
+
+def is_wanted(config: EvaluationConfig) -> bool:
+    """Say whether the configuration asks for a further judge."""
+    return config.judge.rubric or config.judge.quality or bool(config.judge.pairwise)
+
+
+def list_kinds(config: EvaluationConfig) -> list[str]:
+    """Return the kinds of judgement that the configuration asks for."""
+    judge = config.judge
+    kinds = [
+        kind for kind, wanted in (("rubric", judge.rubric), ("quality", judge.quality)) if wanted
+    ]
+    return [*kinds, *(pair_kind(a, b) for a, b in judge.pairs(config.methods))]
+
+
+def list_judged(
+    config: EvaluationConfig, units: Sequence[Unit], session: Session
+) -> tuple[tuple[Unit, Judgement], ...]:
+    """Return what further judges have said, with the unit that each judgement is about."""
+    return tuple(
+        (unit, found)
+        for unit in units
+        for kind in list_kinds(config)
+        if (found := session.judgement(unit.key, kind)) is not None
+    )
+
+
+def pair_kind(a: str, b: str) -> str:
+    """Return the kind of the judgements that hold two methods against each other."""
+    return f"pairwise:{a}:{b}"
+
+
+def plan_further(
+    config: EvaluationConfig,
+    units: Sequence[Unit],
+    session: Session,
+    judges: FurtherJudges,
+    entity_types: EntityTypes,
+) -> list[FurtherTask]:
+    """Return what is to be judged and has not been yet; failed searches are left out.
+
+    Pairs are of the first trial.
+    """
+    answered = {u.key: found for u in units if (found := _answered(u, session)) is not None}
+    by_place = {(u.sample.id, u.method, u.trial): u for u in units if u.key in answered}
+    tasks: list[FurtherTask] = []
+    for unit in by_place.values():
+        found = answered[unit.key]
+        if config.judge.rubric:
+            rubric = _Rubric(judges.rubric, unit, found, entity_types)
+            tasks.append(FurtherTask(unit.key, "rubric", rubric))
+        if config.judge.quality:
+            tasks.append(FurtherTask(unit.key, "quality", _Quality(judges.quality, unit, found)))
+    for a, b in config.judge.pairs(config.methods):
+        for unit in by_place.values():
+            other = by_place.get((unit.sample.id, b, 0))
+            if unit.method == a and unit.trial == 0 and other is not None:
+                answers = (answered[unit.key].response, answered[other.key].response)
+                compare = _Pair(judges.pairwise, unit.sample.question, answers)
+                tasks.append(FurtherTask(unit.key, pair_kind(a, b), compare))
+    return [task for task in tasks if session.judgement(task.subject, task.kind) is None]
+
+
+class FurtherWork:
+    """Has the responses of a finished run judged beyond their verdicts.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    judges : FurtherJudges
+    entity_types : callable
+        See :data:`EntityTypes`.
+    """
+
+    def __init__(
+        self, config: EvaluationConfig, judges: FurtherJudges, entity_types: EntityTypes
+    ) -> None:
+        self._config = config
+        self._judges = judges
+        self._entity_types = entity_types
+
+    async def run(self, request: RunRequest, outcome: RunOutcome, work: Work) -> RunOutcome:
+        """Judge what has not been judged, keeping each judgement as it arrives.
+
+        Raises
+        ------
+        StoreError
+            If a judgement can't be kept.
+        """
+        session = request.session
+        tasks = plan_further(self._config, request.units, session, self._judges, self._entity_types)
+        stopped, refused = None, False
+        try:
+            n_left = await self._run_tasks(tasks, request, outcome, work)
+            stopped = work.stop_reason if n_left else None
+        except RunStoppedError as error:
+            stopped, refused = str(error), True
+        judged = list_judged(self._config, request.units, session)
+        return replace(outcome, stopped=stopped, refused=refused, judged=judged)
+
+    async def _run_tasks(
+        self, tasks: Sequence[FurtherTask], request: RunRequest, outcome: RunOutcome, work: Work
+    ) -> int:
+        """Run the tasks side by side; return how many are left."""
+        session, concurrency = request.session, self._config.concurrency
+        queue, limit = deque(tasks), asyncio.Semaphore(concurrency)
+        n_done = 0
+
+        async def run_next() -> None:
+            nonlocal n_done
+            while queue and work.may_begin():
+                task = queue.popleft()
+                journal = session.journal(f"{task.kind} {task.subject}")
+                log = CallLog(limit, journal, bound=judge_bound(self._config))
+                session.keep_judgement(await _judge(task, log))
+                n_done += 1
+                tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())
+                request.progress.advance(tally, outcome.results[-1])
+
+        workers = [asyncio.create_task(run_next()) for _ in range(min(concurrency, len(tasks)))]
+        try:
+            for worker in workers:
+                await worker
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        return len(tasks) - n_done
+
+
+async def _judge(task: FurtherTask, log: CallLog) -> Judgement:
+    with measure_calls(log):
+        value, failures = await task.judge()
+    for failure in failures:
+        if failure.kind == "refused":
+            msg = f"The judge's service refuses the requests: {failure.message}"
+            raise RunStoppedError(msg)
+    return Judgement(task.subject, task.kind, value, bool(failures), log.usage())
+
+
+def _answered(unit: Unit, session: Session) -> StoredResponse | None:
+    found = session.response(unit.key)
+    return None if found is None or found.failure is not None else found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rubric:
+    judge: RubricJudge
+    unit: Unit
+    found: StoredResponse
+    entity_types: EntityTypes
+
+    async def __call__(self) -> Told:
+        result = EvaluableQueryResult.from_context_text(
+            self.unit.sample.question,
+            self.found.response,
+            self.found.context_text,
+            self.unit.method,
+            await self.entity_types(self.unit.sample.imdb_key),
+        )
+        evaluation = await self.judge.evaluate(result)
+        failures = [g.failure for g in evaluation.grades.values() if g.failure is not None]
+        return evaluation.to_dict(), failures
+
+
+@dataclass(frozen=True, slots=True)
+class _Quality:
+    judge: QualityJudge
+    unit: Unit
+    found: StoredResponse
+
+    async def __call__(self) -> Told:
+        sample = self.unit.sample
+        measured = await self.judge.evaluate(
+            sample.question, self.found.response, sample.ground_truth, self.found.context_text
+        )
+        return measured.to_dict(), [] if measured.failure is None else [measured.failure]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    judge: PairwiseJudge
+    question: str
+    answers: tuple[str, str]
+
+    async def __call__(self) -> Told:
+        compared = await self.judge.compare(self.question, *self.answers)
+        orders = (compared.a_first, compared.b_first)
+        return compared.to_dict(), [o.failure for o in orders if o.failure is not None]

@@ -1,0 +1,268 @@
+"""Methods that are not this project's own: any async callable that answers questions."""
+
+import hashlib
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ValidationError
+
+from graphrag.config.models.prompt_files import SettingsError
+from graphrag.config.models.strict_section import nearest
+from graphrag.eval.config import CONTROLS, EvaluationConfig
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.run.controls import answering_config, describe_control
+from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class MethodAnswer:
+    """What a method of one's own answers.
+
+    Attributes
+    ----------
+    response : str
+    contexts : tuple of str
+        The texts that it retrieved and showed to its model, best first.
+    llm_calls, prompt_tokens, output_tokens : int or None
+        What it cost; None when the method does not count. Completions that it asks of a
+        graphrag model itself are counted anyway, and these figures are then not looked at.
+    cost_usd : float or None
+        US dollars; None when not known.
+    """
+
+    response: str
+    contexts: tuple[str, ...] = ()
+    llm_calls: int | None = None
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def usage(self) -> Usage:
+        """Return the figures as a usage."""
+        counts = (self.llm_calls, self.prompt_tokens, self.output_tokens)
+        calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
+        return Usage(
+            llm_calls=calls,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            cost_usd=self.cost_usd,
+            is_counted=None not in counts,
+        )
+
+
+Method = Callable[..., Awaitable["MethodAnswer | SearchResult | str"]]
+"""``async def method(question)`` or ``async def method(question, index)``.
+
+``index`` is the key of the index in eval_config.yaml that the question is asked of. What it raises
+is recorded as the failure of that search.
+"""
+
+
+def load_method(spec: str, root: Path) -> Method:
+    """Import a method.
+
+    Parameters
+    ----------
+    spec : str
+        ``module:function``; the module may lie in ``root``.
+    root : Path
+        Folder of eval_config.yaml.
+
+    Raises
+    ------
+    ConfigError
+        If it can't be imported or can't be called.
+    """
+    module_name, colon, name = spec.partition(":")
+    if not colon or not module_name or not name:
+        msg = f"{spec!r} does not name a function; write it as module:function."
+        raise ConfigError(msg)
+    folder = str(root.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = import_module(module_name)
+    except (Exception, SystemExit) as error:
+        msg = f"{spec}: {module_name} can't be imported ({type(error).__name__}: {error})."
+        raise ConfigError(msg) from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        msg = f"{spec}: {module_name} holds no function {name}."
+        raise ConfigError(msg)
+    return cast("Method", found)
+
+
+def describe_method(method: Method) -> dict[str, Any]:
+    """Return what changes the answers of a method, as far as it can be told from outside.
+
+    That is its name and the hash of its module's source (None where there is none). A method
+    whose answers change with more than its source says so in an attribute ``version``.
+    """
+    kind: Any = method if inspect.isroutine(method) else type(method)
+    try:
+        source = inspect.getsource(inspect.getmodule(kind) or kind)
+    except (OSError, TypeError):  # written at a prompt
+        source = None
+    digest = None if source is None else hashlib.blake2b(source.encode(), digest_size=16)
+    return {
+        "function": f"{kind.__module__}:{kind.__qualname__}",
+        "source": None if digest is None else digest.hexdigest(),
+        "version": getattr(method, "version", None),
+    }
+
+
+async def ask_method(method: Method, question: str, index: str) -> "MethodAnswer | SearchResult":
+    """Ask a method, handing it the index key when it takes one.
+
+    Raises
+    ------
+    TypeError
+        If it answers with something else.
+    """
+    takes_index = "index" in inspect.signature(method).parameters
+    try:
+        asked: Any = method(question, index=index) if takes_index else method(question)
+        if not inspect.isawaitable(asked):
+            msg = "the method is not an async function; write it with async def"
+            raise TypeError(msg)
+        answer: Any = await asked
+    except SystemExit as error:  # it would end the whole run, with an exit code of its own
+        msg = f"the method called sys.exit({error.code!r})"
+        raise RuntimeError(msg) from error
+    if isinstance(answer, str):
+        return MethodAnswer(answer)
+    if not isinstance(answer, MethodAnswer | SearchResult):
+        msg = f"a method answers with a MethodAnswer or text, not with {type(answer).__name__}"
+        raise TypeError(msg)
+    return answer
+
+
+class MethodSet:
+    """What each method name of a run means.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    registered : mapping
+        Name -> function, for methods that are registered in Python.
+
+    Raises
+    ------
+    ConfigError
+        If a function can't be imported.
+    """
+
+    def __init__(
+        self, config: EvaluationConfig, registered: Mapping[str, Method] | None = None
+    ) -> None:
+        self._config = config
+        named = {name: v.function for name, v in config.variants.items() if v.function is not None}
+        self._functions = {
+            **{name: load_method(spec, config.root) for name, spec in named.items()},
+            **(registered or {}),
+        }
+
+    def function(self, name: str) -> Method | None:
+        """Return the function behind a name, None for a search of graphrag or a control."""
+        return self._functions.get(name)
+
+    def search_method(self, name: str) -> str:
+        """Return the search method behind a name."""
+        variant = self._config.variants.get(name)
+        return name if variant is None or variant.method is None else variant.method
+
+    def search_methods(self) -> dict[str, str]:
+        """Return name -> search method of every method of the run that is a search."""
+        others = {*CONTROLS, *self._functions}
+        return {n: self.search_method(n) for n in self._config.methods if n not in others}
+
+    def header(self, name: str, header: IndexHeader) -> IndexHeader:
+        """Return an index's header with the settings under which this method searches it.
+
+        Raises
+        ------
+        ConfigError
+            If a variant names a setting that its method lacks, or gives it a wrong value.
+        """
+        method = self.search_method(name)
+        if method in CONTROLS or name in self._functions:
+            return header
+        terms, variant = self._config.equal_terms, self._config.variants.get(name)
+        section: Any = header.section(method)
+        changes = {} if variant is None else variant.changes
+        if terms is not None:
+            header = replace(
+                header, options=replace(header.options, response_type=terms.response_type)
+            )
+            if "max_context_tokens" in type(section).model_fields:
+                changes = {**changes, "max_context_tokens": terms.max_context_tokens}
+        return header if not changes else _change(name, method, header, changes)
+
+    def without_budget(self, header: IndexHeader) -> list[str]:
+        """Return the searches whose settings hold no context budget, as those of DRIFT."""
+        return [
+            name
+            for name, method in self.search_methods().items()
+            if "max_context_tokens" not in type(header.section(method)).model_fields
+        ]
+
+    def describe(self, name: str, header: IndexHeader | None) -> dict[str, Any]:
+        """Return everything that changes what a method answers on an index.
+
+        Raises
+        ------
+        ConfigError
+            If a prompt file that the method needs is not there.
+        """
+        function = self._functions.get(name)
+        if function is not None:
+            return describe_method(function)
+        if header is None:
+            return {}
+        if name in CONTROLS:
+            return describe_control(name, header, self._config.equal_terms)
+        try:
+            return self.header(name, header).describe(self.search_method(name))
+        except SettingsError as error:
+            raise ConfigError(f"Method {name}: {error}") from error
+
+    def models(self, name: str, header: IndexHeader) -> list[str]:
+        """Return the models of a method as ``provider/model``; empty when it names none."""
+        if name in self._functions:
+            return []
+        if name in CONTROLS:
+            return [model_name(answering_config(header))]
+        return self.header(name, header).models(self.search_method(name))
+
+    def answering_model(self, name: str, header: IndexHeader) -> str | None:
+        """Return the completion model that writes the responses, None when it is not known."""
+        if name in self._functions:
+            return None
+        if name in CONTROLS:
+            return model_name(answering_config(header))
+        varied = self.header(name, header)
+        return model_name(varied.model_configs(self.search_method(name))["completion"])
+
+
+def _change(name: str, method: str, header: IndexHeader, changes: Mapping[str, Any]) -> IndexHeader:
+    section: Any = header.section(method)
+    kind = cast("type[BaseModel]", type(section))
+    for key in changes:
+        if key not in kind.model_fields:
+            known = list(kind.model_fields)
+            msg = f"variants.{name}: {method} has no setting {key!r}{nearest(key, known)}."
+            raise ConfigError(msg)
+    try:
+        changed = kind.model_validate({**section.model_dump(), **changes})
+    except ValidationError as error:
+        first = error.errors()[0]
+        msg = f"variants.{name}.{'.'.join(map(str, first['loc']))}: {first['msg']}."
+        raise ConfigError(msg) from error
+    return replace(header, config=header.config.model_copy(update={f"{method}_search": changed}))

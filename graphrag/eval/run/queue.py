@@ -1,0 +1,270 @@
+"""One run in progress: the queue that its workers share, what it may spend, when it stops."""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import RunStoppedError
+from graphrag.eval.records import (
+    EfficiencyMetrics,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    failed_search_scores,
+)
+from graphrag.eval.run.bounds import judge_bound, search_bound
+from graphrag.eval.run.progress import Progress, Tally, Unwatched
+from graphrag.eval.run.units import Unit
+from graphrag.eval.store import Judgement, MemorySession, Session, StoredResponse
+from graphrag.query.usage import CallLog, sum_usages
+
+SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
+JudgeUnit = Callable[
+    [Unit, StoredResponse, Sequence[str], CallLog], Awaitable[dict[str, JudgeResult]]
+]
+_FINISH_S = 10.0
+_HOPELESS_AFTER = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What to run and where to keep it.
+
+    Attributes
+    ----------
+    units : sequence of Unit
+    session : Session
+        Holds what is already there.
+    skip_judge : bool
+        Whether responses are collected without verdicts.
+    max_cost_usd : float or None
+        No new search or judging is begun once this much is spent.
+    shuffle : bool
+        Whether the questions are begun in a shuffled order, the same each time; the results
+        keep the order of the units.
+    progress : Progress
+    """
+
+    units: Sequence[Unit]
+    session: Session = field(default_factory=MemorySession)
+    skip_judge: bool = False
+    max_cost_usd: float | None = None
+    shuffle: bool = False
+    progress: Progress = field(default_factory=Unwatched)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutcome:
+    """What a run gave: results in the order of its units, and why it stopped before the end.
+
+    ``stopped`` is None when every unit is done. ``refused`` says that it was the service that
+    stopped the run, as it would refuse every further request. ``judged`` holds what further
+    judges said, with the unit that each of them is about.
+    """
+
+    results: list[QueryResult]
+    n_planned: int
+    stopped: str | None = None
+    refused: bool = False
+    judged: tuple[tuple[Unit, Judgement], ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.stopped is None
+
+
+class Stop:
+    """Asks a run to begin no new work; the first reason given is kept."""
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self.requested = asyncio.Event()
+
+    def request(self, reason: str) -> None:
+        """Ask."""
+        if self.reason is None:
+            self.reason = reason
+        self.requested.set()
+
+
+class Work:
+    """Runs the units of a request by ``concurrency`` workers under one limit for all calls."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        config: EvaluationConfig,
+        search: SearchUnit,
+        judge: JudgeUnit,
+        stop: Stop,
+    ) -> None:
+        self._request = request
+        self._session = request.session
+        self._config = config
+        self._search_unit = search
+        self._judge_unit = judge
+        self._stop = stop
+        self._limit = asyncio.Semaphore(config.concurrency)
+        self._queue: deque[Unit] = deque()
+        self._results: dict[str, QueryResult] = {}
+        self._tally = Tally(0, len(request.units))
+        self._failed_in_a_row = 0
+        self._refused = False
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run was asked to stop, None while it was not."""
+        return self._stop.reason
+
+    def outcome(self) -> RunOutcome:
+        """Return what is done so far."""
+        units = self._request.units
+        results = [self._results[u.key] for u in units if u.key in self._results]
+        stopped = self._stop.reason if len(results) < len(units) else None
+        return RunOutcome(results, len(units), stopped, self._refused)
+
+    async def run(self) -> None:
+        """Work until nothing is left or the stop is asked for, then finish what is in flight.
+
+        Raises
+        ------
+        StoreError
+            If a result can't be kept.
+        """
+        self._request.progress.advance(self._tally, None)
+        for unit in (
+            _shuffled(self._request.units) if self._request.shuffle else self._request.units
+        ):
+            if self._is_done(unit):
+                self._count(unit)
+            else:
+                self._queue.append(unit)
+        n_workers = min(self._config.concurrency, len(self._queue))
+        workers = {asyncio.create_task(self._run_units()) for _ in range(n_workers)}
+        asked = asyncio.create_task(self._stop.requested.wait())
+        pending: set[asyncio.Task[Any]] = {*workers}
+        try:
+            while pending and not asked.done():
+                done, rest = await asyncio.wait(
+                    {*pending, asked}, return_when=asyncio.FIRST_COMPLETED
+                )
+                pending = rest - {asked}
+                if any(task.exception() is not None for task in done):
+                    self._stop.request("the results can't be kept")
+            if pending:
+                await asyncio.wait(pending, timeout=_FINISH_S)
+        finally:
+            for task in (*workers, asked):
+                task.cancel()
+            ended = await asyncio.gather(*workers, return_exceptions=True)
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
+
+    async def _run_units(self) -> None:
+        while self._queue and self.may_begin():
+            unit = self._queue.popleft()
+            try:
+                finished = await self._run_unit(unit)
+            except RunStoppedError as error:
+                self._refused = True
+                self._stop.request(str(error))
+                return
+            if finished:
+                self._count(unit)
+
+    def may_begin(self) -> bool:
+        """Whether more work may begin: nobody asked to stop, and there is money left."""
+        most, spent = self._request.max_cost_usd, self._session.spent_usd()
+        if most is not None and spent >= most:
+            self._stop.request(f"${spent:.4f} of the allowed ${most:g} is spent; raise --max-cost")
+        return not self._stop.requested.is_set()
+
+    def _is_done(self, unit: Unit) -> bool:
+        found = self._session.response(unit.key)
+        if found is None or found.failure is not None or self._request.skip_judge:
+            return found is not None
+        return not self._unjudged(unit)
+
+    def _unjudged(self, unit: Unit) -> list[str]:
+        judged = self._session.verdicts(unit.key)
+        return [metric for metric in self._config.metrics if metric not in judged]
+
+    async def _run_unit(self, unit: Unit) -> bool:
+        found = self._session.response(unit.key) or await self._search(unit)
+        if self._is_done(unit):
+            return True
+        if not self.may_begin():
+            return False
+        journal = self._session.journal(f"judge {unit.key}")
+        log = CallLog(self._limit, journal, bound=judge_bound(self._config))
+        verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
+        self._session.keep_verdicts(unit.key, verdicts, log.usage())
+        return True
+
+    async def _search(self, unit: Unit) -> StoredResponse:
+        journal = self._session.journal(f"search {unit.key}")
+        log = CallLog(self._limit, journal, bound=search_bound(self._config))
+        found = await self._search_unit(unit, log)
+        self._session.keep_response(found)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if found.failure else 0
+        if found.failure is not None and self._failed_in_a_row >= _HOPELESS_AFTER:
+            self._stop.request(
+                f"the last {self._failed_in_a_row} searches all failed, the latest because: "
+                f"{found.failure.message}"
+            )
+        return found
+
+    def _count(self, unit: Unit) -> None:
+        result = self._result(unit)
+        self._results[unit.key] = result
+        spent = sum_usages(u for u in (result.usage, result.judge_usage) if u is not None)
+        verdicts = (result.scores.get(metric) for metric in self._config.metrics)
+        self._tally = Tally(
+            done=len(self._results),
+            total=self._tally.total,
+            failed=self._tally.failed + (result.failure is not None),
+            unscored=self._tally.unscored + sum(v.failure is not None for v in verdicts),
+            tokens=self._tally.tokens
+            + spent.prompt_tokens
+            + spent.output_tokens
+            + spent.embedding_tokens,
+            cost_usd=self._session.spent_usd(),
+        )
+        self._request.progress.advance(self._tally, result)
+
+    def _result(self, unit: Unit) -> QueryResult:
+        found = self._session.response(unit.key)
+        assert found is not None
+        judged = self._session.judge_usage(unit.key)
+        return QueryResult(
+            imdb_key=unit.sample.imdb_key,
+            question=unit.sample.question,
+            method=unit.method,
+            response=found.response,
+            scores=failed_search_scores()
+            if found.failure
+            else MetricScores(**self._session.verdicts(unit.key)),
+            efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
+            ground_truth=unit.sample.ground_truth,
+            context_text=found.context_text,
+            sample_id=unit.sample.id,
+            failure=found.failure,
+            usage=found.usage,
+            judge_usage=sum_usages(judged) if judged else None,
+            trial=unit.trial,
+            retrieved=found.retrieved,
+        )
+
+
+def _shuffled(units: Sequence[Unit]) -> list[Unit]:
+    """Return the units in a fixed random order of their questions."""
+    ids = list(dict.fromkeys(unit.sample.id for unit in units))
+    random.Random(0).shuffle(ids)
+    place = {sample_id: position for position, sample_id in enumerate(ids)}
+    return sorted(units, key=lambda unit: (unit.trial, place[unit.sample.id]))

@@ -1,0 +1,192 @@
+"""What a run came to, read from the store: the same as when the run itself ended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from graphrag.eval.config import EvaluationConfig, parse_config
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.records import METRICS, JudgeResult
+from graphrag.eval.run.judgements import is_wanted, list_judged
+from graphrag.eval.run.queue import RunOutcome, RunRequest, Stop, Work
+from graphrag.eval.run.units import Unit, plan_judging, plan_run
+from graphrag.eval.store import EvaluationStore, Run, RunDetails, StoredResponse, StoredSession
+from graphrag.query.usage import CallLog
+
+_UNFINISHED = "unfinished"
+_SEARCHES = ("tog", "local", "basic", "global", "drift")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """A run as the store holds it.
+
+    Attributes
+    ----------
+    run : Run
+        With details, as far as they are known.
+    config : EvaluationConfig
+        As it was when the run was made, as far as that is known.
+    samples : tuple of Sample
+    outcome : RunOutcome
+    recorded_at : str or None
+        When its latest result was kept; None without any.
+    lacks : tuple of str
+        What an older release did not keep of it, a sentence each.
+    """
+
+    run: Run
+    config: EvaluationConfig
+    samples: tuple[Sample, ...]
+    outcome: RunOutcome
+    recorded_at: str | None
+    lacks: tuple[str, ...] = ()
+
+
+async def read_run(
+    store: EvaluationStore, run: Run, root: Path | None, present: EvaluationConfig | None
+) -> ReadRun:
+    """Read a run's results; nothing is asked.
+
+    Parameters
+    ----------
+    store : EvaluationStore
+    run : Run
+        Not of suites.
+    root : Path or None
+        Folder that the indexes are relative to; None: where it was when the run was made.
+    present : EvaluationConfig or None
+        What stands in for the settings that an older release did not keep.
+    """
+    lacks: list[str] = []
+    samples = store.samples(run.run_id)
+    responses = list(store.responses(run.run_id).values())
+    if not samples:
+        samples = [Sample(each, "", "", "") for each in dict.fromkeys(_ids(responses))]
+        lacks.append(
+            "the run was kept without its questions, so that questions, ground truths and "
+            "documents are blank"
+        )
+    config = _config_of(run, root)
+    if config is None:
+        config = _assume_config(run, present)
+        lacks.append(
+            "the run was kept without its settings, so that its measures are taken as "
+            f"{'eval_config.yaml has them now' if present else 'they are by default'}, and its "
+            "warnings are not known"
+        )
+    if run.details is None:
+        run = replace(run, details=_assume_details(run, config, samples))
+    assert run.details is not None
+    units = plan_judging(samples, config.methods, responses)
+    session = StoredSession(store, run.run_id)
+    outcome = await _outcome_of(units, session, run, config)
+    outcome = replace(outcome, n_planned=run.details.n_units)
+    return ReadRun(
+        run, config, tuple(samples), outcome, store.recorded_at(run.run_id), tuple(lacks)
+    )
+
+
+async def _outcome_of(
+    units: Sequence[Unit], session: StoredSession, run: Run, config: EvaluationConfig
+) -> RunOutcome:
+    assert run.details is not None
+    stop = Stop()
+    stop.request(_UNFINISHED)
+    request = RunRequest(units=units, session=session, skip_judge=run.details.skip_judge)
+    work = Work(request, config, _ask_nothing, _judge_nothing, stop)
+    await work.run()
+    found = work.outcome()
+    collected = run.details.skip_judge and len(found.results) == run.details.n_units
+    if run.status == "finished" or collected:
+        judged = list_judged(config, units, session) if is_wanted(config) else ()
+        return replace(found, stopped=None, judged=() if collected else judged)
+    # The further judges begin once everything has its verdicts.
+    has_verdicts = len(found.results) == run.details.n_units
+    judged = list_judged(config, units, session) if has_verdicts else ()
+    return replace(found, stopped=_UNFINISHED, judged=judged)
+
+
+async def _ask_nothing(unit: Unit, log: CallLog) -> StoredResponse:
+    msg = f"nothing is asked when a run is read, not even {unit.key}"
+    raise AssertionError(msg)
+
+
+async def _judge_nothing(
+    unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog
+) -> dict[str, JudgeResult]:
+    msg = f"nothing is judged when a run is read, not even {unit.key}"
+    raise AssertionError(msg)
+
+
+def _config_of(run: Run, root: Path | None) -> EvaluationConfig | None:
+    if run.details is None:
+        return None
+    values = dict(run.details.config)
+    if root is not None:
+        values["root"] = root
+    try:
+        return parse_config(values, f"the settings of run {run.run_id}")
+    except ConfigError:  # of a release with other settings; the caller says so
+        return None
+
+
+def _assume_config(run: Run, present: EvaluationConfig | None) -> EvaluationConfig:
+    further = run.setup.get("further", {})
+    base = present or EvaluationConfig()
+    # Older releases sorted the names by which a setup goes; the first metric is the main one.
+    order = dict.fromkeys((*base.metrics, *METRICS))
+    judge = base.judge.model_copy(
+        update={
+            "rubric": "rubric" in further,
+            "quality": "quality" in further,
+            "pairwise": tuple((a, b) for a, b in further.get("pairwise", {}).get("pairs", ())),
+        }
+    )
+    return base.model_copy(
+        update={
+            "methods": tuple(run.setup["methods"]["order"]),
+            "metrics": tuple(m for m in order if m in run.setup["metrics"]),
+            "trials": run.setup.get("trials", 1),
+            "judge": judge,
+        }
+    )
+
+
+def _assume_details(run: Run, config: EvaluationConfig, samples: Sequence[Sample]) -> RunDetails:
+    variants = config.variants
+    chosen = {
+        name: name if name in _SEARCHES else variants[name].method
+        for name in config.methods
+        if name in _SEARCHES or name in variants
+    }
+    return RunDetails(
+        origin=run.origin or "command",
+        n_units=_count_units(run, config, samples),
+        config={},
+        models=_models_of(run),
+        search_methods={name: method for name, method in chosen.items() if method is not None},
+    )
+
+
+def _count_units(run: Run, config: EvaluationConfig, samples: Sequence[Sample]) -> int:
+    described = run.setup["indexes"]
+    if all(sample.imdb_key in described for sample in samples):
+        return len(plan_run(samples, config.methods, described, config.trials))
+    return run.n_questions * len(config.methods) * config.trials
+
+
+def _models_of(run: Run) -> tuple[str, ...]:
+    models = {
+        model["model"]
+        for by_method in run.setup["indexes"].values()
+        for described in by_method.values()
+        for model in described.get("models", {}).values()
+    }
+    judge = run.setup["judge"].get("model")
+    return tuple(sorted({*models, *([] if judge is None else [judge])}))
+
+
+def _ids(responses: Sequence[StoredResponse]) -> list[str]:
+    return [found.sample_id for found in responses]

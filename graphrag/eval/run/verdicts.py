@@ -1,0 +1,117 @@
+"""Asking the judge for the verdicts on one response, as often as the configuration says."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from graphrag.eval.errors import EvalError, RunStoppedError
+from graphrag.eval.metrics import NO_REASON, Judge, whole_number
+from graphrag.eval.records import METRICS, Failure, JudgeResult, combine_repeats
+from graphrag.eval.run.units import Unit
+from graphrag.eval.store import StoredResponse
+from graphrag.query.calls import describe_error, is_refusal
+
+
+async def ask_verdicts(
+    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str], repeats: int
+) -> dict[str, JudgeResult]:
+    """Return metric -> verdict, the majority of ``repeats`` verdicts.
+
+    Raises
+    ------
+    RunStoppedError
+        If the judge's service would refuse every further request as well.
+    """
+    given = await asyncio.gather(*(_ask(judge, unit, found, metrics) for _ in range(repeats)))
+    for verdict in (verdict for verdicts in given for verdict in verdicts.values()):
+        if verdict.failure is not None and verdict.failure.kind == "refused":
+            msg = f"The judge's service refuses the requests: {verdict.failure.message}"
+            raise RunStoppedError(msg)
+    return {metric: combine_repeats([verdicts[metric] for verdicts in given]) for metric in metrics}
+
+
+async def _ask(
+    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str]
+) -> dict[str, JudgeResult]:
+    """Ask the judge once for each metric; an error of one's own judge is a verdict's failure."""
+    question, truth = unit.sample.question, unit.sample.ground_truth
+    response, context = found.response, found.context_text
+    if set(metrics) == set(METRICS) or not _judges_singly(judge, metrics):
+        try:
+            scores = await _awaited(
+                judge.evaluate_all(
+                    question=question, ground_truth=truth, predicted=response, context=context
+                )
+            )
+        except Exception as error:
+            verdict = _failed(error)
+            return dict.fromkeys(metrics, verdict)
+        return {metric: read_verdict(_part(scores, metric)) for metric in metrics}
+    ask: dict[str, Callable[[], Any]] = {
+        "correctness": lambda: judge.judge_correctness(question, truth, response),
+        "faithfulness": lambda: judge.judge_faithfulness(context, response),
+        "relevance": lambda: judge.judge_relevance(question, context),
+        "completeness": lambda: judge.judge_completeness(question, response),
+    }
+    given = await asyncio.gather(*(_ask_one(ask[metric]) for metric in metrics))
+    return dict(zip(metrics, given, strict=True))
+
+
+async def _ask_one(ask: Callable[[], Any]) -> JudgeResult:
+    try:
+        return read_verdict(await _awaited(ask()))
+    except Exception as error:
+        return _failed(error)
+
+
+def _judges_singly(judge: Any, metrics: Sequence[str]) -> bool:
+    """Say whether a judge grades each of the metrics by itself; it need only have evaluate_all.
+
+    An object that answers to every name lists what it was given.
+    """
+    names = [f"judge_{metric}" for metric in metrics]
+    listed = dir(judge)
+    if "evaluate_all" in listed:
+        return set(names) <= set(listed)
+    return all(inspect.iscoroutinefunction(getattr(judge, name, None)) for name in names)
+
+
+async def _awaited(given: Any) -> Any:
+    return await given if inspect.isawaitable(given) else given
+
+
+def _failed(error: Exception) -> JudgeResult:
+    """Return the verdict of a judge that raised.
+
+    Raises
+    ------
+    EvalError
+        One that concerns the whole run passes through.
+    """
+    if isinstance(error, EvalError):
+        raise error
+    message = describe_error(error)
+    kind = "refused" if is_refusal(error) else "error"
+    return JudgeResult(None, f"Unscored: {message}", Failure("judge", kind, message))
+
+
+def _part(scores: Any, metric: str) -> Any:
+    """Return a metric's verdict of MetricScores, a mapping, or an object with its attributes."""
+    if isinstance(scores, Mapping):
+        return cast("Mapping[str, Any]", scores).get(metric)
+    return getattr(scores, metric, None)
+
+
+def read_verdict(given: Any) -> JudgeResult:
+    """Read a verdict: a JudgeResult, or what has a score of 0 or 1 and perhaps a reason.
+
+    Anything else is unscored.
+    """
+    if isinstance(given, JudgeResult):
+        return given
+    score, reason = whole_number(_part(given, "score")), _part(given, "reason")
+    if type(score) is int and score in (0, 1):
+        return JudgeResult(score, reason if reason and isinstance(reason, str) else NO_REASON)
+    message = f"the judge gave {type(given).__name__} without a score of 0 or 1"
+    return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))

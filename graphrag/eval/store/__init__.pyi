@@ -1,0 +1,29 @@
+from .database import EvaluationStore
+from .journal import StoreJournal
+from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
+from .records import ORIGIN, Judgement, Run, RunDetails, StoredResponse, new_run, now
+from .session import MemorySession, Session, StoredSession
+from .whole_files import write_whole
+
+__all__ = [
+    "LATEST",
+    "ORIGIN",
+    "ORIGIN_NAMES",
+    "PINNED",
+    "EvaluationStore",
+    "Judgement",
+    "MemorySession",
+    "Run",
+    "RunDetails",
+    "Session",
+    "StoreJournal",
+    "StoredResponse",
+    "StoredSession",
+    "explain_latest",
+    "find_run",
+    "latest_run",
+    "new_run",
+    "now",
+    "open_store",
+    "write_whole",
+]

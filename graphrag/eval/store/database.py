@@ -1,0 +1,390 @@
+"""Runs, responses, verdicts and finished model calls in SQLite, committed as they arrive.
+
+A process killed at any moment loses only the calls in flight: every finished call is kept
+until the response or the verdicts it belongs to are, and a resumed run reads it from here.
+"""
+
+import json
+import sqlite3
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, cast
+
+from filelock import FileLock, Timeout
+
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import StoreError
+from graphrag.eval.records import Failure, JudgeResult, Retrieved
+from graphrag.eval.store.records import Judgement, Run, RunDetails, StoredResponse, new_run, now
+from graphrag.eval.store.schema import explain_errors, prepare_database
+from graphrag.query.usage import (
+    CallAttempt,
+    RecordedCall,
+    Usage,
+    sum_usages,
+    summarize_attempts,
+)
+
+
+class EvaluationStore:
+    """The database of an output folder, held by one process at a time.
+
+    Parameters
+    ----------
+    path : Path
+        The database file; made with its folder when missing.
+
+    Raises
+    ------
+    StoreError
+        If another process holds it, or it can't be opened or written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._failed: StoreError | None = None
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(f"{path}.lock", timeout=0)
+            self._lock.acquire()
+        except Timeout as error:
+            msg = (
+                f"Another process is running an evaluation in {path.parent}; wait for it, "
+                "or choose another folder with --output."
+            )
+            raise StoreError(msg) from error
+        except OSError as error:
+            msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
+            raise StoreError(msg) from error
+        try:
+            with explain_errors(path):
+                self._db = sqlite3.connect(path, isolation_level=None)
+                try:
+                    prepare_database(self._db, path)
+                except BaseException:
+                    self._db.close()
+                    raise
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def close(self) -> None:
+        """Close the database and let others have it."""
+        self._db.close()
+        self._lock.release()
+
+    def __enter__(self) -> "EvaluationStore":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def add_run(
+        self,
+        setup: dict[str, Any],
+        samples: Sequence[Sample] = (),
+        details: RunDetails | None = None,
+    ) -> Run:
+        """Begin a run and keep its questions, so that its responses can be read without them."""
+        run = new_run(setup, details)
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO runs VALUES (?, ?, NULL, ?, ?, ?)",
+                (
+                    run.run_id,
+                    run.started_at,
+                    run.status,
+                    json.dumps(setup),
+                    None if details is None else json.dumps(details.to_dict()),
+                ),
+            )
+            self._db.executemany(
+                "INSERT INTO samples VALUES (?, ?, ?)",
+                [(run.run_id, i, json.dumps(s.to_dict())) for i, s in enumerate(samples)],
+            )
+        return run
+
+    def samples(self, run_id: str) -> list[Sample]:
+        """Return the questions of a run in their order; empty for a run of an older release."""
+        rows = self._read(
+            "SELECT sample FROM samples WHERE run_id = ? ORDER BY position", (run_id,)
+        )
+        return [Sample.from_dict(json.loads(row[0])) for row in rows]
+
+    def runs(self) -> list[Run]:
+        """Return every run, the newest first."""
+        rows = self._read(
+            "SELECT run_id, started_at, status, setup, details FROM runs ORDER BY rowid DESC", ()
+        )
+        return [
+            Run(
+                *row[:3],
+                setup=json.loads(row[3]),
+                details=None if row[4] is None else RunDetails.from_dict(json.loads(row[4])),
+            )
+            for row in rows
+        ]
+
+    def keep_details(self, run_id: str, details: RunDetails) -> None:
+        """Keep what a run's tables and files say beside its setup, in place of what was kept."""
+        self._write(
+            "UPDATE runs SET details = ? WHERE run_id = ?", (json.dumps(details.to_dict()), run_id)
+        )
+
+    def recorded_at(self, run_id: str) -> str | None:
+        """Return when the latest result of a run was kept; None while there is none."""
+        rows = self._read(
+            "SELECT max(recorded_at) FROM (SELECT recorded_at FROM responses WHERE run_id = :run "
+            "UNION ALL SELECT recorded_at FROM verdicts WHERE run_id = :run "
+            "UNION ALL SELECT recorded_at FROM judgements WHERE run_id = :run)",
+            {"run": run_id},
+        )
+        return cast("str | None", rows[0][0])
+
+    def finish_run(self, run_id: str) -> None:
+        """Mark a run as having nothing left to do."""
+        self._write(
+            "UPDATE runs SET status = 'finished', finished_at = ? WHERE run_id = ?",
+            (now(), run_id),
+        )
+
+    def reopen_run(self, run_id: str) -> None:
+        """Mark a run as unfinished again."""
+        self._write(
+            "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?", (run_id,)
+        )
+
+    def append_response(self, run_id: str, found: StoredResponse) -> None:
+        """Keep a response and drop the calls that it was made of, in one transaction."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    run_id,
+                    found.unit,
+                    found.sample_id,
+                    found.method,
+                    found.response,
+                    found.context_text,
+                    found.latency_s,
+                    json.dumps(found.usage.to_dict()),
+                    json.dumps(found.failure.to_dict()) if found.failure else None,
+                    now(),
+                    found.trial,
+                    json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
+                ),
+            )
+            self._drop_calls(run_id, f"search {found.unit}")
+
+    def append_verdicts(
+        self, run_id: str, unit: str, verdicts: dict[str, JudgeResult], usage: Usage
+    ) -> None:
+        """Keep the verdicts on a response and what they cost, in one transaction."""
+        with self._transaction():
+            for metric, verdict in verdicts.items():
+                failure = json.dumps(verdict.failure.to_dict()) if verdict.failure else None
+                repeats = json.dumps(verdict.repeats) if verdict.repeats else None
+                self._db.execute(
+                    "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    (run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats),
+                )
+            self._db.execute(
+                "INSERT INTO judge_usage VALUES (?, ?, ?)",
+                (run_id, unit, json.dumps(usage.to_dict())),
+            )
+            self._drop_calls(run_id, f"judge {unit}")
+
+    def responses(self, run_id: str) -> dict[str, StoredResponse]:
+        """Return unit -> response of a run."""
+        rows = self._read(
+            "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure, "
+            "trial, retrieved FROM responses WHERE run_id = ?",
+            (run_id,),
+        )
+        return {
+            row[0]: StoredResponse(
+                *row[:6],
+                usage=Usage.from_dict(json.loads(row[6])),
+                failure=_failure(row[7]),
+                trial=row[8],
+                retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
+            )
+            for row in rows
+        }
+
+    def verdicts(self, run_id: str) -> dict[str, dict[str, JudgeResult]]:
+        """Return unit -> metric -> verdict of a run."""
+        found: dict[str, dict[str, JudgeResult]] = {}
+        rows = self._read(
+            "SELECT unit, metric, score, reason, failure, repeats FROM verdicts WHERE run_id = ?",
+            (run_id,),
+        )
+        for unit, metric, score, reason, failure, repeats in rows:
+            try:
+                given = JudgeResult(
+                    score, reason, _failure(failure), tuple(json.loads(repeats or "[]"))
+                )
+            except (TypeError, ValueError) as error:  # one bad row never hides the others
+                message = f"the stored verdict can't be read: {error}"
+                unreadable = Failure("judge", "unreadable", message)
+                given = JudgeResult(None, f"Unscored: {message}", unreadable)
+            found.setdefault(unit, {})[metric] = given
+        return found
+
+    def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
+        """Return unit -> what its verdicts cost, one entry each time it was judged."""
+        found: dict[str, list[Usage]] = {}
+        for unit, usage in self._read(
+            "SELECT unit, usage FROM judge_usage WHERE run_id = ?", (run_id,)
+        ):
+            found.setdefault(unit, []).append(Usage.from_dict(json.loads(usage)))
+        return found
+
+    def copy_responses(self, source: str, target: str) -> None:
+        """Take the responses of one run over into another, as far as they are not there."""
+        self._write(
+            "INSERT OR IGNORE INTO responses SELECT ?, unit, sample_id, method, response, "
+            "context_text, latency_s, usage, failure, recorded_at, trial, retrieved FROM responses "
+            "WHERE run_id = ?",
+            (target, source),
+        )
+
+    def append_judgement(self, run_id: str, judged: Judgement) -> None:
+        """Keep a judgement, what an earlier one of it cost included, in one transaction."""
+        earlier = self._read(
+            "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?",
+            (run_id, judged.subject, judged.kind),
+        )
+        usage = sum_usages([judged.usage, *(Usage.from_dict(json.loads(r[0])) for r in earlier)])
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    run_id,
+                    judged.subject,
+                    judged.kind,
+                    json.dumps(judged.value),
+                    judged.failed,
+                    json.dumps(usage.to_dict()),
+                    now(),
+                ),
+            )
+            self._drop_calls(run_id, f"{judged.kind} {judged.subject}")
+
+    def judgements(self, run_id: str) -> list[Judgement]:
+        """Return the judgements of a run."""
+        rows = self._read(
+            "SELECT subject, kind, value, failed, usage FROM judgements WHERE run_id = ?",
+            (run_id,),
+        )
+        return [
+            Judgement(
+                row[0],
+                row[1],
+                json.loads(row[2]),
+                bool(row[3]),
+                Usage.from_dict(json.loads(row[4])),
+            )
+            for row in rows
+        ]
+
+    def discard_response(self, run_id: str, unit: str) -> None:
+        """Forget a response, so that its question is asked again; keep what it cost."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT INTO forgotten SELECT run_id, unit, usage FROM responses "
+                "WHERE run_id = ? AND unit = ?",
+                (run_id, unit),
+            )
+            self._db.execute("DELETE FROM responses WHERE run_id = ? AND unit = ?", (run_id, unit))
+
+    def forgotten_usage(self, run_id: str) -> list[Usage]:
+        """Return what the forgotten responses of a run cost."""
+        rows = self._read("SELECT usage FROM forgotten WHERE run_id = ?", (run_id,))
+        return [Usage.from_dict(json.loads(row[0])) for row in rows]
+
+    def calls_in_flight(self, run_id: str) -> int:
+        """Return how many calls had been sent and not been answered when the run stopped."""
+        rows = self._read(
+            "SELECT count(*) FROM calls WHERE run_id = ? AND reply IS NULL", (run_id,)
+        )
+        return cast("int", rows[0][0])
+
+    def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
+        """Return scope -> what its finished calls cost, for what is not complete yet."""
+        attempts: dict[str, list[CallAttempt]] = {}
+        for scope, text in self._read(
+            "SELECT scope, attempts FROM calls WHERE run_id = ? AND attempts IS NOT NULL",
+            (run_id,),
+        ):
+            attempts.setdefault(scope, []).extend(_attempts(text))
+        return {scope: summarize_attempts(each) for scope, each in attempts.items()}
+
+    def read_call(self, run_id: str, scope: str, call: str) -> RecordedCall | None:
+        """Return a finished call, None when there is none."""
+        rows = self._read(
+            "SELECT reply, attempts FROM calls WHERE run_id = ? AND scope = ? AND call = ? "
+            "AND reply IS NOT NULL",
+            (run_id, scope, call),
+        )
+        return RecordedCall(json.loads(rows[0][0]), _attempts(rows[0][1])) if rows else None
+
+    def write_call(self, run_id: str, scope: str, call: str, recorded: RecordedCall | None) -> None:
+        """Note a call as sent, or keep its reply."""
+        reply = json.dumps(recorded.reply) if recorded else None
+        attempts = json.dumps([asdict(a) for a in recorded.attempts]) if recorded else None
+        self._write(
+            "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)",
+            (run_id, scope, call, reply, attempts),
+        )
+
+    def drop_call(self, run_id: str, scope: str, call: str) -> None:
+        """Forget a call that failed."""
+        self._write(
+            "DELETE FROM calls WHERE run_id = ? AND scope = ? AND call = ?", (run_id, scope, call)
+        )
+
+    def _drop_calls(self, run_id: str, scope: str) -> None:
+        self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope))
+
+    def _read(self, query: str, values: tuple[Any, ...] | dict[str, Any]) -> list[Any]:
+        with explain_errors(self.path):
+            return self._db.execute(query, values).fetchall()
+
+    def _write(self, query: str, values: tuple[Any, ...]) -> None:
+        with self._writing():
+            self._db.execute(query, values)
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        """Explain an error, and refuse every later write: what follows may rest on this one."""
+        if self._failed is not None:
+            raise self._failed
+        try:
+            with explain_errors(self.path):
+                yield
+        except StoreError as error:
+            self._failed = error
+            raise
+
+    @contextmanager
+    def _transaction(self) -> Generator[None]:
+        with self._writing():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has ended it already
+                    self._db.execute("ROLLBACK")
+                raise
+
+
+def _attempts(text: str) -> tuple[CallAttempt, ...]:
+    return tuple(CallAttempt(**values) for values in json.loads(text))
+
+
+def _failure(text: str | None) -> Failure | None:
+    return None if text is None else Failure(**json.loads(text))

@@ -1,0 +1,31 @@
+"""The finished calls of one search or one judging, kept in the store."""
+
+from dataclasses import dataclass
+
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.query.usage import RecordedCall
+
+
+@dataclass(frozen=True, slots=True)
+class StoreJournal:
+    """Keeps the finished calls of one search or one judging; see ``usage.CallJournal``."""
+
+    store: EvaluationStore
+    run_id: str
+    scope: str
+
+    def replay(self, key: str) -> RecordedCall | None:
+        """Return the finished call of this key, or None."""
+        return self.store.read_call(self.run_id, self.scope, key)
+
+    def start(self, key: str) -> None:
+        """Note that the call is about to be sent."""
+        self.store.write_call(self.run_id, self.scope, key, None)
+
+    def finish(self, key: str, call: RecordedCall) -> None:
+        """Keep a call that was answered."""
+        self.store.write_call(self.run_id, self.scope, key, call)
+
+    def abandon(self, key: str) -> None:
+        """Note that the call has failed for good and is no longer in flight."""
+        self.store.drop_call(self.run_id, self.scope, key)

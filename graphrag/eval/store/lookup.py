@@ -1,0 +1,110 @@
+"""Which run is meant by an id, its beginning, or "latest"."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+from graphrag.command_lines import eval_line
+from graphrag.eval.errors import UsageError
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Origin, Run
+
+PINNED, LATEST = "pinned", "latest"
+ORIGIN_NAMES: dict[Origin | None, str] = {
+    "command": "graphrag eval",
+    "judge": "graphrag eval judge",
+    "suite": "graphrag eval suite",
+    "python": "Python",
+    None: "not recorded",
+}
+_LISTED = 3
+
+
+def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = False) -> Run:
+    """Return the run of this id, of the only id that begins so, or the latest.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Those of the store, the newest first.
+    name : str
+    store_path : Path
+    suites : bool
+        Whether "latest" is of graphrag eval suite, see :func:`latest_run`.
+
+    Raises
+    ------
+    UsageError
+        If there is none, or more than one; names those that there are.
+    """
+    if not runs:
+        msg = f"{store_path} holds no run yet."
+        raise UsageError(msg)
+    if name == LATEST:
+        return latest_run(runs, suites)
+    found = [run for run in runs if run.run_id == name]
+    found = found or [run for run in runs if name and run.run_id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        msg = f"{len(found)} runs begin with {name!r}: {_listed(found)}; give more of the id."
+        raise UsageError(msg)
+    near = get_close_matches(name, [run.run_id for run in runs], n=1, cutoff=0.7)
+    hint = f"; did you mean {near[0]}?" if near else f": {_listed(runs)}."
+    folder = str(store_path.parent.resolve())
+    msg = (
+        f"{store_path} holds no run {name!r}{hint} List its runs with: "
+        f"{eval_line('history', '--output', folder)}"
+    )
+    raise UsageError(msg)
+
+
+def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
+    """Return the newest finished run of ``graphrag eval``, or of ``graphrag eval suite``.
+
+    Without one it is the newest unfinished run of that command, then the newest run that was
+    begun otherwise, a finished one first. Runs of older releases, which do not say who began
+    them, count as of ``graphrag eval`` unless their setup tells.
+    """
+    wanted: tuple[Origin | None, ...] = ("suite",) if suites else ("command", None)
+    return min(
+        runs, key=lambda run: (run.origin not in wanted, run.status != "finished")
+    )  # min keeps the first of equal ones, which is the newest
+
+
+def explain_latest(runs: Sequence[Run], taken: Run) -> str:
+    """Say which run "latest" is, and which newer ones it is not."""
+    newer = [f"{run.describe()} by {ORIGIN_NAMES[run.origin]}" for run in _before(runs, taken)]
+    text = f"latest is run {taken.describe()}"
+    if taken.origin not in ("command", None):
+        text += f" by {ORIGIN_NAMES[taken.origin]}"
+    if newer:
+        more = f" and {len(newer) - _LISTED} more" if len(newer) > _LISTED else ""
+        text += f"; newer, but not taken: {', '.join(newer[:_LISTED])}{more}"
+    return f"{text}."
+
+
+def _before(runs: Sequence[Run], taken: Run) -> Sequence[Run]:
+    ids = [run.run_id for run in runs]
+    return runs[: ids.index(taken.run_id)]
+
+
+def _listed(runs: Sequence[Run]) -> str:
+    more = f" and {len(runs) - _LISTED} more" if len(runs) > _LISTED else ""
+    return ", ".join(run.describe() for run in runs[:_LISTED]) + more
+
+
+def open_store(path: Path) -> EvaluationStore:
+    """Open a store that is there already.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    StoreError
+        If another process holds it.
+    """
+    if not path.is_file():
+        msg = f"There is no run in {path.parent}; name its folder with --output, or run one."
+        raise UsageError(msg)
+    return EvaluationStore(path)

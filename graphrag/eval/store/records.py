@@ -1,0 +1,152 @@
+"""What the store keeps of a run: the run, its responses, its further judgements."""
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from graphrag.eval.records import Failure, Retrieved
+from graphrag.query.usage import Usage
+
+Status = Literal["unfinished", "finished"]
+Origin = Literal["command", "judge", "suite", "python"]
+"""Who began a run: graphrag eval, eval judge, eval suite, or a program of the user's own."""
+ORIGIN = "responses_of"
+"""Section of the setup that names the run whose responses were judged again; else not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunDetails:
+    """What a run's tables and files say beside its setup, so that they can be made again.
+
+    Attributes
+    ----------
+    origin : {"command", "judge", "suite", "python"}
+    n_units : int
+        Responses planned.
+    config : dict
+        The EvaluationConfig, JSON-ready, with ``root`` as an absolute path; of a run that was
+        resumed, the latest one.
+    models : tuple of str
+        The models that may have been asked.
+    warnings : tuple of str
+        What makes the figures weaker than they look.
+    skip_judge : bool
+        Whether responses were collected without verdicts.
+    search_methods : mapping
+        Method name -> the search method behind it.
+    report : mapping or None
+        What a run of suites came to, JSON-ready; None of other runs and of an unfinished one.
+    """
+
+    origin: Origin
+    n_units: int
+    config: Mapping[str, Any]
+    models: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    skip_judge: bool = False
+    search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
+    report: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the details as JSON-ready values."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "RunDetails":
+        """Make them of what :meth:`to_dict` returned."""
+        listed = {name: tuple(values[name]) for name in ("models", "warnings")}
+        given: dict[str, Any] = {**values, **listed}
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One evaluation run; ``setup`` holds everything that changes what its results mean.
+
+    ``details`` is None in a run that an older release kept.
+    """
+
+    run_id: str
+    started_at: str
+    status: Status
+    setup: dict[str, Any]
+    details: RunDetails | None = None
+
+    @property
+    def origin(self) -> Origin | None:
+        """Who began it; None where an older release did not say."""
+        if self.details is not None:
+            return self.details.origin
+        if "suites" in self.setup:
+            return "suite"
+        return "judge" if ORIGIN in self.setup else None
+
+    @property
+    def n_questions(self) -> int:
+        """Questions planned."""
+        n: int = self.setup["dataset"]["questions"]
+        return n
+
+    def describe(self) -> str:
+        """Return id, date and number of questions for a sentence."""
+        started = self.started_at[:16].replace("T", " ")
+        questions = f"{self.n_questions:,} question{'' if self.n_questions == 1 else 's'}"
+        return f"{self.run_id} ({started} UTC, {questions}, {self.status})"
+
+
+def new_run(setup: dict[str, Any], details: RunDetails | None = None) -> Run:
+    """Return a run that begins now, under an id of its own."""
+    started = now()
+    run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"
+    return Run(run_id, started, "unfinished", setup, details)
+
+
+def now() -> str:
+    """Return the time in UTC, to the millisecond, as the store writes it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response as it was recorded; ``failure`` is set when the search failed.
+
+    ``trial`` counts the repeats of a whole search from 0. ``retrieved`` is None for a method that
+    does not say what it retrieved.
+    """
+
+    unit: str
+    sample_id: str
+    method: str
+    response: str
+    context_text: str
+    latency_s: float | None
+    usage: Usage
+    failure: Failure | None = None
+    trial: int = 0
+    retrieved: Retrieved | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a further judge said, beyond the verdicts.
+
+    Attributes
+    ----------
+    subject : str
+        The unit that was judged, or for a comparison of two methods the first one's.
+    kind : str
+        "rubric", "quality" or "pairwise:A:B".
+    value : dict
+        The judge's record, JSON-ready.
+    failed : bool
+        Whether something in it is unscored because the judge failed.
+    usage : Usage
+    """
+
+    subject: str
+    kind: str
+    value: dict[str, Any]
+    failed: bool
+    usage: Usage

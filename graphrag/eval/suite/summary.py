@@ -1,0 +1,305 @@
+"""What a suite's results come to: scores with intervals, what passed, what it took."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any, Literal
+
+import numpy as np
+
+from graphrag.eval.records import EfficiencyMetrics, Failure, measured_latency
+from graphrag.eval.statistics import (
+    Estimate,
+    Latency,
+    LatencyQuantile,
+    latency_quantile,
+    mean_binary,
+    t_estimate,
+)
+from graphrag.eval.suite.cases import Suite, Thresholds
+from graphrag.eval.suite.evaluators import Evaluated
+from graphrag.query.usage import Usage, sum_usages
+
+CaseStatus = Literal["passed", "warning", "failed", "unscored"]
+SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """One case, evaluated once.
+
+    Attributes
+    ----------
+    case_id, title : str
+    method : str
+        The method, or the evaluator's name in a suite without methods.
+    status : {"passed", "warning", "failed", "unscored"}
+        "warning" has passed, with less than the warning threshold. "unscored" has a failure in
+        place of a score.
+    evaluated : Evaluated or None
+    failure : Failure or None
+        Exactly one of the two is given.
+    latency_s : float or None
+        Seconds that the system took.
+    usage, judge_usage : Usage
+        Of the system's model calls, and of the judge's.
+    """
+
+    case_id: str
+    title: str
+    method: str
+    status: CaseStatus
+    evaluated: Evaluated | None
+    failure: Failure | None
+    latency_s: float | None
+    usage: Usage
+    judge_usage: Usage = field(default_factory=Usage)
+
+    @property
+    def score(self) -> float | None:
+        """In [0, 1]; None when unscored."""
+        return None if self.evaluated is None else self.evaluated.score
+
+    @property
+    def reason(self) -> str:
+        """Why the case came out as it did."""
+        if self.evaluated is not None:
+            return self.evaluated.reason
+        return "" if self.failure is None else self.failure.message
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON-ready values."""
+        found = self.evaluated
+        return {
+            "id": self.case_id,
+            "name": self.title,
+            "method": self.method,
+            "status": self.status,
+            "score": self.score,
+            "reason": self.reason,
+            "parts": {} if found is None else dict(found.parts),
+            "findings": {} if found is None else {k: list(v) for k, v in found.findings.items()},
+            "output": "" if found is None else found.output,
+            "failure": None if self.failure is None else self.failure.to_dict(),
+            "efficiency": EfficiencyMetrics.of(self.latency_s, self.usage).to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Performance:
+    """What a method's cases took.
+
+    Attributes
+    ----------
+    latency_median, latency_p95 : LatencyQuantile
+        Seconds of the system, the judge left out; a failed case is longer than it was waited for.
+    llm_calls, tokens : int or None
+        Completions of the system and their prompt and output tokens; None when not counted.
+    cost_usd, judge_cost_usd : float or None
+        US dollars; None when a price is not known.
+    """
+
+    latency_median: LatencyQuantile
+    latency_p95: LatencyQuantile
+    llm_calls: int | None
+    tokens: int | None
+    cost_usd: float | None
+    judge_cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class MethodReport:
+    """One method on a suite.
+
+    Attributes
+    ----------
+    score : Estimate
+        Mean over the scored cases, in [0, 1], with its t interval for new cases.
+    bounds : tuple of float
+        The mean over all cases if each unscored one were 0, and if each were 1.
+    passed : Estimate
+        Share of all cases that passed, an unscored one not, with its Wilson interval.
+    n_passed, n_warning, n_failed, n_unscored, n_total : int
+        ``n_warning`` of the passed ones did so below the warning threshold.
+    status : {"passed", "warning", "failed", "incomplete"}
+        By the score's mean and the suite's thresholds. Incomplete with unscored cases, unless
+        the upper bound is below the passing threshold already.
+    """
+
+    method: str
+    score: Estimate
+    bounds: tuple[float, float]
+    passed: Estimate
+    n_passed: int
+    n_warning: int
+    n_failed: int
+    n_unscored: int
+    n_total: int
+    status: SuiteStatus
+    performance: Performance
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """What to look at, and what that rests on: a sentence with numbers, and the cases' ids."""
+
+    text: str
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteReport:
+    """The results of a suite.
+
+    Attributes
+    ----------
+    name, evaluator, description : str
+    thresholds : Thresholds
+    status : {"passed", "warning", "failed", "incomplete"}
+        Of the worst method: failed before incomplete before warning.
+    score : Estimate
+        Mean over the cases of each case's mean over the methods, with its t interval.
+    n_passed, n_total : int
+        Over all methods.
+    methods : tuple of MethodReport
+    results : tuple of CaseResult
+    recommendations : tuple of Recommendation
+        Empty when nothing gives cause for one.
+    """
+
+    name: str
+    evaluator: str
+    description: str
+    thresholds: Thresholds
+    status: SuiteStatus
+    score: Estimate
+    n_passed: int
+    n_total: int
+    methods: tuple[MethodReport, ...]
+    results: tuple[CaseResult, ...]
+    recommendations: tuple[Recommendation, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as JSON-ready values; undefined is None."""
+        return {
+            "name": self.name,
+            "evaluator": self.evaluator,
+            "description": self.description,
+            "thresholds": self.thresholds.model_dump(),
+            "status": self.status,
+            "score": asdict(self.score),
+            "passed": self.n_passed,
+            "total": self.n_total,
+            "methods": [asdict(method) for method in self.methods],
+            "recommendations": [asdict(each) for each in self.recommendations],
+            "cases": [result.to_dict() for result in self.results],
+        }
+
+
+def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
+    """Return how a score stands against the thresholds."""
+    if score < thresholds.passing:
+        return "failed"
+    return "passed" if score >= thresholds.warning else "warning"
+
+
+def summarize_suite(
+    suite: Suite, results: Sequence[CaseResult], recommendations: Sequence[Recommendation] = ()
+) -> SuiteReport:
+    """Make the report of a suite.
+
+    Parameters
+    ----------
+    suite : Suite
+    results : sequence of CaseResult
+        At least one; every case of every method.
+    recommendations : sequence of Recommendation
+    """
+    by_method: dict[str, list[CaseResult]] = {}
+    scores: dict[str, list[float]] = {}
+    for result in results:
+        by_method.setdefault(result.method, []).append(result)
+        if result.score is not None:
+            scores.setdefault(result.case_id, []).append(result.score)
+    methods = tuple(
+        _summarize_method(method, found, suite.thresholds) for method, found in by_method.items()
+    )
+    return SuiteReport(
+        name=suite.name,
+        evaluator=suite.evaluator,
+        description=suite.description,
+        thresholds=suite.thresholds,
+        status=worst_status([method.status for method in methods]),
+        score=_mean([fmean(found) for found in scores.values()]),
+        n_passed=sum(method.n_passed for method in methods),
+        n_total=len(results),
+        methods=methods,
+        results=tuple(results),
+        recommendations=tuple(recommendations),
+    )
+
+
+def worst_status(given: Sequence[SuiteStatus]) -> SuiteStatus:
+    """Return the worst of several: failed, incomplete, warning, passed."""
+    order: tuple[SuiteStatus, ...] = ("failed", "incomplete", "warning", "passed")
+    return min(given, key=order.index)
+
+
+def _summarize_method(
+    method: str, results: Sequence[CaseResult], thresholds: Thresholds
+) -> MethodReport:
+    scores = [result.score for result in results if result.score is not None]
+    counts: Mapping[str, int] = {
+        status: sum(result.status == status for result in results)
+        for status in ("passed", "warning", "failed", "unscored")
+    }
+    n, missing = len(results), counts["unscored"]
+    bounds = (sum(scores) / n, min(1.0, (sum(scores) + missing) / n))
+    n_passed = counts["passed"] + counts["warning"]
+    return MethodReport(
+        method=method,
+        score=_mean(scores),
+        bounds=bounds,
+        passed=mean_binary([1] * n_passed + [0] * (n - n_passed)),
+        n_passed=n_passed,
+        n_warning=counts["warning"],
+        n_failed=counts["failed"],
+        n_unscored=missing,
+        n_total=n,
+        status=_method_status(scores, bounds[1], missing, thresholds),
+        performance=_performance(results),
+    )
+
+
+def _method_status(
+    scores: Sequence[float], best: float, missing: int, thresholds: Thresholds
+) -> SuiteStatus:
+    if best < thresholds.passing:
+        return "failed"
+    return "incomplete" if missing else status_of(fmean(scores), thresholds)
+
+
+def _performance(results: Sequence[CaseResult]) -> Performance:
+    latencies = [
+        Latency(seconds, _censored(result))
+        for result in results
+        if (seconds := measured_latency(result.latency_s)) is not None
+    ]
+    usage = sum_usages(result.usage for result in results)
+    counted = EfficiencyMetrics.of(None, usage)
+    return Performance(
+        latency_median=latency_quantile(latencies, 0.5),
+        latency_p95=latency_quantile(latencies, 0.95),
+        llm_calls=counted.llm_calls,
+        tokens=counted.tokens,
+        cost_usd=usage.cost_usd,
+        judge_cost_usd=sum_usages(result.judge_usage for result in results).cost_usd,
+    )
+
+
+def _censored(result: CaseResult) -> bool:
+    return result.failure is not None and result.failure.stage == "search"
+
+
+def _mean(scores: Sequence[float]) -> Estimate:
+    return t_estimate(np.array(scores, dtype=np.float64), (0.0, 1.0))

@@ -1,0 +1,1 @@
+"""What is shown to the model that answers, and what it says."""

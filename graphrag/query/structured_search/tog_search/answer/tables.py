@@ -1,0 +1,168 @@
+"""Rendering what was found: the context a model reads, and the data frames a caller gets."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from graphrag.query.structured_search.tog_search.graph.store import (
+    EntityRow,
+    GraphStore,
+    RelationshipRow,
+)
+from graphrag.query.structured_search.tog_search.graph.text_units import TextUnit
+from graphrag.query.structured_search.tog_search.state import Path, Round
+from graphrag.query.structured_search.tog_search.words import shorten
+
+_MAX_LABEL_CHARS = 160
+_COLUMNS = {
+    "paths": (
+        "path_id",
+        "hop",
+        "source",
+        "target",
+        "relationship_id",
+        "traversed_forward",
+        "score",
+        "text_unit_ids",
+    ),
+    "entities": ("id", "entity", "description"),
+    "relationships": ("id", "source", "target", "description", "weight"),
+    "sources": ("id", "text"),
+    "exploration": ("depth", "strategy_used", "n_edges", "n_kept", "note"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a check-and-answer call is shown.
+
+    Attributes
+    ----------
+    text : str
+        The rendered tables, exactly as they are sent.
+    n_tokens : int
+        Their length in the model's tokens.
+    paths : tuple of Path
+    entities : tuple of EntityRow
+    relationships : tuple of RelationshipRow
+    sources : tuple of TextUnit
+    """
+
+    text: str
+    n_tokens: int
+    paths: tuple[Path, ...] = ()
+    entities: tuple[EntityRow, ...] = ()
+    relationships: tuple[RelationshipRow, ...] = ()
+    sources: tuple[TextUnit, ...] = ()
+
+
+def render_context(
+    path_lines: Iterable[str],
+    entities: Iterable[str],
+    relationships: Iterable[str],
+    sources: Iterable[str],
+) -> str:
+    """Join rendered rows to the context; a section without rows keeps its heading."""
+    sections: tuple[tuple[str, list[str], Iterable[str]], ...] = (
+        ("Paths", [], path_lines),
+        ("Entities", ["id|entity|description"], entities),
+        ("Relationships", ["id|source|target|description"], relationships),
+        ("Sources", ["id|text"], sources),
+    )
+    return "\n\n".join(
+        "\n".join([f"-----{name}-----", *header, *rows]) for name, header, rows in sections
+    )
+
+
+def entity_line(row: EntityRow) -> str:
+    """Render one row of the entities table."""
+    return _csv_line((row.human_readable_id, row.title, row.description))
+
+
+def relationship_line(row: RelationshipRow) -> str:
+    """Render one row of the relationships table."""
+    return _csv_line((row.human_readable_id, row.source, row.target, row.description))
+
+
+def source_line(row: TextUnit) -> str:
+    """Render one row of the sources table."""
+    return _csv_line((row.human_readable_id, row.text))
+
+
+def path_line(path: Path, store: GraphStore) -> str:
+    """Render a path, each arrow in the direction in which its relationship is stored.
+
+    Of parallel relationships those in the direction of the heaviest are shown.
+    """
+    parts = [shorten(store.title(path.start), _MAX_LABEL_CHARS)]
+    for step in path.steps:
+        links = step.edge.links
+        label = "; ".join(
+            store.relationship_row(link.relationship).description
+            for link in links
+            if link.forward == links[0].forward
+        )
+        label = shorten(label, _MAX_LABEL_CHARS)
+        parts.append(f"-[{label}]->" if links[0].forward else f"<-[{label}]-")
+        parts.append(shorten(store.title(step.edge.target), _MAX_LABEL_CHARS))
+    return " ".join(parts)
+
+
+def context_frames(
+    context: Context, rounds: Sequence[Round], store: GraphStore
+) -> dict[str, pd.DataFrame]:
+    """Return the context and the course of the search as data frames.
+
+    Returns
+    -------
+    dict of str to pandas.DataFrame
+        ``paths`` (a row for each relationship of each hop; source and target as stored, hop
+        from 1, score the product up to that hop in [0, 1]), ``entities``, ``relationships``,
+        ``sources`` and ``exploration``; ids are human_readable_id, ``text_unit_ids`` the ids
+        of the text units table. Every column is there even without rows.
+    """
+    rows: dict[str, list[tuple[Any, ...]]] = {
+        "paths": _path_rows(context.paths, store),
+        "entities": [(r.human_readable_id, r.title, r.description) for r in context.entities],
+        "relationships": [
+            (r.human_readable_id, r.source, r.target, r.description, r.weight)
+            for r in context.relationships
+        ],
+        "sources": [(r.human_readable_id, r.text) for r in context.sources],
+        "exploration": [(r.depth, r.strategy_used, r.n_edges, r.n_kept, r.note) for r in rounds],
+    }
+    return {
+        name: pd.DataFrame(rows[name], columns=list(columns)) for name, columns in _COLUMNS.items()
+    }
+
+
+def _path_rows(paths: Sequence[Path], store: GraphStore) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for path_id, path in enumerate(paths):
+        for hop, step in enumerate(path.steps, start=1):
+            score = Path(path.start, path.steps[:hop]).score
+            for link in step.edge.links:
+                row = store.relationship_row(link.relationship)
+                rows.append(
+                    (
+                        path_id,
+                        hop,
+                        row.source,
+                        row.target,
+                        row.human_readable_id,
+                        link.forward,
+                        score,
+                        list(row.text_unit_ids),
+                    )
+                )
+    return rows
+
+
+def _csv_line(values: tuple[object, ...]) -> str:
+    line = io.StringIO()
+    csv.writer(line, delimiter="|", lineterminator="").writerow(values)
+    return line.getvalue()

@@ -1,0 +1,218 @@
+"""From a stream of table rows to what a graph is searched with."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from graphrag.query.structured_search.tog_search.graph.adjacency import (
+    Adjacency,
+    Ends,
+    build_adjacency,
+)
+from graphrag.query.structured_search.tog_search.graph.names import (
+    NameIndex,
+    hash_names,
+    index_names,
+)
+from graphrag.query.structured_search.tog_search.words import word_keys
+
+# pyarrow is not typed.
+_arrow: Any = pa
+_compute: Any = pc
+
+# Each join builds a hash table of all titles, so it is given at least so many rows at once.
+_MIN_JOINED_ROWS = 1 << 20
+
+Write = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableStreams:
+    """The tables of an index as record batches in the forms of ``row_tables``."""
+
+    entities: Iterator[Any]
+    relationships: Iterator[Any]
+    text_units: Iterator[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphParts:
+    """What the tables are searched by; the rows themselves are kept elsewhere.
+
+    Attributes
+    ----------
+    adjacency : Adjacency
+    titles, ids, keys : NameIndex
+        Entities by title, by id and by the words of the title (``words.word_keys``).
+    unit_ids : NameIndex
+        Text units by id.
+    longest_key : int
+        Words of the longest title.
+    """
+
+    adjacency: Adjacency
+    titles: NameIndex
+    ids: NameIndex
+    keys: NameIndex
+    unit_ids: NameIndex
+    longest_key: int
+
+
+def build_parts(streams: TableStreams, write: Write) -> GraphParts:
+    """Read each table once, front to back.
+
+    The ids in ``text_unit_ids``, each of which stands in many rows, are replaced by numbers.
+
+    Parameters
+    ----------
+    streams : TableStreams
+    write : callable
+        Takes ("entities" | "relationships" | "text_units" | "cited_ids", record batch) to keep;
+        row i of ``cited_ids`` is the id with the number i.
+    """
+    builder = _Builder(write)
+    builder.read_entities(streams.entities)
+    builder.read_relationships(streams.relationships)
+    builder.read_text_units(streams.text_units)
+    _arrow.default_memory_pool().release_unused()
+    return builder.finish()
+
+
+class _Builder:
+    """Gathers from the tables, one after the other, what they are searched by."""
+
+    def __init__(self, write: Write) -> None:
+        self._write = write
+        self._cited = _Numbering()
+        self._names = {name: _Names() for name in ("titles", "ids", "keys", "unit_ids")}
+        self._longest_key = 0
+        self._titles: list[Any] = []
+        self._joined: list[Future[Ends]] = []
+
+    def read_entities(self, batches: Iterator[Any]) -> None:
+        for batch in batches:
+            titles: list[str] = batch.column("title").to_pylist()
+            keys = word_keys(titles)
+            longest = max((key.count(" ") + 1 for key in keys), default=0)
+            self._longest_key = max(self._longest_key, longest)
+            self._names["titles"].add(titles)
+            self._names["ids"].add(batch.column("id").to_pylist())
+            self._names["keys"].add(keys)
+            self._titles.append(batch.column("title"))
+            self._write("entities", self._cited.apply(batch))
+
+    def read_relationships(self, batches: Iterator[Any]) -> None:
+        titles = _arrow.chunked_array(self._titles, type=_arrow.string())
+        self._titles.clear()
+        # An entity without a title is no end of anything.
+        titles = _compute.if_else(_compute.equal(titles, ""), None, titles)
+        at_once = max(_MIN_JOINED_ROWS, len(titles))
+        waiting: list[Any] = []
+        with ThreadPoolExecutor(max_workers=1) as worker:
+            for batch in _read_ahead(batches):
+                self._write("relationships", self._cited.apply(batch))
+                waiting.append(batch.select(["source", "target", "weight"]))
+                if sum(part.num_rows for part in waiting) >= at_once:
+                    self._joined.append(worker.submit(_find_ends, waiting, titles))
+                    waiting = []
+            if waiting:
+                self._joined.append(worker.submit(_find_ends, waiting, titles))
+
+    def read_text_units(self, batches: Iterator[Any]) -> None:
+        for batch in batches:
+            self._names["unit_ids"].add(batch.column("id").to_pylist())
+            self._write("text_units", batch)
+        self._write("cited_ids", self._cited.ids())
+
+    def finish(self) -> GraphParts:
+        indexes = {name: gathered.index() for name, gathered in self._names.items()}
+        edges = build_adjacency(self._take_ends(), self._names["titles"].n_rows)
+        return GraphParts(adjacency=edges, longest_key=self._longest_key, **indexes)
+
+    def _take_ends(self) -> Ends:
+        """Return the ends of all relationships; they are given away, so that they can be freed."""
+        done = [future.result() for future in self._joined]
+        self._joined.clear()
+        empty = np.empty(0, np.int32)
+        return Ends(
+            np.concatenate([empty, *(ends.source for ends in done)]),
+            np.concatenate([empty, *(ends.target for ends in done)]),
+            np.concatenate([np.empty(0, np.float32), *(ends.weight for ends in done)]),
+        )
+
+
+def _read_ahead(stream: Iterator[Any]) -> Iterator[Any]:
+    """Read the next piece while the last one is worked on."""
+    with ThreadPoolExecutor(max_workers=1) as reader:
+        coming = reader.submit(next, stream, None)
+        while (batch := coming.result()) is not None:
+            coming = reader.submit(next, stream, None)
+            yield batch
+
+
+class _Names:
+    """Gathers the hashes of a column; the empty name is left out."""
+
+    def __init__(self) -> None:
+        self.n_rows = 0
+        self._hashes: list[npt.NDArray[np.uint32]] = []
+        self._rows: list[npt.NDArray[np.int32]] = []
+
+    def add(self, names: list[str]) -> None:
+        given = np.fromiter(map(bool, names), dtype=np.bool_, count=len(names))
+        self._hashes.append(hash_names(names)[given])
+        self._rows.append((np.flatnonzero(given) + self.n_rows).astype(np.int32))
+        self.n_rows += len(names)
+
+    def index(self) -> NameIndex:
+        return index_names(
+            np.concatenate([np.empty(0, np.uint32), *self._hashes]),
+            np.concatenate([np.empty(0, np.int32), *self._rows]),
+        )
+
+
+def _find_ends(batches: list[Any], titles: Any) -> Ends:
+    """Turn the titles at the ends of relationships into nodes."""
+    rows = _arrow.Table.from_batches(batches)
+    sources, targets = rows.column("source"), rows.column("target")
+    both = _arrow.chunked_array([*sources.chunks, *targets.chunks], type=sources.type)
+    found = _compute.index_in(both, value_set=titles)
+    nodes = _compute.fill_null(found, -1).to_numpy().astype(np.int32)
+    n = rows.num_rows
+    return Ends(nodes[:n], nodes[n:], rows.column("weight").to_numpy().astype(np.float32))
+
+
+class _Numbering:
+    """Gives each text unit id the number of its first appearance."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def apply(self, batch: Any) -> Any:
+        lists = batch.column("text_unit_ids")
+        ids = lists.flatten()
+        if ids.null_count:
+            ids = _compute.fill_null(ids, "")
+        found = ids.dictionary_encode()
+        numbers = self._numbers
+        of_batch = np.fromiter(
+            (numbers.setdefault(name, len(numbers)) for name in found.dictionary.to_pylist()),
+            dtype=np.int32,
+        )
+        coded = of_batch[found.indices.to_numpy()]
+        ends = np.zeros(len(lists) + 1, dtype=np.int32)
+        np.cumsum(_compute.list_value_length(lists).to_numpy(), out=ends[1:])
+        column = _arrow.ListArray.from_arrays(_arrow.array(ends), _arrow.array(coded))
+        place = batch.schema.get_field_index("text_unit_ids")
+        return batch.set_column(place, "text_unit_ids", column)
+
+    def ids(self) -> Any:
+        return _arrow.RecordBatch.from_pydict(
+            {"id": _arrow.array(list(self._numbers), type=_arrow.string())}
+        )

@@ -1,0 +1,123 @@
+"""Connect mode: which entities a question asks to relate, and what joins each two of them."""
+
+import math
+from dataclasses import dataclass
+from itertools import chain, combinations, zip_longest
+from typing import TYPE_CHECKING
+
+from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.query.structured_search.tog_search.asking.replies import ToGSearchError
+from graphrag.query.structured_search.tog_search.graph.store import GraphStore
+from graphrag.query.structured_search.tog_search.state import Path, Question, Round
+from graphrag.query.structured_search.tog_search.walk.connecting import Connection, connect
+from graphrag.query.structured_search.tog_search.walk.exploration import find_starts
+from graphrag.query.structured_search.tog_search.words import shorten
+
+if TYPE_CHECKING:
+    from graphrag_vectors import VectorStore
+
+_MIN_ENDS = 2
+_MAX_TITLE_CHARS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The entities to join, as nodes, and how they were found."""
+
+    nodes: tuple[int, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What joins some entities.
+
+    Attributes
+    ----------
+    paths : tuple of Path
+        The cheapest path of each pair first, then the second of each, and so on; at most
+        ``max_exploration_paths``.
+    rounds : tuple of Round
+        One for each pair.
+    unconnected : str
+        A sentence for each pair without a path; empty when every pair has one.
+    """
+
+    paths: tuple[Path, ...]
+    rounds: tuple[Round, ...]
+    unconnected: str
+
+
+async def find_ends(
+    question: Question, store: GraphStore, entity_vectors: "VectorStore", config: ToGSearchConfig
+) -> Ends:
+    """Choose the entities to join: those named in the question.
+
+    At most ``width`` of them, but two even at width 1. When fewer than two are named, those
+    nearest by vector complete the pair, and the note says so.
+
+    Raises
+    ------
+    ToGSearchError
+        If the pair can't be completed.
+    """
+    most = max(_MIN_ENDS, config.width)
+    named = store.nodes_named_in(question.text)
+    if len(named) >= _MIN_ENDS:
+        left_out = f", {len(named) - most} more left out" if len(named) > most else ""
+        return Ends(tuple(named[:most]), f"{min(most, len(named))} named in the question{left_out}")
+    found = await find_starts(question.text, question.vector, store, entity_vectors, most)
+    nodes = found.starts[:_MIN_ENDS]
+    if len(nodes) < _MIN_ENDS:
+        msg = (
+            "Connecting needs two entities, and the question and the vector store give "
+            f"{len(nodes)}; name both in the question, or build the index again."
+        )
+        raise ToGSearchError(msg)
+    added = " and ".join(_title(store, node) for node in nodes[len(named) :])
+    return Ends(nodes, f"{len(named)} named in the question; nearest to it by vector: {added}")
+
+
+def join_ends(ends: Ends, store: GraphStore, config: ToGSearchConfig) -> Joined:
+    """Join each two of the entities; see :func:`connecting.connect`."""
+    found = [connect(store, a, b, config) for a, b in combinations(ends.nodes, 2)]
+    by_rank = chain.from_iterable(zip_longest(*(one.paths for one in found)))
+    paths = [path for path in by_rank if path is not None]
+    return Joined(
+        paths=tuple(paths[: config.max_exploration_paths]),
+        rounds=tuple(
+            Round(
+                config.max_hops,
+                "connect",
+                one.n_edges,
+                len(one.paths),
+                _describe(one, store, config.max_hops),
+            )
+            for one in found
+        ),
+        unconnected=" ".join(
+            _describe(one, store, config.max_hops) for one in found if not one.paths
+        ),
+    )
+
+
+def _describe(found: Connection, store: GraphStore, max_hops: int) -> str:
+    pair = f"{_title(store, found.source)} and {_title(store, found.target)}"
+    if found.paths:
+        best = found.paths[0]
+        return (
+            f"{pair}: {_count(len(found.paths), 'path')}, the cheapest of "
+            f"{_count(len(best.steps), 'hop')} at cost {-math.log2(best.score):.1f}"
+        )
+    within = f"within {_count(max_hops, 'hop')}"
+    if found.is_cut:
+        return f"No path {within} was found between {pair}, but not every relationship was tried."
+    return f"{pair} are not connected {within}."
+
+
+def _title(store: GraphStore, node: int) -> str:
+    return shorten(store.title(node), _MAX_TITLE_CHARS)
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n} {thing}" if n == 1 else f"{n} {thing}s"

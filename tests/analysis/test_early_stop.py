@@ -1,0 +1,81 @@
+"""A run that is watched: it stops when it has got worse, and every surface says FAIL."""
+
+import json
+from typing import Any
+
+import pytest
+from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.openai_server import Behaviour, LocalServer
+
+from graphrag.eval.statistics import EARLY_ALPHA, early_stop_evidence
+
+PASS, USAGE, FAIL = 0, 2, 100
+N = 60
+
+
+@pytest.fixture
+def pinned(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+    """Return an evaluation of many questions whose pinned run answered them all rightly."""
+    evaluation = make_evaluation(
+        server.base_url, methods=["basic"], metrics=["correctness"], concurrency=1
+    )
+    evaluation.write_rows(
+        [{"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"} for i in range(N)]
+    )
+    server.behaviour = Behaviour(judging(lambda number: True))
+    assert evaluation.run("-q").exit_code == 0
+    assert evaluation.run("baseline", "set", "latest").exit_code == 0
+    return evaluation
+
+
+def judging(is_right: Any) -> Any:
+    """Return a reply that grades question i by ``is_right(i)``."""
+
+    def reply(request: Any) -> str:
+        text = str(request["messages"])
+        if "ground_truth" not in text:
+            return "Idris [Data: Sources (0)]."
+        number = int(text.split("Who is number ")[1].split("?")[0])
+        return json.dumps({"reason": "said", "score": int(is_right(number))})
+
+    return reply
+
+
+def test_a_run_that_gets_everything_wrong_stops_and_fails(pinned: Evaluation, server: LocalServer):
+    server.behaviour = Behaviour(judging(lambda number: False))
+    result = pinned.run("--baseline", "pinned", "--early-stop")
+    assert result.exit_code == FAIL, result.output
+    text = " ".join(result.output.split())
+    assert "has got worse than the baseline beyond doubt" in text
+    assert "stopped early on the evidence of newly wrong answers" in text
+    results = pinned.read_results()
+    needed = next(n for n in range(N) if early_stop_evidence(n, 0) >= 1 / EARLY_ALPHA)
+    assert needed <= len(results["results"]) <= needed + 1
+    assert [entry["id"] for entry in results["results"]] != [f"q{i}" for i in range(needed)]
+
+
+def test_an_unchanged_run_is_asked_to_the_end(pinned: Evaluation):
+    result = pinned.run("--baseline", "pinned", "--early-stop", "-q")
+    assert result.exit_code == PASS, result.output
+    results = pinned.read_results()["results"]
+    assert [entry["id"] for entry in results] == [f"q{i}" for i in range(N)]
+
+
+def test_without_the_flag_every_question_is_asked(pinned: Evaluation, server: LocalServer):
+    server.behaviour = Behaviour(judging(lambda number: False))
+    assert pinned.run("--baseline", "pinned", "-q").exit_code == FAIL
+    assert len(pinned.read_results()["results"]) == N
+
+
+def test_the_level_that_is_left_for_the_end_is_half(pinned: Evaluation, server: LocalServer):
+    # Five newly wrong: p = 1/32, below 5 % but not below 2.5 %.
+    server.behaviour = Behaviour(judging(lambda number: number % 12 != 0))
+    assert pinned.run("--baseline", "pinned", "-q").exit_code == FAIL
+    watched = pinned.run("--baseline", "pinned", "--early-stop", "-q")
+    assert watched.exit_code not in (PASS, FAIL), watched.output
+
+
+def test_it_needs_a_baseline(pinned: Evaluation):
+    result = pinned.run("--early-stop")
+    assert result.exit_code == USAGE
+    assert "--early-stop needs --baseline" in result.output

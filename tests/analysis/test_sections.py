@@ -1,0 +1,182 @@
+"""The figures beyond the verdicts, from ``graphrag eval`` to its files and its terminal."""
+
+import json
+from typing import Any
+
+import pytest
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+
+from graphrag.eval.store import EvaluationStore
+
+DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
+EVIDENCE = {
+    "q1": ["Idris Vane built the tower clock of Ashcombe."],
+    "q2": ["Petra Holm owns the Ashcombe Bank."],
+    "q3": ["Tobias Reed stole the silver pendulum of the tower clock."],
+}
+LABELLED = [
+    {
+        **row,
+        "evidence": EVIDENCE.get(row["id"], []),
+        "keywords": ["Idris Vane"] if row["id"] == "q1" else [],
+        "expected_entities": ["IDRIS VANE"] if row["id"] == "q1" else [],
+    }
+    for row in ROWS
+]
+JUDGES = {"rubric": True, "quality": True, "pairwise": [["tog", "basic"]]}
+
+
+def kinds_of(evaluation: Evaluation) -> dict[str, int]:
+    with EvaluationStore(evaluation.store_path) as store:
+        judgements = store.judgements(store.runs()[0].run_id)
+    kinds = [judged.kind for judged in judgements]
+    return {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+
+
+def is_rubric(request: Any) -> bool:
+    return "groundedness" in json.dumps(request.get("response_format", ""))
+
+
+@pytest.fixture
+def labelled(make_evaluation: MakeEvaluation) -> Evaluation:
+    evaluation = make_evaluation(methods=["tog", "local", "basic", "closed_book"])
+    evaluation.write_rows(LABELLED)
+    return evaluation
+
+
+def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
+    labelled.configure(
+        measures={
+            "cutoffs": [1, 3],
+            "criteria": [
+                {"metric": "hit_rate", "minimum": 0.1, "target": 0.2},
+                {"metric": "recall", "minimum": 1.1, "target": 1.2},
+            ],
+        }
+    )
+    result = labelled.run(COLUMNS="250")
+    assert result.exit_code == DONE, result.output
+    summary = labelled.read_results("summary")
+    hits = {m: found["measures"]["hit_rate"] for m, found in summary["measures"].items()}
+    for method in ("tog", "local", "basic"):
+        assert hits[method]["estimate"]["n"] == len(EVIDENCE)
+        assert hits[method]["n_excluded"] == len(ROWS) - len(EVIDENCE)
+        assert hits[method]["estimate"]["mean"] == 1
+    assert hits["closed_book"]["estimate"]["mean"] is None  # it retrieves nothing to measure
+    keyword = summary["measures"]["basic"]["measures"]["keyword_relevance"]["estimate"]
+    assert (keyword["n"], keyword["mean"]) == (1, 1)
+    loss = {(row["imdb_key"], row["method"]): row for row in summary["loss"]}
+    for row in loss.values():
+        parts = row["n_untraced"] + sum(row["lost"].values()) + row["n_kept"] + row["n_unjudged"]
+        assert parts == row["n"] == len(ROWS)
+        assert row["n_untraced"] == len(ROWS) - len(EVIDENCE)
+    assert loss["clock", "closed_book"]["lost"]["in_context"] == len(EVIDENCE)
+    assert {c["result"] for c in summary["criteria"] if c["metric"] == "recall"} == {
+        "missed",
+        "not measured",
+    }
+    shown = " ".join(result.output.split())
+    for text in (
+        "Measured without a model, in % (95 % interval) (offline baseline models)",
+        "Where answers were lost: questions with evidence, by the first stage "
+        "(offline baseline models)",
+        "tog: hit_rate 1.000, minimum 0.1, target 0.2: met target",
+        "combined score of evidence, correctness and tokens",
+    ):
+        assert text in shown
+    report = json.loads((labelled.output / "retrieval_results.json").read_text("utf-8"))
+    assert report["num_questions"] == len(ROWS)
+    assert report["metadata"]["embedded_models"] == "offline baseline models"
+    assert "NaN" not in json.dumps(report)
+
+
+def test_what_was_retrieved_is_measured_again_from_the_store(labelled: Evaluation):
+    assert labelled.run("-q").exit_code == DONE
+    before = labelled.read_results("summary")
+    assert labelled.run("judge", "latest", "-q").exit_code == DONE
+    after = labelled.read_results("summary", labelled.newest_folder)
+    assert after["measures"] == before["measures"]
+    assert after["loss"] == before["loss"]
+
+
+def test_further_judges_are_asked_once_and_paid_for(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, judge=JUDGES, metrics=["correctness"])
+    evaluation.write_rows(LABELLED[:3])
+    result = evaluation.run(COLUMNS="250")
+    assert result.exit_code == DONE, result.output
+    assert kinds_of(evaluation) == {"rubric": 6, "quality": 6, "pairwise:tog:basic": 3}
+    summary = evaluation.read_results("summary")
+    assert set(summary["rubric"]) == {"tog", "basic"}
+    for found in summary["rubric"].values():
+        assert {each["n_scored"] for each in found.values()} == {3}
+    assert summary["quality"]["tog"]["overall"]["n"] == 3
+    pair = summary["pairwise"]["tog vs basic"]
+    assert pair["n_a"] + pair["n_b"] + pair["n_ties"] == pair["n_pairs"] == 3
+    assert summary["further_judges_cost_usd"] > 0
+    for text in ("Rubric, 1 to 5", "Quality, 0 to 1", "tog against basic", "further judges cost $"):
+        assert text in result.output
+    before = len(server.records)
+    evaluation.configure(judge={**JUDGES, "rubric": False})
+    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
+    asked = server.records[before:]
+    assert sum(record.endpoint == "chat" for record in asked) == before_count(evaluation) + 2 + 2
+    assert kinds_of(evaluation) == {"quality": 2, "pairwise:tog:basic": 1}
+
+
+def before_count(evaluation: Evaluation) -> int:
+    """Return the completions of the searches and of the verdicts of the newest run."""
+    with EvaluationStore(evaluation.store_path) as store:
+        run_id = store.runs()[0].run_id
+        searches = sum(r.usage.llm_calls for r in store.responses(run_id).values())
+        judged = [u for usages in store.judge_usage(run_id).values() for u in usages]
+    return searches + sum(usage.llm_calls for usage in judged)
+
+
+def test_a_rubric_that_stays_unreadable_is_unscored_and_asked_again(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    def broken(n: int, request: Any) -> Fault | None:
+        return Fault(content="five stars") if is_rubric(request) else None
+
+    server.behaviour = Behaviour(offline_reply(), faults=broken)
+    evaluation = make_evaluation(server.base_url, methods=["basic"], judge={"rubric": True})
+    first = evaluation.run()
+    assert first.exit_code == INCOMPLETE, first.output
+    assert f"rubric: {len(ROWS)} judgements are unscored" in first.output
+    assert "--retry-errors" in first.output
+    found = evaluation.read_results("summary")["rubric"]["basic"]["relevance"]
+    assert (found["n_planned"], found["n_scored"], found["mean"]) == (len(ROWS), 0, None)
+    server.behaviour = Behaviour(offline_reply())
+    before = len(server.records)
+    again = evaluation.run("--retry-errors", "-q")
+    assert again.exit_code == DONE, again.output
+    assert len(server.records) - before == len(ROWS)
+    found = evaluation.read_results("summary")["rubric"]["basic"]["relevance"]
+    assert found["n_scored"] == len(ROWS)
+
+
+def test_a_refused_further_judge_stops_the_run_and_it_can_be_resumed(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    def refused(n: int, request: Any) -> Fault | None:
+        return Fault(status=401) if is_rubric(request) else None
+
+    server.behaviour = Behaviour(offline_reply(), faults=refused)
+    evaluation = make_evaluation(server.base_url, methods=["basic"], judge={"rubric": True})
+    stopped = evaluation.run()
+    assert stopped.exit_code == ERROR, stopped.output
+    assert "The judge's service refuses the requests" in " ".join(stopped.output.split())
+    server.behaviour = Behaviour(offline_reply())
+    before = len(server.records)
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    assert len(server.records) - before == len(ROWS)
+
+
+def test_wrong_pairs_are_one_sentence(labelled: Evaluation):
+    labelled.configure(judge={"pairwise": [["tog", "drift"]]})
+    result = labelled.run("-q")
+    assert result.exit_code == USAGE
+    assert "tog and drift are not two of the methods" in " ".join(result.output.split())

@@ -1,0 +1,210 @@
+"""Figures with intervals, from results to both files, the terminal and pandas."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from graphrag.eval import (
+    EfficiencyMetrics,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    aggregate_results,
+)
+from graphrag.eval.records import METRICS, Failure, failed_search_scores, is_abstention
+from graphrag.eval.reports import show_results
+from graphrag.offline import NOT_FOUND
+from graphrag.query.usage import Usage
+
+ENDS = ("right", "wrong", "search failed", "judge failed", "unreadable", "not judged", "abstains")
+
+
+def verdict(end):
+    if end in ("right", "wrong", "abstains"):
+        return JudgeResult(int(end == "right"), "r")
+    kind = {"judge failed": "error", "unreadable": "unreadable"}.get(end)
+    return JudgeResult(None, "r", Failure("judge", kind, "x") if kind else None)
+
+
+def result(end="right", question="q", method="tog", key="a", latency=1.0):
+    failed = end == "search failed"
+    return QueryResult(
+        imdb_key=key,
+        question=question,
+        method=method,
+        response=NOT_FOUND if end == "abstains" else "Ann",
+        scores=failed_search_scores() if failed else MetricScores(*[verdict(end)] * 4),
+        efficiency=EfficiencyMetrics(latency, 2, 100, 10),
+        sample_id=f"{key}-{question}",
+        failure=Failure("search", "timeout", "late") if failed else None,
+        usage=Usage(2, 100, 10, cost_usd=0.5, models=("openai/gpt-4o",)),
+    )
+
+
+def results_of(ends, method="tog"):
+    return [result(end, str(n), method) for n, end in enumerate(ends)]
+
+
+@settings(deadline=None)  # the first call loads scipy and statsmodels
+@given(st.lists(st.sampled_from(ENDS), min_size=1, max_size=30))
+def test_every_state_is_counted_and_the_counts_add_up(ends):
+    outcomes = aggregate_results(results_of(ends)).analysis.outcomes["tog"]
+    for metric, found in outcomes.items():
+        abstained = ends.count("abstains") if metric in ("faithfulness", "relevance") else 0
+        assert found.n_planned == len(ends)
+        assert found.n_search_failed == ends.count("search failed")
+        assert found.n_judge_failed == ends.count("judge failed")
+        assert found.n_judge_unparseable == ends.count("unreadable")
+        assert found.n_not_judged == ends.count("not judged")
+        assert found.n_abstained == abstained
+        scored = ends.count("right") + ends.count("wrong") + ends.count("abstains") - abstained
+        assert found.n_scored == scored
+
+
+def test_a_failed_search_counts_0_end_to_end_and_is_nothing_to_judge():
+    outcomes = aggregate_results(results_of(["right", "search failed"])).analysis.outcomes["tog"]
+    assert outcomes["correctness"].end_to_end.mean == 0.5
+    assert outcomes["correctness"].given_answer.mean == 1.0
+    assert outcomes["faithfulness"].end_to_end is None
+
+
+def test_missing_verdicts_widen_the_bounds():
+    outcomes = aggregate_results(results_of(["right", "wrong", "judge failed", "unreadable"]))
+    assert outcomes.analysis.outcomes["tog"]["correctness"].bounds == (0.25, 0.75)
+
+
+def test_methods_are_compared_question_by_question():
+    results = [
+        *results_of(["right"] * 12 + ["wrong"] * 8, "tog"),
+        *results_of(["wrong"] * 12 + ["wrong"] * 8, "basic"),
+    ]
+    (primary, *others) = aggregate_results(results).analysis.comparisons
+    assert (primary.a, primary.b, primary.metric) == ("tog", "basic", "correctness")
+    assert primary.in_family
+    assert primary.result.p_holm is not None
+    assert primary.result.difference == pytest.approx(0.6)
+    assert primary.verdict == "tog better than basic"
+    assert [c.metric for c in others] == list(METRICS[1:])
+    assert all(not c.in_family and c.result.p_holm is None for c in others)
+
+
+def test_missing_verdicts_can_leave_a_comparison_unresolved():
+    results = [
+        *results_of(["right", "wrong", "right", "judge failed", "judge failed"], "tog"),
+        *results_of(["wrong", "wrong", "right", "right", "right"], "basic"),
+    ]
+    primary = aggregate_results(results).analysis.comparisons[0]
+    assert primary.result.n_dropped_pairs == 2
+    assert primary.verdict.startswith("unresolved")
+
+
+def test_a_timeout_is_a_censored_latency_and_stays_in():
+    results = [result("right", "1", latency=1.0), result("search failed", "2", latency=9.0)]
+    figures = aggregate_results(results).analysis.efficiency["tog"]
+    assert (figures.latency_p95.n, figures.latency_p95.n_censored) == (2, 1)
+    assert figures.latency_p95.value is None
+
+
+def test_cost_a_correct_answer_counts_every_attempt():
+    results = results_of(["right", "wrong", "search failed"])
+    assert aggregate_results(results).analysis.efficiency["tog"].cost_per_correct.value == 1.5
+    nothing_right = aggregate_results(results_of(["wrong"])).analysis.efficiency["tog"]
+    assert nothing_right.cost_per_correct.value is None
+
+
+def test_a_method_that_does_not_count_tokens_is_neither_best_nor_beaten():
+    uncounted = replace(result(method="mine"), efficiency=EfficiencyMetrics(1.0, None, None, None))
+    results = aggregate_results([result(), uncounted])
+    assert results.analysis.efficiency["tog"].is_pareto is True
+    assert results.analysis.efficiency["mine"].is_pareto is None
+    assert '"is_pareto": null' in results.to_json()
+
+
+def test_the_terminal_says_when_methods_were_asked_different_questions():
+    console = Console(record=True, width=120)
+    same = results_of(["right", "wrong"])
+    show_results(console, aggregate_results([*same, *results_of(["right", "wrong"], "oracle")]))
+    assert "different numbers of questions" not in console.export_text()
+    show_results(console, aggregate_results([*same, result("right", "0", "oracle")]))
+    assert "different numbers of questions (tog 2, oracle 1)" in console.export_text()
+
+
+@given(st.lists(st.sampled_from(ENDS), max_size=6))
+def test_files_hold_no_nan_and_the_states(ends):
+    results = aggregate_results([*results_of(ends), *results_of(ends, "basic")])
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    summary = json.loads(results.to_json(), parse_constant=refuse)
+    assert set(summary) >= {"outcomes", "outcomes_by_movie", "comparisons", "efficiency_figures"}
+    detailed = json.loads(results.to_detailed_json(), parse_constant=refuse)
+    for entry, end in zip(detailed["results"], ends, strict=True):
+        state = entry["methods"]["tog"]["states"]["correctness"]
+        assert (state == "search_failed") == (end == "search failed")
+
+
+def test_pandas_has_the_states():
+    frame = aggregate_results(results_of(["right", "unreadable"])).to_pandas()
+    assert frame["correctness_state"].tolist() == ["scored", "judge_unparseable"]
+
+
+def test_the_terminal_says_how_sure_a_mean_is():
+    results = [
+        *[result("right", str(n), "tog", "ab"[n % 2]) for n in range(20)],
+        *[result("wrong", str(n), "basic", "ab"[n % 2]) for n in range(20)],
+    ]
+    console = Console(record=True, width=120)
+    show_results(console, aggregate_results(results))
+    shown = console.export_text()
+    assert "100 (" in shown
+    assert "tog - basic: +100.0 (" in shown
+    assert "tog better than basic" in shown
+    assert "generalisation to new documents, low power" in shown
+
+
+def test_only_the_fixed_sentences_are_abstentions():
+    assert is_abstention(f"{NOT_FOUND} Missing: the year.")
+    assert not is_abstention("It could not be found in Rome, as Ann had sold it.")
+
+
+def test_equal_ends_are_all_counted_for_their_own_method_and_document():
+    ends = ["right"] * 5 + ["wrong"] * 2 + ["search failed"] * 3 + ["judge failed"] * 4
+    other = ["right"] * 2 + ["wrong"] * 12
+    results = [
+        *(result(end, str(n), "tog", "a", float(n)) for n, end in enumerate(ends)),
+        *(result(end, str(n), "basic", "a") for n, end in enumerate(other)),
+        *(result("right", str(n), "tog", "b", 99.0) for n in range(3)),
+    ]
+    found = aggregate_results(results)
+    tog, basic = found.summaries()
+    assert (tog.n, tog.n_search_failed, basic.n, basic.n_search_failed) == (17, 3, 14, 0)
+    assert (tog.n_scored["correctness"], tog.n_unscored["correctness"]) == (10, 4)
+    assert found.counts["tog"]["n_scored"] == tog.n_scored
+    assert found.by_method == {"tog": tog.means, "basic": basic.means}
+    assert tog.means["relevance"] == pytest.approx(8 / 13)
+    assert basic.means["relevance"] == pytest.approx(2 / 14)
+    assert found.by_movie["a"]["tog"]["correctness"] == pytest.approx(5 / 10)
+    on = found.analysis.outcomes_by_document
+    assert {document: list(methods) for document, methods in on.items()} == {
+        "a": ["tog", "basic"],
+        "b": ["tog"],
+    }
+    assert on["a"]["tog"]["correctness"].n_planned == 14
+    assert on["b"]["tog"]["correctness"].n_scored == 3
+    view = found.analysis.comparisons[0].result.by_document
+    assert view is not None
+    # of the first 10 questions, tog is right on 5 and basic on 2
+    assert [(d.document, d.n, d.mean) for d in view.documents] == [("a", 10, pytest.approx(0.3))]
+
+
+def test_the_median_and_the_95th_percentile_are_of_their_own_ranks():
+    figures = aggregate_results(
+        [result("right", str(n), latency=float(n)) for n in range(101)]
+    ).analysis.efficiency["tog"]
+    assert figures.latency_median.value == pytest.approx(50)
+    assert figures.latency_p95.value == pytest.approx(95)

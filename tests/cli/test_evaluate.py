@@ -1,0 +1,630 @@
+"""``graphrag eval`` from its flags to its exit code and its one sentence."""
+
+import contextlib
+import json
+import resource
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+from support.clock_evaluation import (
+    OFFLINE_SETTINGS,
+    ROWS,
+    Evaluation,
+    MakeEvaluation,
+    server_settings,
+    wait_until,
+)
+from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
+
+from graphrag.eval.run import is_built
+from graphrag.eval.store import EvaluationStore
+
+DONE, ERROR, USAGE, INCOMPLETE, BELOW_THRESHOLD = 0, 1, 2, 3, 100
+
+
+class Watched:
+    """The requests that a server got from now on."""
+
+    def __init__(self, server: LocalServer) -> None:
+        self._server = server
+        self._before = len(server.records)
+
+    @property
+    def records(self) -> list[Record]:
+        return self._server.records[self._before :]
+
+    @property
+    def searched(self) -> list[Record]:
+        """One embedding a search; searches alone embed."""
+        return [record for record in self.records if record.endpoint == "embeddings"]
+
+    def behave(self, **changes: Any) -> None:
+        self._server.behaviour = Behaviour(offline_reply(), **changes)
+
+
+@pytest.fixture
+def watched(server: LocalServer) -> Watched:
+    return Watched(server)
+
+
+def sentence(result: Result) -> str:
+    """Return the output as one line, after checking that no traceback is in it."""
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    assert "Traceback" not in result.output
+    return " ".join(result.output.split())
+
+
+def faults_for(*words: str, fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
+    """Fail the embedding of every question that holds one of the words."""
+    return lambda _, request: (
+        fault if "input" in request and any(w in str(request["input"]) for w in words) else None
+    )
+
+
+def responses(evaluation: Evaluation) -> dict[tuple[str, str], str]:
+    with EvaluationStore(evaluation.store_path) as store:
+        found = store.responses(store.runs()[0].run_id)
+    return {(each.sample_id, each.method): each.response for each in found.values()}
+
+
+def test_a_run_answers_judges_and_writes(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    result = evaluation.run()
+    assert result.exit_code == DONE, result.output
+    assert "offline baseline models" in result.output
+    detailed = evaluation.read_results()
+    assert [entry["id"] for entry in detailed["results"]] == [row["id"] for row in ROWS]
+    assert all(set(entry["methods"]) == {"tog", "basic"} for entry in detailed["results"])
+    summary = evaluation.read_results("summary")
+    assert summary["metadata"]["is_complete"]
+    assert summary["counts"]["tog"]["n_scored"] == dict.fromkeys(summary["by_method"]["tog"], 6)
+
+
+def test_equal_runs_write_equal_files(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(concurrency=5)
+    for name in ("one", "two"):
+        assert evaluation.run("--output", str(evaluation.root / name)).exit_code == DONE
+    for kind in ("detailed", "summary"):
+        one, two = (
+            evaluation.read_results(kind, evaluation.root / name) for name in ("one", "two")
+        )
+        assert one == two
+
+
+def test_methods_limit_and_concurrency(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    flags = ["--methods", "basic, local", "--limit", "2", "-j", "3"]
+    assert evaluation.run(*flags).exit_code == DONE
+    metadata = evaluation.read_results()["metadata"]
+    assert metadata["methods"] == ["basic", "local"]
+    assert metadata["total_questions"] == 2
+    assert metadata["concurrency"] == 3
+
+
+def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    result = evaluation.run(
+        "--limit",
+        "2",
+        GRAPHRAG_EVAL_METHODS="basic",
+        GRAPHRAG_EVAL_LIMIT="5",
+        GRAPHRAG_EVAL_CONCURRENCY="2",
+        GRAPHRAG_EVAL_SKIP_JUDGE="1",
+        GRAPHRAG_EVAL_QUIET="1",
+        GRAPHRAG_EVAL_OUTPUT=str(evaluation.root / "elsewhere"),
+    )
+    assert result.exit_code == DONE
+    assert result.output == ""
+    detailed = evaluation.read_results(folder=evaluation.root / "elsewhere")
+    assert detailed["metadata"]["methods"] == ["basic"]
+    assert detailed["metadata"]["concurrency"] == 2
+    assert len(detailed["results"]) == 2
+    assert detailed["results"][0]["methods"]["basic"]["scores"]["correctness"] is None
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("CONFIG", "no/such.yaml", "such.yaml does not exist"),
+        ("IMDB_KEY", "nowhere", "--imdb-key nowhere: no question is asked of it"),
+        ("RESUME", "1", "no unfinished run"),
+        ("RETRY_ERRORS", "1", "no unfinished run"),
+        ("METHODS", "tgo", "did you mean 'tog'?"),
+    ],
+)
+def test_environment_variables_reach_the_command(
+    make_evaluation: MakeEvaluation, variable: str, value: str, said: str
+):
+    result = make_evaluation().run(**{f"GRAPHRAG_EVAL_{variable}": value})
+    assert result.exit_code == USAGE
+    assert said in sentence(result)
+
+
+def test_root_and_config_may_lie_apart(make_evaluation: MakeEvaluation, tmp_path: Path):
+    evaluation = make_evaluation()
+    moved = tmp_path / "elsewhere.yaml"
+    (evaluation.root / "eval_config.yaml").rename(moved)
+    assert evaluation.run("--config", str(moved), "--limit", "1", "-q").exit_code == DONE
+    assert len(evaluation.read_results()["results"]) == 1
+
+
+def test_one_index_of_two(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(indexes={"clock": "clock", "other": "not/there"})
+    evaluation.write_rows([{**ROWS[0], "imdb_key": "clock"}, {**ROWS[1], "imdb_key": "other"}])
+    result = evaluation.run("--imdb-key", "clock", "--methods", "basic", "-q")
+    assert result.exit_code == DONE, result.output
+    assert evaluation.read_results()["metadata"]["movies"] == ["clock"]
+
+
+def test_quiet_says_nothing_and_verbose_shows_where(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run("-q", "--limit", "1").output == ""
+    refused = evaluation.run("--methods", "tgo", "--verbose")
+    assert refused.exit_code == USAGE
+    assert "Traceback" in refused.output
+    both = evaluation.run("-q", "-v")
+    assert both.exit_code == USAGE
+    assert "exclude each other" in both.output
+
+
+def without(row: dict[str, str], name: str) -> dict[str, str]:
+    return {key: value for key, value in row.items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([ROWS[0], without(ROWS[1], "answer")], "row 2: answer is missing"),
+        ([{**ROWS[0], "question": " "}], "row 1: question is wrong"),
+        ([ROWS[0], "Who?"], "row 2 is not an object"),
+        ([{**ROWS[0], "answer": [7]}], "row 1: answer is wrong"),
+        (
+            [{"Frage": "Wer?", "answer": "Ann"}],
+            "has no column for the question (columns found: 'Fr",
+        ),
+        (
+            [ROWS[0], {**ROWS[0], "id": "other", "answer": "Clara Reed"}],
+            "rows 1 (id 'q1') and 2 (id 'other') ask the same question of clock, but have "
+            "different answers, 'Idris Vane' and 'Clara Reed'",
+        ),
+        ([ROWS[0], {**ROWS[1], "id": "q1"}], "rows 1 and 2 have the same id 'q1'"),
+        ([{**ROWS[0], "imdb_key": "clok"}], "index 'clok', which eval_config.yaml does not"),
+        ([], "holds no rows"),
+    ],
+)
+def test_a_bad_dataset_is_refused_before_any_call(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, rows: Any, said: str
+):
+    evaluation = make_evaluation(server.base_url)
+    shutil.rmtree(evaluation.project / "output")
+    evaluation.write_rows(rows)
+    result = evaluation.run("--index")  # nor is an index built and paid for
+    assert result.exit_code == USAGE
+    assert said in sentence(result)
+    assert watched.records == []
+    assert not evaluation.output.exists()
+
+
+def test_a_foreign_table_is_read_by_the_columns_that_are_named(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(dataset={"path": "fragen.csv", "columns": {"answer": "Antwort"}})
+    lines = [f"{row['question']};{row['answer']}" for row in [*ROWS[:2], ROWS[0]]]
+    text = "\n".join(["Frage?;Antwort", *lines])
+    (evaluation.root / "fragen.csv").write_text(text, encoding="utf-8")
+    refused = evaluation.run("--dry-run")
+    assert refused.exit_code == USAGE
+    assert "--columns question=COLUMN" in sentence(refused)
+    wrong = evaluation.run("--dry-run", "--columns", "question")
+    assert wrong.exit_code == USAGE
+    assert "--columns: 'question' is not of the form question=Frage" in sentence(wrong)
+    result = evaluation.run("--skip-judge", "--columns", "question=Frage?")
+    assert result.exit_code == DONE, result.output
+    assert "1 question is there again with the same answer, and asked once" in sentence(result)
+    found = evaluation.read_results("summary")["metadata"]
+    assert found["total_questions"] == 2
+    assert any("there again" in warning for warning in found["warnings"])
+
+
+def missing_index(evaluation: Evaluation) -> None:
+    shutil.rmtree(evaluation.project)
+
+
+def unbuilt_index(evaluation: Evaluation) -> None:
+    shutil.rmtree(evaluation.project / "output")
+
+
+def half_an_index(evaluation: Evaluation) -> None:
+    (evaluation.project / "output" / "relationships.parquet").unlink()
+
+
+def other_embedding_size(evaluation: Evaluation) -> None:
+    path = evaluation.project / "settings.yaml"
+    path.write_text(path.read_text("utf-8").replace("vector_size: 384", "vector_size: 1536"))
+
+
+def no_vectors(evaluation: Evaluation) -> None:
+    shutil.rmtree(evaluation.project / "output" / "lancedb")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (missing_index, "does not exist"),
+        (unbuilt_index, "is not indexed"),
+        (half_an_index, "relationships missing"),
+        (other_embedding_size, "vectors of length 384, but vector_store.vector_size"),
+        (no_vectors, "no vector store"),
+        (lambda e: e.configure(methods=["tog", "lokal"]), "did you mean 'local'?"),
+        (lambda e: e.configure(methds=["tog"]), "did you mean 'methods'?"),
+        (lambda e: e.configure(thresholds={"correctness": 2}), "between 0 and 1"),
+        (lambda e: e.configure(judge={"model": "no_such"}), "no completion model is called"),
+        (lambda e: e.configure(dataset={"path": "no.json"}), "no.json does not exist"),
+        (lambda e: e.configure(indexes={}), "configures no index"),
+    ],
+)
+def test_bad_input_is_refused_before_any_call(
+    make_evaluation: MakeEvaluation,
+    watched: Watched,
+    server: LocalServer,
+    spoil: Callable[[Evaluation], None],
+    said: str,
+):
+    evaluation = make_evaluation(server.base_url)
+    spoil(evaluation)
+    result = evaluation.run()
+    assert result.exit_code == USAGE, result.output
+    assert said in sentence(result)
+    assert watched.records == []
+
+
+def test_questions_about_something_else_get_a_warning(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    fitting = evaluation.run("--dry-run")
+    assert "documents swapped" not in sentence(fitting)
+    evaluation.write_rows(
+        [
+            {"question": "Where does Harry Potter meet Ron Weasley?", "answer": "In London"},
+            {"question": "Who taught Hermione Granger at Hogwarts?", "answer": "Minerva"},
+        ]
+    )
+    assert "are the documents swapped?" in sentence(evaluation.run("--dry-run"))
+
+
+def test_a_setting_without_effect_gets_a_warning(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    evaluation.write_settings(OFFLINE_SETTINGS + "local_serch: {top_k_entities: 3}\n")
+    result = evaluation.run("--dry-run")
+    assert "local_serch is not used; did you mean 'local_search'?" in sentence(result)
+
+
+def test_a_dry_run_sends_and_writes_nothing(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url)
+    result = evaluation.run("--dry-run", "--index")
+    assert result.exit_code == DONE, result.output
+    shown = sentence(result)
+    assert "Searches: 12" in shown
+    assert "Judge calls: 48" in shown
+    assert "openai/gpt-4o: $2.5 a million prompt tokens" in shown
+    assert watched.records == []
+    assert not evaluation.output.exists()
+
+
+def test_a_dry_run_bounds_what_a_run_then_asks(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(
+        server.base_url,
+        methods=["tog", "local", "basic"],
+        judge={"rubric": True, "quality": True, "pairwise": True},
+    )
+    shown = sentence(evaluation.run("--dry-run"))
+    words = shown.replace(",", "").split()
+    completions = int(words[words.index("completions") - 1])
+    judged = int(words[words.index("calls:", words.index("Judge")) + 1])
+    # 18 responses with 4 verdicts, a rubric and a quality; 3 pairs on 6 questions in 2 orders.
+    assert judged == 18 * (4 + 2) + 3 * 6 * 2
+    assert evaluation.run("-q").exit_code == DONE
+    assert len([r for r in watched.records if r.endpoint == "chat"]) <= completions + judged
+
+
+def test_responses_first_verdicts_later(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url)
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    assert len(watched.searched) == 12
+    n_search_calls = len(watched.records)
+    assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    assert len(watched.searched) == 12
+    assert len(watched.records) == n_search_calls + 12 * 4
+    assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
+
+
+def test_only_what_failed_is_asked_again(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    watched.behave(faults=faults_for("Petra", "pendulum", fault=Fault(status=400)))
+    first = evaluation.run()
+    assert first.exit_code == DONE, first.output
+    assert "2 of 6 searches failed and count 0" in sentence(first)
+    assert "--retry-errors" in first.output
+    failed = {sample for (sample, _), text in responses(evaluation).items() if "ERROR" in text}
+    assert failed == {"q2", "q3"}
+    watched.behave()
+    before = len(watched.searched)
+    second = evaluation.run("--retry-errors")
+    assert second.exit_code == DONE, second.output
+    assert len(watched.searched) == before + 2
+    assert not any("ERROR" in text for text in responses(evaluation).values())
+    assert evaluation.read_results("summary")["counts"]["basic"]["n_search_failed"] == 0
+
+
+def test_unreadable_verdicts_alone_are_asked_again(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+
+    def unreadable(_: int, request: dict[str, Any]) -> Fault | None:
+        is_judge = "response_format" in request and "Petra" in str(request["messages"])
+        return Fault(content="no grade") if is_judge else None
+
+    watched.behave(faults=unreadable)
+    first = evaluation.run()
+    assert first.exit_code == INCOMPLETE, first.output
+    assert "verdicts are unscored" in first.output
+    unscored = sum(evaluation.read_results("summary")["counts"]["basic"]["n_unscored"].values())
+    assert unscored > 0
+    watched.behave()
+    before = len(watched.records)
+    assert evaluation.run("--retry-errors", "-q").exit_code == DONE
+    assert len(watched.records) == before + unscored
+
+
+def test_a_cost_limit_stops_and_the_rest_can_be_had_later(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
+    first = evaluation.run("--max-cost", "0.005")
+    assert first.exit_code == INCOMPLETE, first.output
+    assert "of the allowed $0.005 is spent" in sentence(first)
+    done = evaluation.read_results()["metadata"]["n_done"]
+    assert 0 < done < 6
+    # Nothing more may be spent, and what is there is still reported.
+    n_asked = len(watched.records)
+    again = evaluation.run("--max-cost", "0.005", "--resume")
+    assert again.exit_code == INCOMPLETE
+    assert len(watched.records) == n_asked
+    assert evaluation.read_results()["metadata"]["n_done"] == done
+    assert evaluation.run("--resume", "--max-cost", "5", "-q").exit_code == DONE
+    assert len(watched.searched) == 6
+
+
+def test_a_cost_limit_needs_known_prices(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation()
+    evaluation.write_settings(server_settings(server.base_url, "somebodys-model"))
+    result = evaluation.run("--max-cost", "1")
+    assert result.exit_code == USAGE
+    assert "needs the price of openai/somebodys-model" in sentence(result)
+    assert watched.records == []
+
+
+def test_a_mean_below_its_threshold(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], thresholds={"correctness": 1.0})
+    evaluation.write_rows([*ROWS[:2], {"question": "Who is Tobias Reed?", "answer": "A whale"}])
+    missed = evaluation.run()
+    assert missed.exit_code == BELOW_THRESHOLD, missed.output
+    assert "basic: correctness 0.667 is below 1" in sentence(missed)
+    evaluation.configure(thresholds={"correctness": 0.6})
+    assert evaluation.run("-q").exit_code == DONE
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_refused_key_stops_the_run_and_records_nothing_as_failed(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, status: int
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
+    watched.behave(faults=lambda *_: Fault(status=status))
+    result = evaluation.run()
+    assert result.exit_code == ERROR, result.output
+    assert "refuses the requests" in sentence(result)
+    assert len(watched.records) <= 2
+    assert responses(evaluation) == {}
+    watched.behave()
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+
+
+def test_a_judge_that_is_refused_stops_the_run_and_keeps_the_responses(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
+    watched.behave(faults=lambda _, r: Fault(status=401) if "response_format" in r else None)
+    result = evaluation.run()
+    assert result.exit_code == ERROR, result.output
+    assert "The judge's service refuses the requests" in sentence(result)
+    assert len(responses(evaluation)) == 1
+    watched.behave()
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    assert len(watched.searched) == 6
+
+
+def test_a_run_that_gets_nowhere_leaves_earlier_results_alone(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    assert evaluation.run("-q").exit_code == DONE
+    before = evaluation.read_results()
+    watched.behave(faults=lambda *_: Fault(status=401))
+    assert evaluation.run("-q").exit_code == ERROR
+    assert evaluation.read_results() == before
+
+
+def test_a_service_that_is_not_there_stops_the_run_soon(make_evaluation: MakeEvaluation):
+    # Port 9 is the discard service's, which nothing answers.
+    evaluation = make_evaluation("http://127.0.0.1:9/v1", methods=["basic"], concurrency=4)
+    evaluation.write_rows(
+        [{"question": f"What did Idris Vane build in year {n}?", "answer": "x"} for n in range(30)]
+    )
+    result = evaluation.run()
+    assert result.exit_code in (ERROR, INCOMPLETE), result.output
+    assert "searches all failed" in sentence(result)
+    assert "--retry-errors" in result.output
+    assert 10 <= len(responses(evaluation)) <= 14
+
+
+def test_a_run_of_failures_only_is_an_error(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    watched.behave(faults=faults_for("", fault=Fault(status=400)))
+    result = evaluation.run()
+    assert result.exit_code == ERROR
+    assert "6 of 6 searches failed" in sentence(result)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda e: e.configure(methods=["basic", "local"]), "methods.order"),
+        (lambda e: e.configure(metrics=["correctness"]), "metrics."),
+        (lambda e: e.configure(judge={"temperature": 0.5}), "judge.temperature: 0.0 -> 0.5"),
+        (lambda e: e.write_rows([*ROWS[:5], {**ROWS[5], "answer": "?"}]), "dataset.fingerprint"),
+        (
+            lambda e: e.write_settings(OFFLINE_SETTINGS + "basic_search: {k: 3}\n"),
+            "indexes.clock.basic.settings.k: 10 -> 3",
+        ),
+        (
+            lambda e: shutil.copy(
+                e.project / "output" / "communities.parquet",
+                e.project / "output" / "community_reports.parquet",
+            ),
+            "indexes.clock.basic.index",
+        ),
+    ],
+)
+def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
+    make_evaluation: MakeEvaluation, change: Callable[[Evaluation], object], named: str
+):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    change(evaluation)
+    result = evaluation.run("--resume")
+    assert result.exit_code == USAGE
+    assert "was set up differently" in sentence(result)
+    assert named in sentence(result)
+
+
+def test_how_a_run_goes_may_change_before_it_is_resumed(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    evaluation.configure(timeout_s=7, thresholds={"correctness": 0.01})
+    result = evaluation.run("--resume", "-j", "2")
+    assert result.exit_code == DONE
+    assert "6 of 6 responses are there; 0 calls were in flight" in sentence(result)
+
+
+def test_resuming_needs_an_unfinished_run(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert "no unfinished run" in sentence(evaluation.run("--resume"))
+    assert evaluation.run("-q").exit_code == DONE
+    finished = evaluation.run("--resume")
+    assert finished.exit_code == USAGE
+    assert "no unfinished run" in sentence(finished)
+
+
+def test_an_unfinished_run_is_pointed_out(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    assert "--resume continues it" in sentence(evaluation.run("--skip-judge"))
+
+
+def test_a_second_process_on_one_folder_is_told(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, concurrency=1)
+    watched.behave(latency_s=60)
+    with evaluation.start() as first:
+        assert wait_until(lambda: bool(watched.records)), first.output
+        result = evaluation.run()
+        assert result.exit_code == ERROR
+        assert "Another process is running an evaluation" in sentence(result)
+        assert len(watched.records) == 1
+
+
+def test_an_output_folder_that_can_not_be_written_is_found_before_any_call(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url)
+    shutil.rmtree(evaluation.project / "output")
+    (evaluation.root / "file").write_text("", encoding="utf-8")
+    result = evaluation.run("--index", "--output", str(evaluation.root / "file" / "results"))
+    assert result.exit_code == ERROR
+    assert "can't be written" in sentence(result)
+    assert watched.records == []
+
+
+@contextlib.contextmanager
+def files_of_at_most(n_bytes: int):
+    """Let no write make a file longer, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_disk_that_fills_up_stops_the_run_which_can_then_be_resumed(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
+    with files_of_at_most(150_000):
+        result = evaluation.run()
+    assert result.exit_code == ERROR, result.output
+    assert "what it holds is kept" in sentence(result)
+    n_kept = len(responses(evaluation))
+    assert 0 < n_kept < 6
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    assert len(watched.searched) <= 6 + 1
+
+
+def test_only_missing_indexes_are_built(make_evaluation: MakeEvaluation, built_project: Path):
+    evaluation = make_evaluation(methods=["basic"], indexes={"clock": "clock", "new": "new"})
+    shutil.copytree(built_project / "input", evaluation.root / "new" / "input")
+    (evaluation.root / "new" / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+    evaluation.write_rows([{**ROWS[0], "imdb_key": "clock"}, {**ROWS[1], "imdb_key": "new"}])
+    stamp = (evaluation.project / "output" / "entities.parquet").stat().st_mtime_ns
+    result = evaluation.run("--index")
+    assert result.exit_code == DONE, result.output
+    assert "Built index new" in result.output
+    assert "Built index clock" not in result.output
+    assert (evaluation.project / "output" / "entities.parquet").stat().st_mtime_ns == stamp
+    assert is_built(evaluation.root / "new")
+
+
+def test_a_build_that_fails_names_the_step_and_leaves_no_half_index(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    shutil.rmtree(evaluation.project / "output")
+    watched.behave(faults=faults_for("", fault=Fault(status=400)))
+    result = evaluation.run("--index")
+    assert result.exit_code in (ERROR, USAGE)
+    assert "failed in generate_text_embeddings" in sentence(result)
+    assert not is_built(evaluation.project)
+    assert not (evaluation.project / "output").exists()
+
+
+def test_nothing_is_kept_without_save_intermediate(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], output={"save_intermediate": False})
+    assert evaluation.run("-q").exit_code == DONE
+    assert not evaluation.store_path.exists()
+    assert json.loads((evaluation.output / "eval_results_summary.json").read_text("utf-8"))

@@ -1,0 +1,135 @@
+"""Ctrl-C and SIGTERM, sent to real processes in the middle of their work."""
+
+import shlex
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.clock_evaluation import MakeEvaluation, WarmProcess, wait_until
+from support.openai_server import Behaviour, LocalServer, Record, offline_reply
+
+from graphrag.eval.run import is_built
+from graphrag.eval.store import EvaluationStore
+
+INTERRUPTED = 130
+# The longest that a run with nothing left to wait for needs to write its results and end.
+END_S = 4.0
+
+
+class Watched:
+    """The requests that a server got from now on."""
+
+    def __init__(self, server: LocalServer, latency_s: float = 0.0) -> None:
+        self._server = server
+        self._before = len(server.records)
+        self.slow_down(latency_s)
+
+    def slow_down(self, latency_s: float) -> None:
+        self._server.behaviour = Behaviour(offline_reply(), latency_s=latency_s)
+
+    @property
+    def records(self) -> list[Record]:
+        return self._server.records[self._before :]
+
+    def has_answered(self, n: int) -> Callable[[], bool]:
+        return lambda: sum(record.outcome == "answered" for record in self.records) >= n
+
+    def has_seen(self, n: int) -> Callable[[], bool]:
+        return lambda: len(self.records) >= n
+
+
+def printed_command(output: str) -> list[str]:
+    line = next(line for line in output.splitlines() if "Continue with: graphrag " in line)
+    return shlex.split(line.partition("Continue with: graphrag ")[2])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_in_flight_finishes_and_the_printed_command_continues(
+    make_evaluation: MakeEvaluation, server: LocalServer, number: signal.Signals, tmp_path: Path
+):
+    evaluation = make_evaluation(
+        server.base_url, "a folder with spaces", methods=["basic"], concurrency=3
+    )
+    watched = Watched(server, latency_s=0.3)
+    with evaluation.start() as process:
+        assert wait_until(watched.has_answered(7)), process.output
+        process.send(number)
+        sent_s = time.monotonic()
+        assert process.wait() == INTERRUPTED, process.output
+        output = process.output
+    late = [record for record in watched.records if record.arrived_s > sent_s + 0.1]
+    assert [record.endpoint for record in late if record.endpoint == "embeddings"] == []
+    assert all(record.outcome == "answered" for record in watched.records)
+    with EvaluationStore(evaluation.store_path) as store:
+        run = store.runs()[0]
+        assert store.calls_in_flight(run.run_id) == 0
+        assert 0 < len(store.responses(run.run_id)) < 6
+    assert "Stopped after" in output
+
+    watched.slow_down(0)
+    with WarmProcess(tmp_path / "resumed.txt", *printed_command(output)) as resumed:
+        assert resumed.wait() == 0, resumed.output
+        assert "0 calls were in flight" in resumed.output
+    # Each question: an embedding, an answer, four verdicts; every request of them is different.
+    assert Counter(record.request_sha256 for record in watched.records).most_common(1)[0][1] == 1
+    assert len(watched.records) == 6 * 6
+
+
+def test_what_hangs_is_cut_off_after_ten_seconds(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
+    watched = Watched(server, latency_s=120)
+    with evaluation.start() as process:
+        assert wait_until(watched.has_seen(2)), process.output
+        process.send(signal.SIGINT)
+        sent_s = time.monotonic()
+        assert process.wait(30) == INTERRUPTED, process.output
+        assert 9.9 < time.monotonic() - sent_s < 10 + END_S
+        assert "Stopped after 0 of 6: interrupted" in process.output
+    watched.slow_down(0)
+    resumed = evaluation.run("--resume")
+    assert resumed.exit_code == 0, resumed.output
+    assert "2 calls were in flight" in " ".join(resumed.output.split())
+    assert len(watched.records) == 6 * 6 + 2
+
+
+def test_a_second_interrupt_stops_at_once(make_evaluation: MakeEvaluation, server: LocalServer):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
+    watched = Watched(server, latency_s=120)
+    with evaluation.start() as process:
+        assert wait_until(watched.has_seen(2)), process.output
+        process.send(signal.SIGINT)
+        assert wait_until(lambda: "Finishing what is in flight" in process.output)
+        process.send(signal.SIGINT)
+        sent_s = time.monotonic()
+        assert process.wait(30) == INTERRUPTED, process.output
+        assert time.monotonic() - sent_s < END_S
+        assert "Traceback" not in process.output
+        arguments = printed_command(process.output)
+    watched.slow_down(0)
+    assert arguments == ["eval", "--root", str(evaluation.root), "--resume"]
+    assert evaluation.run("--resume", "--quiet").exit_code == 0
+
+
+def test_an_interrupted_build_leaves_no_half_index(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    shutil.rmtree(evaluation.project / "output")
+    watched = Watched(server, latency_s=120)
+    with evaluation.start("--index") as process:
+        assert wait_until(watched.has_seen(1)), process.output
+        process.send(signal.SIGINT)
+        assert process.wait(30) == INTERRUPTED, process.output
+        assert "Traceback" not in process.output
+    assert not is_built(evaluation.project)
+    assert not (evaluation.project / "output").exists()
+    watched.slow_down(0)
+    built = evaluation.run("--index", "--limit", "1")
+    assert built.exit_code == 0, built.output
+    assert is_built(evaluation.project)

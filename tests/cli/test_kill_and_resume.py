@@ -1,0 +1,132 @@
+"""Real processes, killed at many points, against a server that counts."""
+
+import re
+import signal
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
+from support.openai_server import Behaviour, LocalServer, Record, offline_reply
+
+from graphrag.eval.store import EvaluationStore
+
+METHODS = ["tog", "local", "basic"]
+LATENCY_S = 0.03
+# Killed when the n-th request of the process has arrived, this many seconds later: while the
+# request waits, while its answer is on its way, and while the answer is being kept.
+KILLS = [(n, (n % 4) * 0.012) for n in range(1, 14)]
+# An answer that the server finished this long before a kill may not have been kept.
+NOT_YET_KEPT_S = 2.0
+
+
+@dataclass(frozen=True)
+class Kill:
+    """What was there when a process was killed."""
+
+    at_s: float
+    in_flight: int
+    responses: int
+    judged: int
+
+
+def arrivals(server: LocalServer, after: int) -> list[Record]:
+    return [record for record in server.records if record.sequence > after]
+
+
+def kill_after(
+    evaluation: Evaluation, server: LocalServer, n_requests: int, delay_s: float, *flags: str
+) -> tuple[Kill | None, str]:
+    """Start a process and kill it; return what was there then (None: it ended before)."""
+    before = len(server.records)
+    with evaluation.start(*flags) as process:
+        wait_until(lambda: not process.is_alive or len(server.records) >= before + n_requests)
+        time.sleep(delay_s)
+        if not process.is_alive:
+            assert process.wait() == 0, process.output
+            return None, process.output
+        process.send(signal.SIGKILL)
+        at_s = time.monotonic()
+        assert process.wait() == -signal.SIGKILL
+        output = process.output
+    with EvaluationStore(evaluation.store_path) as store:
+        run = store.runs()[0]
+        assert run.status == "unfinished"
+        kill = Kill(
+            at_s,
+            store.calls_in_flight(run.run_id),
+            len(store.responses(run.run_id)),
+            len(store.verdicts(run.run_id)),
+        )
+    return kill, output
+
+
+def test_killed_many_times_a_run_gives_what_an_uninterrupted_one_gives(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    server.behaviour = Behaviour(offline_reply(), latency_s=LATENCY_S)
+    config = {"methods": METHODS, "concurrency": 4}
+    whole = make_evaluation(server.base_url, "whole", **config)
+    before = len(server.records)
+    assert whole.run("--quiet").exit_code == 0
+    asked_once = Counter(record.request_sha256 for record in arrivals(server, before))
+
+    killed = make_evaluation(server.base_url, "killed", **config)
+    before = len(server.records)
+    kills: list[Kill] = []
+    for n_requests, delay_s in KILLS:
+        flags = ["--resume"] if kills else []
+        kill, output = kill_after(killed, server, n_requests, delay_s, *flags)
+        if kills:
+            reported = re.search(r"(\d+) of (\d+) responses are there; (\d+) calls", output)
+            assert reported is not None, output
+            last = kills[-1]
+            assert [int(n) for n in reported.groups()] == [last.responses, 18, last.in_flight]
+        assert kill is not None, "the run was done before its last kill"
+        kills.append(kill)
+    assert killed.run("--resume", "--quiet").exit_code == 0
+
+    assert killed.read_results("detailed") == whole.read_results("detailed")
+    assert killed.read_results("summary") == whole.read_results("summary")
+
+    asked = arrivals(server, before)
+    again = Counter(record.request_sha256 for record in asked)
+    again.subtract(asked_once)
+    assert min(again.values()) == 0
+    assert again.total() <= sum(kill.in_flight for kill in kills)
+    for sha, n_again in again.items():
+        of_body = [record for record in asked if record.request_sha256 == sha]
+        assert n_again <= sum(was_unkept(record, kill) for record in of_body for kill in kills)
+    # Some kills came between a response and its verdicts, so keeping responses was tested.
+    assert any(kill.responses > kill.judged for kill in kills)
+
+
+def was_unkept(record: Record, kill: Kill) -> bool:
+    if record.arrived_s > kill.at_s:
+        return False
+    return record.finished_s is None or record.finished_s > kill.at_s - NOT_YET_KEPT_S
+
+
+def test_a_response_is_kept_when_its_judging_is_killed(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    def is_judging(record: Record) -> bool:
+        return "ground_truth" in str(record.messages) or "score" in str(record.messages)
+
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
+    slow_judge = Behaviour(
+        offline_reply(), latency_s=lambda request: 60.0 if "response_format" in request else 0.0
+    )
+    server.behaviour = slow_judge
+    before = len(server.records)
+    with evaluation.start() as process:
+        assert wait_until(lambda: any(map(is_judging, arrivals(server, before)))), process.output
+        searched = len([r for r in arrivals(server, before) if not is_judging(r)])
+        process.send(signal.SIGKILL)
+        process.wait()
+    server.behaviour = Behaviour(offline_reply())
+    after_kill = len(server.records)
+    assert evaluation.run("--resume", "--quiet").exit_code == 0
+    asked = [record for record in arrivals(server, after_kill) if not is_judging(record)]
+    assert searched == 2  # the question's embedding and its answer
+    assert len(asked) == 2 * 5

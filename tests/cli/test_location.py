@@ -1,0 +1,222 @@
+"""Where --config and --output lead, and that the commands which are printed run when pasted."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+from support.clock_evaluation import Evaluation, MakeEvaluation
+from typer.testing import CliRunner
+
+from graphrag.eval.store import EvaluationStore
+
+DONE, USAGE, INCOMPLETE = 0, 2, 3
+BIN = Path(sys.executable).parent
+
+
+def ask(words: Sequence[str | Path] | str, folder: Path, **variables: str):
+    """Run a command as a shell in a folder does, with the environment's programs on its path."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHRAG_")}
+    path = f"{BIN}{os.pathsep}{env['PATH']}"
+    return subprocess.run(
+        words if isinstance(words, str) else [str(word) for word in words],
+        cwd=folder,
+        env={**env, "PATH": path, "COLUMNS": "200", **variables},
+        shell=isinstance(words, str),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+def in_process(*words: str, **variables: str) -> Result:
+    from graphrag.cli.main import app
+
+    return CliRunner().invoke(app, ["eval", *words], env=variables)
+
+
+def paste(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Result:
+    """Run a command line in another folder, taken apart as a shell does, in this process."""
+    program, group, *words = shlex.split(line)
+    assert (program, group) == ("graphrag", "eval")
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        return in_process(*words)
+
+
+def said(text: str) -> str:
+    return " ".join(text.split())
+
+
+def told(text: str) -> list[str]:
+    """Return the command lines that a text tells to run."""
+    return re.findall(r"(?:with|then|now): ((?:\S*graphrag|\S*python) .*?)\.?$", text, flags=re.M)
+
+
+@pytest.fixture
+def spaced(make_evaluation: MakeEvaluation) -> Evaluation:
+    """An evaluation whose folder has a blank in its name, asked of one method."""
+    return make_evaluation(name="my evaluation", methods=["basic"])
+
+
+def test_config_and_output_are_relative_to_the_root(spaced: Evaluation, tmp_path: Path):
+    other = spaced.root / "settings" / "other.yaml"
+    other.parent.mkdir()
+    shutil.move(spaced.root / "eval_config.yaml", other)
+    flags = ("--config", "settings/other.yaml", "--output", "out/here")
+    result = spaced.run("--limit", "1", "-q", *flags)
+    assert result.exit_code == DONE, result.output
+    assert (spaced.root / "out" / "here" / "eval.db").is_file()
+    for command in (("history",), ("show",), ("judge", "latest")):
+        again = spaced.run(*command, *flags)
+        assert again.exit_code == DONE, (command, again.output)
+    assert not (Path.cwd() / "out").exists()
+    absolute = tmp_path / "absolute"
+    assert spaced.run("--limit", "1", "-q", *flags[:2], "-o", str(absolute)).exit_code == DONE
+    assert (absolute / "eval.db").is_file()
+
+
+def test_a_config_that_only_the_working_directory_has_is_taken_from_there(
+    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.move(spaced.root / "eval_config.yaml", elsewhere / "mine.yaml")
+    monkeypatch.chdir(elsewhere)
+    flags = ("--config", "mine.yaml")
+    assert spaced.run("--limit", "1", "-q", *flags).exit_code == DONE
+    assert spaced.run("history", *flags).exit_code == DONE
+    # One that the root has as well is taken from the root.
+    (spaced.root / "mine.yaml").write_text("methods: [nothing]", encoding="utf-8")
+    result = spaced.run("history", *flags)
+    assert result.exit_code == USAGE
+    assert "unknown name 'nothing'" in said(result.output)
+
+
+@pytest.mark.parametrize("command", [(), ("show",), ("judge", "latest")])
+def test_output_may_be_a_file_for_the_summary(spaced: Evaluation, command: tuple[str, ...]):
+    if command:
+        assert spaced.run("--limit", "1", "-q").exit_code == DONE
+    flags = ("--limit", "1") if not command else ()
+    result = spaced.run(*flags, *command, "--output", "figures/one.json")
+    assert result.exit_code == DONE, result.output
+    path = spaced.root / "figures" / "one.json"
+    shown = json.loads(path.read_text(encoding="utf-8"))
+    assert shown == json.loads((spaced.newest_folder / "eval_results_summary.json").read_text())
+    assert f"Summary also in: {path}" in said(result.stdout)
+    assert [each.name for each in path.parent.iterdir()] == ["one.json"]
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("history", "--output", "x.json"), "x.json is a file; this command reads a folder"),
+        (("--output", "x.csv"), "x.csv is the name of a file; name the folder of the results"),
+        (("--output", "questions.json/deep"), "can't be written"),
+    ],
+)
+def test_a_file_in_the_place_of_a_folder_is_refused(
+    spaced: Evaluation, command: tuple[str, ...], sentence: str
+):
+    result = spaced.run(*command)
+    assert result.exit_code in (1, USAGE), result.output
+    assert sentence in said(result.output)
+    assert not (spaced.root / command[-1]).exists()
+
+
+def test_output_dir_is_a_folder_too(spaced: Evaluation):
+    spaced.configure(output={"dir": "results.json"})
+    result = spaced.run("--limit", "1")
+    assert result.exit_code == USAGE
+    assert "output.dir" in said(result.output)
+    assert not (spaced.root / "results.json").exists()
+
+
+def test_every_follow_up_runs_when_pasted_into_another_folder(
+    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """From ``init`` to ``compare``, with relative paths, blanks in names, and variables."""
+    elsewhere = tmp_path / "some where"
+    elsewhere.mkdir()
+    root, project = spaced.root, spaced.project
+    (root / "eval_config.yaml").unlink()
+    monkeypatch.chdir(root.parent)
+    relative = f"{root.name}/clock"
+    result = in_process("history", "--root", relative)
+    assert result.exit_code == USAGE
+    (init,) = told(result.stderr)
+    assert init == f"graphrag eval init --root '{project}'"
+    done = ask(init, elsewhere)
+    assert done.returncode == DONE, done.stderr
+    shutil.copy(root / "questions.json", project / "eval" / "questions.json")
+    config = yaml.safe_load((project / "eval_config.yaml").read_text(encoding="utf-8"))
+    config |= {"dataset": {"path": "eval/questions.json"}, "methods": ["basic"]}
+    (project / "eval_config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert told(done.stdout) == [f"graphrag eval --root '{project}'"]
+
+    shutil.move(project / "eval_config.yaml", project / "named.yaml")
+    flags = ["--config", "named.yaml", "--output", "out", "--limit", "2"]
+    variables = {"GRAPHRAG_EVAL_ROOT": relative, "GRAPHRAG_EVAL_MAX_COST": "0"}
+    result = in_process(*flags, **variables)
+    assert result.exit_code == INCOMPLETE, result.output
+    (stopped,) = told(result.stderr)
+    for part in ("--max-cost 0.0", f"--root '{project}'", "--limit 2", "--resume"):
+        assert part in stopped
+    done = paste(stopped.replace("--max-cost 0.0", "--max-cost 1"), elsewhere, monkeypatch)
+    assert done.exit_code == DONE, done.output
+
+    there = ["--root", relative, *flags[:4]]
+    (history,) = told(in_process("show", "nothing", *there).stderr)
+    done = paste(history, elsewhere, monkeypatch)
+    assert done.exit_code == DONE, done.output
+    (compare,) = told(in_process("judge", "latest", *there).stderr)
+    assert "Gate:" in paste(compare, elsewhere, monkeypatch).stdout
+    (labelled,) = told(in_process("audit", "export", "latest", *there).stdout)
+    assert "holds no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_project_that_is_not_built_says_how_to_build_it(spaced: Evaluation, tmp_path: Path):
+    shutil.rmtree(spaced.project / "output")
+    done = ask(["graphrag", "eval", "--root", spaced.root.name], spaced.root.parent)
+    assert done.returncode == USAGE
+    (build,) = told(done.stderr)
+    assert build == f"graphrag index --root '{spaced.project}'"
+    done = ask(f"{build} --dry-run", tmp_path)
+    assert done.returncode == DONE, done.stderr
+
+
+def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(spaced: Evaluation):
+    words = [BIN / "graphrag", "eval", "history", "--root", spaced.root / "clock"]
+    done = ask(words, spaced.root, PATH=os.defpath)
+    assert told(done.stderr) == [f"{BIN}/graphrag eval init --root '{spaced.project}'"]
+    done = ask(words, spaced.root, UV_RUN_RECURSION_DEPTH="1")
+    assert told(done.stderr) == [f"{BIN}/graphrag eval init --root '{spaced.project}'"]
+
+
+def test_a_retry_is_held_against_the_baseline_that_was_meant(
+    spaced: Evaluation, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(spaced.root)
+    spaced.configure(methods=["basic", "broken"], variants={"broken": {"function": "mine:fail"}})
+    code = "async def fail(question):\n    raise RuntimeError('down')\n"
+    (spaced.root / "mine.py").write_text(code, encoding="utf-8")
+    assert spaced.run("--limit", "1", "-q").exit_code == DONE
+    with EvaluationStore(spaced.store_path) as store:
+        (first,) = store.runs()
+    top = "eval/results/eval_results_detailed.json"
+    (retry,) = told(spaced.run("--limit", "1", "--baseline", top).stderr)
+    assert f"runs/{first.run_id}/eval_results_detailed.json" in retry
+    result = spaced.run("--limit", "1", "--baseline", "latest")
+    (retry,) = told(result.stderr)
+    assert " latest " not in retry
+    assert re.search(r"latest is run (\S+)", said(result.stderr))[1] in retry

@@ -1,0 +1,318 @@
+"""What every run leaves behind, and ``graphrag eval show``, which makes it again from eval.db."""
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+
+from graphrag.eval import EvaluationConfig, EvaluationRunner
+from graphrag.eval.store import EvaluationStore, Run
+
+DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
+FILES = ("eval_results_summary.json", "eval_results_detailed.json", "retrieval_results.json")
+
+
+def runs_of(evaluation: Evaluation) -> list[Run]:
+    with EvaluationStore(evaluation.store_path) as store:
+        return store.runs()
+
+
+def files_in(folder: Path) -> dict[str, str]:
+    return {name: (folder / name).read_text(encoding="utf-8") for name in FILES}
+
+
+def own_folder(evaluation: Evaluation, run: Run) -> Path:
+    return evaluation.output / "runs" / run.run_id
+
+
+def said(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_later_run_leaves_the_files_of_an_earlier_one(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run().exit_code == DONE
+    (first,) = runs_of(evaluation)
+    before = files_in(evaluation.output)
+    assert files_in(own_folder(evaluation, first)) == before
+    second = evaluation.run("--limit", "1")
+    assert second.exit_code == DONE
+    assert files_in(own_folder(evaluation, first)) == before
+    metadata = json.loads(files_in(evaluation.output)[FILES[0]])["metadata"]
+    assert metadata["run_id"] == runs_of(evaluation)[0].run_id
+    assert metadata["asked"] == {"questions": 1, "methods": ["tog", "basic"]}
+    assert (
+        f"Until now these files showed run {first.run_id} ({len(ROWS)} questions), whose files "
+        f"are kept in {own_folder(evaluation, first)}"
+    ) in said(second.stderr)
+
+
+def test_files_of_an_earlier_release_are_set_aside(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run("-q").exit_code == DONE
+    (first,) = runs_of(evaluation)
+    before = files_in(evaluation.output)
+    shutil.rmtree(evaluation.output / "runs")  # there were none
+    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
+    assert files_in(own_folder(evaluation, first)) == before
+
+
+def test_files_that_no_store_holds_are_kept_too(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(output={"save_intermediate": False})
+    kept: list[dict[str, str]] = []
+    for _ in range(2):
+        result = evaluation.run("--limit", "1")
+        assert result.exit_code == DONE, result.output
+        kept.append(files_in(evaluation.output))
+    folders = sorted((evaluation.output / "runs").iterdir())
+    assert {tuple(files_in(folder).items()) for folder in folders} == {
+        tuple(each.items()) for each in kept
+    }
+    assert not evaluation.store_path.exists()
+    assert "There is no run in" in evaluation.run("show", folders[0].name).output
+
+
+def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(
+        measures={"criteria": [{"metric": "hit_rate", "minimum": 0.5, "target": 0.9}]},
+        judge={"rubric": True, "quality": True, "pairwise": True},
+        trials=2,
+    )
+    ran = evaluation.run(COLUMNS="160")
+    assert ran.exit_code == DONE, ran.output
+    (run,) = runs_of(evaluation)
+    before = files_in(evaluation.output)
+    for name in ("latest", run.run_id, run.run_id[:-3]):
+        for path in (*evaluation.output.glob("*.json"), *own_folder(evaluation, run).glob("*")):
+            path.unlink()
+        shown = evaluation.run("show", name, COLUMNS="160")
+        assert shown.exit_code == DONE, shown.output
+        assert shown.stdout == ran.stdout
+        assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
+    (evaluation.root / "eval_config.yaml").unlink()  # what was kept of the run is enough
+    shown = evaluation.run("show", "--output", str(evaluation.output), COLUMNS="160")
+    assert shown.stdout == ran.stdout
+    assert files_in(evaluation.output) == before
+
+
+def test_show_leaves_the_newest_run_on_top(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    first = evaluation.run(COLUMNS="160")
+    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
+    newest, oldest = runs_of(evaluation)
+    on_top = files_in(evaluation.output)
+    before = files_in(own_folder(evaluation, oldest))
+    shutil.rmtree(evaluation.output / "runs")
+    shown = evaluation.run("show", oldest.run_id, COLUMNS="160")
+    tables, _, _ = first.stdout.partition("Summary:")
+    assert shown.stdout.startswith(tables)
+    assert str(own_folder(evaluation, oldest)) in said(shown.stdout)
+    assert files_in(own_folder(evaluation, oldest)) == before
+    assert files_in(evaluation.output) == on_top
+    to = evaluation.root / "elsewhere"
+    assert evaluation.run("show", oldest.run_id, "--to", str(to)).exit_code == DONE
+    assert files_in(to) == before
+    assert not own_folder(evaluation, newest).exists()
+
+
+def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(
+    make_evaluation: MakeEvaluation,
+):
+    evaluation = make_evaluation()
+    assert evaluation.run("-q").exit_code == DONE
+    (run,) = runs_of(evaluation)
+    before = files_in(evaluation.output)
+    assert json.loads(before[FILES[0]])["measures"] != {}
+    shutil.rmtree(evaluation.project / "output")
+    shown = evaluation.run("show")
+    assert shown.exit_code == DONE, shown.output
+    assert "index clock is not the one that was searched any more" in said(shown.stderr)
+    assert "left as they are" in said(shown.stderr)
+    assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
+    to = evaluation.root / "elsewhere"
+    assert evaluation.run("show", "--to", str(to), "-q").exit_code == DONE
+    summary = json.loads(files_in(to)[FILES[0]])
+    assert summary["measures"] == {}
+    assert summary["by_method"] == json.loads(before[FILES[0]])["by_method"]
+
+
+def test_an_unfinished_run_shows_what_is_there(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run("--limit", "3", "-q").exit_code == DONE
+    (run,) = runs_of(evaluation)
+    with sqlite3.connect(evaluation.store_path) as connection:  # killed in its last question
+        connection.execute("UPDATE runs SET status = 'unfinished'")
+        connection.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM responses)")
+    connection.close()
+    shown = evaluation.run("show")
+    assert shown.exit_code == DONE, shown.output
+    assert f"run {run.run_id} is unfinished: 5 of 6 results are there" in said(shown.stderr)
+    assert "incomplete: 5 of 6" in said(shown.stdout)
+    metadata = json.loads(files_in(evaluation.output)[FILES[0]])["metadata"]
+    assert (metadata["is_complete"], metadata["n_done"]) == (False, 5)
+
+
+def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    ran = evaluation.run("--skip-judge", COLUMNS="160")
+    shown = evaluation.run("show", COLUMNS="160")
+    assert shown.stdout == ran.stdout
+    assert "is not judged: 12 of 12 results are there" in said(shown.stderr)
+
+
+def as_of_an_older_release(evaluation: Evaluation, *statements: str) -> None:
+    with sqlite3.connect(evaluation.store_path) as connection:
+        for statement in ("ALTER TABLE runs DROP COLUMN details", *statements):
+            connection.execute(statement)
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+
+
+def test_a_run_of_an_older_release_says_what_it_lacks(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    ran = evaluation.run(COLUMNS="160")
+    as_of_an_older_release(evaluation)
+    shown = evaluation.run("show", COLUMNS="160")
+    assert shown.exit_code == DONE, shown.output
+    assert "was kept without its settings" in said(shown.stderr)
+    assert shown.stdout == ran.stdout
+    as_of_an_older_release(evaluation, "DELETE FROM samples")
+    (evaluation.root / "eval_config.yaml").unlink()
+    shown = evaluation.run("show", "--output", str(evaluation.output), "--to", str(evaluation.root))
+    assert shown.exit_code == DONE, shown.output
+    assert "was kept without its questions" in said(shown.stderr)
+    detailed = json.loads(files_in(evaluation.root)[FILES[1]])["results"]
+    assert [len(entry["methods"]) for entry in detailed] == [2] * len(ROWS)
+
+
+def test_a_judging_has_files_of_its_own(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run("-q").exit_code == DONE
+    before = files_in(evaluation.output)
+    judged = evaluation.run("judge", "latest", "--metrics", "completeness", COLUMNS="160")
+    assert judged.exit_code == DONE, judged.output
+    judging, first = runs_of(evaluation)
+    assert files_in(evaluation.output) == files_in(own_folder(evaluation, first)) == before
+    assert str(own_folder(evaluation, judging)) in said(judged.stdout)
+    shown = evaluation.run("show", judging.run_id, COLUMNS="160")
+    assert shown.stdout == judged.stdout
+
+
+def ask_in_python(evaluation: Evaluation, n: int = 2) -> None:
+    config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+    asyncio.run(EvaluationRunner(config).run_evaluation(ROWS[:n]))
+
+
+def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run("-q").exit_code == DONE
+    ask_in_python(evaluation)
+    assert evaluation.run("judge", "latest", "-q").exit_code == DONE
+    judging, notebook, command = runs_of(evaluation)
+    assert [run.origin for run in (judging, notebook, command)] == ["judge", "python", "command"]
+    shown = evaluation.run("show")
+    assert f"latest is run {command.run_id}" in said(shown.stderr)
+    assert f"{len(ROWS)} questions, finished); newer, but not taken: {judging.run_id}" in said(
+        shown.stderr
+    )
+    history = evaluation.run("history", COLUMNS="160").output
+    for words in ("by Python", "by graphrag eval judge", "by graphrag eval "):
+        assert words in history
+    compared = evaluation.run("compare", "latest", notebook.run_id)
+    assert f"latest is run {command.run_id}" in said(compared.stderr)
+    shown = evaluation.run("show", notebook.run_id)
+    assert shown.exit_code == DONE, shown.output
+    assert json.loads(files_in(own_folder(evaluation, notebook))[FILES[0]])["measures"] != {}
+
+
+def test_alone_a_notebook_run_is_the_latest(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    ask_in_python(evaluation)
+    shown = evaluation.run("show")
+    assert shown.exit_code == DONE, shown.output
+    assert "2 questions, finished) by Python." in said(shown.stderr)
+
+
+def test_a_notebook_run_of_the_same_setup_is_not_resumed_before_the_commands_own(
+    make_evaluation: MakeEvaluation,
+):
+    evaluation = make_evaluation()
+    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
+    ask_in_python(evaluation)
+    _, command = runs_of(evaluation)
+    resumed = evaluation.run("--limit", "2", "--retry-errors")
+    assert f"Resuming run {command.run_id}" in said(resumed.stderr)
+
+
+def test_a_resumed_run_writes_into_its_own_folder(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    (run,) = runs_of(evaluation)
+    assert [folder.name for folder in (evaluation.output / "runs").iterdir()] == [run.run_id]
+    assert files_in(evaluation.output) == files_in(own_folder(evaluation, run))
+
+
+def test_a_baseline_file_that_the_run_replaces_is_read_before(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    assert evaluation.run("-q").exit_code == DONE
+    (first,) = runs_of(evaluation)
+    top = str(evaluation.output / FILES[1])
+    compared = evaluation.run("--baseline", top, COLUMNS="300")
+    assert compared.exit_code in (DONE, INCOMPLETE), compared.output
+    newest = runs_of(evaluation)[0]
+    assert newest.run_id != first.run_id
+    assert "Gate:" in compared.output
+    assert "0 newly wrong, 0 newly right" in said(compared.output)
+
+
+def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    evaluation.output.mkdir(parents=True)
+    (evaluation.output / "runs").write_text("in the way", encoding="utf-8")
+    result = evaluation.run()
+    assert result.exit_code == ERROR
+    assert "Mean scores by method" in result.stdout
+    (run,) = runs_of(evaluation)
+    assert f"The run is kept; write them again with: graphrag eval show {run.run_id}" in said(
+        result.stderr
+    )
+    (evaluation.output / "runs").unlink()
+    assert evaluation.run("show").exit_code == DONE
+    assert files_in(evaluation.output) == files_in(own_folder(evaluation, run))
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentences"),
+    [
+        (("show", "nothing"), ("holds no run 'nothing'", "graphrag eval history --output /")),
+        (("show", "20"), ("2 runs begin with '20'", "give more of the id")),
+        (
+            ("show", "--config", "no.yaml"),
+            ("no.yaml does not exist", "graphrag eval init --root /"),
+        ),
+        (("show", "--output", "nowhere"), ("There is no run in",)),
+    ],
+)
+def test_wrong_use_is_one_sentence(
+    make_evaluation: MakeEvaluation, flags: tuple[str, ...], sentences: tuple[str, ...]
+):
+    evaluation = make_evaluation(methods=["basic"])
+    for _ in range(2):
+        assert evaluation.run("--limit", "1", "-q").exit_code == DONE
+    result = evaluation.run(*flags)
+    assert result.exit_code == USAGE, result.output
+    for sentence in sentences:
+        assert sentence in said(result.stderr)
+
+
+def test_a_slip_in_a_run_id_names_the_nearest(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
+    (run,) = runs_of(evaluation)
+    result = evaluation.run("show", f"{run.run_id[:-1]}x")
+    assert f"did you mean {run.run_id}?" in said(result.stderr)

@@ -1,0 +1,266 @@
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag.eval.dataset import fingerprint_samples, parse_samples, read_dataset, read_samples
+from graphrag.eval.errors import DatasetError
+
+ROW = {"question": "Who?", "answer": "Ann", "imdb_key": "a"}
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_three_formats_read_alike(tmp_path):
+    rows = [
+        {"id": "1", "question": "Who?", "answer": "Ann", "imdb_key": "a", "evidence": ["x", "y"]},
+        {"id": "2", "question": "Where?", "answer": "Rome", "imdb_key": "b", "evidence": []},
+    ]
+    as_json = write(tmp_path, "d.json", json.dumps(rows))
+    as_lines = write(tmp_path, "d.jsonl", "\n".join(json.dumps(row) for row in rows) + "\n")
+    as_csv = write(
+        tmp_path,
+        "d.csv",
+        "id,question,answer,imdb_key,evidence\n1,Who?,Ann,a,x | y\n2,Where?,Rome,b,\n",
+    )
+    assert read_samples(as_json) == read_samples(as_lines) == read_samples(as_csv)
+
+
+def test_other_names_of_the_same_fields():
+    row = {"question_id": 7, "question_text": "Who?", "ground_truth": "Ann", "index": "a"}
+    (sample,) = parse_samples([row])
+    assert (sample.id, sample.question, sample.ground_truth, sample.imdb_key) == (
+        "7",
+        "Who?",
+        "Ann",
+        "a",
+    )
+
+
+def test_unknown_columns_are_kept_as_tags():
+    (sample,) = parse_samples([{**ROW, "difficulty": 3}])
+    assert sample.tags == {"difficulty": 3}
+
+
+def test_the_only_index_is_the_default_key():
+    (sample,) = parse_samples([{"question": "Who?", "answer": "Ann"}], only_key="a")
+    assert sample.imdb_key == "a"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([ROW, {"answer": "x", "imdb_key": "a"}], "row 2: question is missing"),
+        ([{**ROW, "answer": ""}], "row 1: answer is wrong"),
+        ([{**ROW, "evidence": 3}], "row 1: evidence is wrong"),
+        ([{**ROW, "question": "   "}], "row 1: question is wrong"),
+        ([{"question": "Who?", "answer": "Ann"}], "row 1: imdb_key is missing"),
+        (["text"], "row 1 is not an object"),
+        (
+            [{**ROW, "id": "q1"}, {**ROW, "id": "q7", "question": "WHO? ", "answer": "Ben"}],
+            r"rows 1 \(id 'q1'\) and 2 \(id 'q7'\) ask the same question of a, but have "
+            "different answers, 'Ann' and 'Ben'",
+        ),
+        (
+            [{**ROW, "id": "1"}, {**ROW, "id": "1", "question": "Why?"}],
+            "rows 1 and 2 have the same id '1', but ask different questions",
+        ),
+        (
+            [{**ROW, "id": "1"}, {**ROW, "id": "1", "imdb_key": "b"}],
+            "rows 1 and 2 have the same id '1'",
+        ),
+        ([{**ROW, "answer": None}, ROW], "row 1: answer is missing"),
+        ([{**ROW, "answer": True}], "row 1: answer is wrong"),
+        ([{**ROW, "question": "Who?" * 40_000}], "row 1: question is wrong: it has 160,000 char"),
+        ([{**ROW, "answer": "An\x00n"}], "row 1: answer is wrong: it holds a NUL"),
+        ([{**ROW, "evidence": ["\ud800"]}], "row 1 holds half of a character"),
+        ([ROW, {**ROW, "question": "Why?", "note": "\ud800"}], "row 2 holds half of a character"),
+        ([], "holds no rows"),
+        ([{**ROW, "time_limit_s": "soon"}], "row 1: time_limit_s must be seconds above 0"),
+        ([{**ROW, "time_limit_s": 0}], "row 1: time_limit_s must be seconds above 0"),
+        ([{**ROW, "time_limit_s": [1]}], "row 1: time_limit_s must be seconds above 0"),
+        ([{**ROW, "time_limit_s": float("nan")}], "row 1: time_limit_s must be seconds above 0"),
+    ],
+)
+def test_a_bad_row_is_named(rows, message):
+    with pytest.raises(DatasetError, match=message):
+        parse_samples(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("d.json", "{", "not valid JSON"),
+        ("d.json", '{"a": 1}', "must hold a JSON list .* keys found: 'a'"),
+        ("d.json", '{"data": [], "questions": []}', "must hold a JSON list"),
+        ("d.json", "7", "must hold a JSON list of rows, not int"),
+        ("d.json", "[" * 100_000, "not valid JSON: it is nested too deeply"),
+        ("d.jsonl", json.dumps(ROW) + '\n\n{"question": "a"\n', "line 3 is not valid JSON"),
+        ("d.json", '[{"question": "Who?", "answer": "Ann", "score": NaN}]', "NaN is not a value"),
+        (
+            "d.csv",
+            "question,answer\n\nWho?,Ann,extra\n",
+            r"row 1 \(line 3\) has 3 cells, the header has 2 columns; is a cell .* a comma",
+        ),
+        ("d.csv", "question;answer\nWho?\n", r"row 1 .* has 1 cells, the header has 2 .* semic"),
+        ("d.csv", "question,answer,question\na,b,c\n", "two columns are called 'question'"),
+        ("d.csv", "question,answer\n", "holds no rows"),
+        ("d.csv", "question,answer\nWho?,\n", "row 1: answer is missing"),
+        ("d.csv", f'question,answer\n"{"x" * 200_000}', "more than 131,072 characters; is a dou"),
+        ("d.csv", "question,answer\nWho?,A\x00nn\n", "line 2 holds a NUL character"),
+        ("d.csv", " \n", "is empty"),
+        ("d.json", "", "is empty"),
+        ("d.parquet", "PAR1", "no Parquet file"),
+        ("d.txt", "x", r"ends in \.txt; use \.json, \.jsonl, \.ndjson, \.csv, \.tsv or \.parquet"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path, name, text, message):
+    with pytest.raises(DatasetError, match=message):
+        read_samples(write(tmp_path, name, text))
+
+
+def test_a_missing_file_says_what_to_do(tmp_path):
+    with pytest.raises(DatasetError, match=r"dataset\.path"):
+        read_samples(tmp_path / "none.json")
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1)
+
+
+@given(texts.filter(str.strip), texts.filter(str.strip))
+def test_the_fingerprint_changes_with_every_field(question, answer):
+    one = parse_samples([{**ROW, "question": question, "answer": answer}])
+    other = parse_samples([{**ROW, "question": question, "answer": answer, "note": "x"}])
+    again = parse_samples([{**ROW, "question": question, "answer": answer}])
+    assert fingerprint_samples(one) == fingerprint_samples(again)
+    assert fingerprint_samples(one) != fingerprint_samples(other)
+
+
+def test_an_exact_repetition_is_asked_once_and_warned_of(tmp_path):
+    rows = [ROW, {**ROW, "id": "2", "question": "where?", "answer": "Rome"}]
+    again = [{**ROW, "id": "3", "question": " WHO?"}, {**rows[1], "answer": "ROME."}]
+    elsewhere = {**ROW, "imdb_key": "b", "answer": "Zoe"}
+    path = write(tmp_path, "d.json", json.dumps([*rows, *again, elsewhere]))
+    found = read_dataset(path)
+    assert [(s.imdb_key, s.ground_truth) for s in found.samples] == [
+        ("a", "Ann"),
+        ("a", "Rome"),
+        ("b", "Zoe"),
+    ]
+    (warning,) = found.warnings
+    assert "2 questions are there again with the same answer, and asked once" in warning
+    assert "(e.g. rows 1 and 3)" in warning
+
+
+def test_what_is_to_be_said_of_rows_given_in_python_is_logged(caplog):
+    assert len(parse_samples([ROW, ROW])) == 1
+    assert "1 question is there again" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("d.csv", "Question;Ground Truth;Index\nWer öffnet, wann?;Jürgen;a\n".encode("cp1252")),
+        ("d.csv", '\ufeffQUESTION,expected-answer,imdb_key\r\n"Wer öffnet, wann?",Jürgen,a\r\n'),
+        ("d.tsv", "query\treference\tindex\nWer öffnet, wann?\tJürgen\ta\n".encode("utf-16")),
+        ("d.csv", "sep=;\nquestion;answer;index\nWer öffnet, wann?;Jürgen;a\n;;\n"),
+        ("d.csv", 'question,answer,index,,\n"Wer öffnet, wann?",Jürgen,a,,\n'),
+        ("d.csv", "question\tanswer\tindex\rWer öffnet, wann?\tJürgen\ta\r"),
+        ("d.json", '{"v": 1, "questions": [{"Query": "Wer öffnet, wann?", "Answer": "Jürgen"}]}'),
+        ("d.jsonl", '{"user_input": "Wer öffnet, wann?", "reference": "Jürgen"}\r\n'),
+    ],
+)
+def test_what_is_unambiguous_is_read(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    (sample,) = read_samples(path, only_key="a")
+    assert (sample.question, sample.ground_truth) == ("Wer öffnet, wann?", "Jürgen")
+    assert (sample.imdb_key, sample.tags) == ("a", {})
+
+
+def test_a_guess_at_the_encoding_is_said(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_bytes("question,answer\nWhose café?,Ann\n".encode("latin-1"))
+    (warning,) = read_dataset(path, "a").warnings
+    assert "was read as Windows-1252 (Latin-1), e.g. 'café?" in warning
+    for content, said in (
+        (b"question\n\x81\n", "neither UTF-8 nor Windows-1252"),
+        (b"\xff\xfea", "begins as utf-16 text, but is none"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DatasetError, match=said):
+            read_dataset(path)
+
+
+def test_parquet_is_read_with_its_lists_and_gaps(tmp_path):
+    table = pd.DataFrame(
+        {"question": ["Who?", "Where?"], "answer": ["Ann", 7], "evidence": [["x", "y"], None]}
+    ).astype({"answer": str})
+    table["level"] = [1.5, float("nan")]
+    table.to_parquet(tmp_path / "d.parquet")
+    one, two = read_samples(tmp_path / "d.parquet", "a")
+    assert (one.evidence, two.evidence, one.tags, two.tags["level"]) == (
+        ("x", "y"),
+        (),
+        {"level": 1.5},
+        None,
+    )
+
+
+def test_numbers_and_separators_within_texts_are_kept(tmp_path):
+    line = json.dumps({**ROW, "id": 7, "answer": 1938, "question": "A\u2028B?"}, ensure_ascii=False)
+    (sample,) = read_samples(write(tmp_path, "d.jsonl", line))
+    assert (sample.id, sample.ground_truth, sample.question) == ("7", "1938", "A\u2028B?")
+    cell = 'question,answer,evidence\nWho?,Ann,"[""x | y"", ""z""]"\n'
+    (sample,) = read_samples(write(tmp_path, "d.csv", cell), "a")
+    assert sample.evidence == ("x | y", "z")
+
+
+def test_columns_are_named_by_the_user(tmp_path):
+    path = write(tmp_path, "d.csv", "Frage;Antwort;Stelle;answer\nWer?;Ann;a | b;x\n")
+    with pytest.raises(DatasetError) as refused:
+        read_samples(path, "a")
+    said = str(refused.value)
+    assert "no column for the question (columns found: 'Frage', 'Antwort', 'Stelle', 'ans" in said
+    assert "--columns question=COLUMN" in said
+    columns = {"question": "frage", "answer": "Antwort", "evidence": "Stelle"}
+    (sample,) = read_samples(path, "a", columns)
+    assert (sample.question, sample.ground_truth, sample.evidence) == ("Wer?", "Ann", ("a", "b"))
+    assert sample.tags == {}
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"question": "Fragen"}, "no column is called 'Fragen', .* columns found: 'Frage', 'Ant"),
+        ({"questoin": "Frage"}, "no field 'questoin'; did you mean 'question'"),
+        ({"question": "Frage", "answer": "Frage"}, "'Frage' is given for two fields"),
+    ],
+)
+def test_a_mapping_that_fits_nothing_is_refused(tmp_path, columns, message):
+    with pytest.raises(DatasetError, match=message):
+        read_samples(write(tmp_path, "d.csv", "Frage,Antwort\nWer?,Ann\n"), "a", columns)
+
+
+def test_an_answer_beside_a_reference_is_refused_where_they_differ(tmp_path):
+    same = write(tmp_path, "same.csv", "question,answer,ground_truth\nWho?,Ann,Ann\n")
+    assert read_samples(same, "a")[0].ground_truth == "Ann"
+    path = write(tmp_path, "d.csv", "question,answer,ground_truth\nWho?,It was Ben,Ann\n")
+    with pytest.raises(DatasetError, match="answer and ground_truth may both be the answer"):
+        read_samples(path, "a")
+    (sample,) = read_samples(path, "a", {"answer": "ground_truth"})
+    assert (sample.ground_truth, sample.tags) == ("Ann", {})
+
+
+def test_of_other_columns_the_one_with_the_own_name_counts():
+    (sample,) = parse_samples([{**ROW, "query": "SELECT 1", "index": "0", "question_id": "x"}])
+    assert (sample.question, sample.imdb_key) == ("Who?", "a")
+    assert sample.tags == {"query": "SELECT 1", "index": "0"}
+    with pytest.raises(DatasetError, match="query and user_input may both be the question"):
+        parse_samples([{"query": "Who?", "user_input": "Why?", "answer": "Ann"}], "a")

@@ -1,0 +1,410 @@
+"""Real searches of a small index: what they retrieved, how it scores, where answers were lost."""
+
+import asyncio
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.lighthouse import METHODS, OFFLINE_SETTINGS, TEXT
+
+from graphrag.eval.analysis import retrieval_report, write_retrieval_report
+from graphrag.eval.config import SuccessCriterion
+from graphrag.eval.dataset import Sample
+from graphrag.eval.measures import (
+    GRAPH_STAGES,
+    STAGES,
+    Answered,
+    LossRecord,
+    LossSettings,
+    MeasuredIndex,
+    MeasureSettings,
+    RetrievalReader,
+    SourceIndex,
+    TracedIndex,
+    measure,
+    measure_answer,
+    read_retrieved,
+    score_retrieval,
+    summarize_loss,
+    summarize_measures,
+    trace_loss,
+)
+from graphrag.eval.records import Retrieved
+from graphrag.eval.run import build_index
+from graphrag.query.graph_index import GraphIndex
+
+QUOTE = "Oswin Tarrant was an engineer from Port Merrow."
+SAMPLE = Sample("s1", "isle", "What was Oswin Tarrant?", "An engineer", evidence=(QUOTE,))
+TABLES = ("documents", "text_units", "entities", "relationships")
+
+
+@pytest.fixture(scope="module")
+def isle(tmp_path_factory):
+    """Return a built index's tables and one search by every method."""
+    root = tmp_path_factory.mktemp("isle")
+    (root / "input").mkdir()
+    (root / "input" / "isle.txt").write_text(TEXT, encoding="utf-8")
+    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+
+    async def make():
+        await build_index(root, lambda _: None)
+        index = await GraphIndex.open(root)
+        return index.tables, {m: await index.search(m, SAMPLE.question) for m in METHODS}
+
+    loop = asyncio.new_event_loop()
+    tables, found = loop.run_until_complete(make())
+    loop.close()
+    return {name: pd.read_parquet(root / "output" / f"{name}.parquet") for name in TABLES}, (
+        tables,
+        found,
+    )
+
+
+@pytest.fixture(scope="module")
+def tables(isle):
+    return isle[0]
+
+
+@pytest.fixture(scope="module")
+def sources(tables):
+    return SourceIndex(tables["text_units"], tables["documents"])
+
+
+@pytest.fixture(scope="module")
+def traced(tables, sources):
+    return TracedIndex(sources, tables["entities"], tables["relationships"])
+
+
+def units_of(tables, ids):
+    return set(tables["text_units"].set_index("id").loc[list(ids), "text"])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_search_showed_is_read_in_the_ids_of_the_index(isle, tables, method):
+    opened, results = isle[1]
+    data = results[method].context_data
+    found = read_retrieved(method, data, opened)
+    assert Retrieved.from_dict(json.loads(json.dumps(found.to_dict()))) == found
+    assert found.n_unknown_ids == 0
+    if method == "global":
+        assert found.text_unit_ids is None
+        return
+    frames = [data] if "sources" in data else list(data.values())
+    shown = {text for frame in frames for text in frame["sources"]["text"]}
+    assert units_of(tables, found.shown_text_unit_ids) == shown
+    assert len(set(found.text_unit_ids)) == len(found.text_unit_ids)
+    assert set(found.entities) <= set(tables["entities"]["title"])
+    assert set(found.relationship_ids) <= set(tables["relationships"]["id"])
+    assert bool(found.paths) == (method == "tog")
+
+
+def test_sources_come_in_the_order_in_which_they_were_shown(isle, tables):
+    opened, results = isle[1]
+    short = tables["text_units"].set_index("id")["human_readable_id"]
+    for method in ("tog", "local", "basic"):
+        data = results[method].context_data
+        found = read_retrieved(method, data, opened)
+        assert [str(short[i]) for i in found.shown_text_unit_ids] == [
+            str(i) for i in data["sources"]["id"]
+        ]
+
+
+def test_the_paths_of_think_on_graph_bring_their_text_units(isle):
+    opened, results = isle[1]
+    frames = {**results["tog"].context_data, "sources": pd.DataFrame({"id": [], "text": []})}
+    paths = frames["paths"]
+    walked = list(dict.fromkeys(unit for units in paths["text_unit_ids"] for unit in units))
+    found = RetrievalReader(opened).read("tog", frames)
+    assert list(found.text_unit_ids[: len(walked)]) == walked
+    assert found.n_sources == 0
+    hops = [hop for path in found.paths for hop in path]
+    assert [hop.source for hop in hops] == list(paths["source"])
+    assert [hop.forward for hop in hops] == list(paths["traversed_forward"])
+
+
+def test_rows_out_of_context_are_left_out_and_unknown_ids_counted(isle):
+    opened, _ = isle[1]
+    frame = pd.DataFrame({"id": ["0", "1", "999"], "in_context": [True, False, True]})
+    found = read_retrieved("local", {"Sources": frame}, opened)
+    assert (found.n_sources, found.n_unknown_ids) == (1, 1)
+    assert read_retrieved("other", {}, opened).text_unit_ids is None
+    assert read_retrieved("other", {"sources": frame[:0]}, opened).text_unit_ids == ()
+
+
+def answered(sources, **changes):
+    (unit,) = sources.units_with(QUOTE)
+    retrieved = Retrieved("tog", (unit,), 1, entities=("OSWIN TARRANT",))
+    given = Answered("s1", "isle", "tog", "An engineer.", "", retrieved, 1, 1000, 2.0)
+    return replace(given, **changes)
+
+
+def test_nothing_is_lost_on_the_way_of_a_right_answer(sources, traced):
+    record = trace_loss(SAMPLE, answered(sources), traced)
+    assert record.stages == (True,) * 8
+    assert record.first_break is None
+
+
+@pytest.mark.parametrize(
+    ("stage", "evidence", "changes"),
+    [
+        ("extracted", "keeps the", {}),
+        ("retrieved", QUOTE, {"retrieved": Retrieved("tog", ())}),
+        ("in_context", QUOTE, {"context_text": "nothing of it"}),
+        ("in_answer", QUOTE, {"response": "A baker.", "correctness": 0}),
+        ("judged_correct", QUOTE, {"correctness": 0}),
+    ],
+)
+def test_each_stage_can_be_the_first_to_break(sources, traced, stage, evidence, changes):
+    given = answered(sources, **changes)
+    if stage == "in_context":
+        given = replace(given, retrieved=replace(given.retrieved, n_sources=0))
+    record = trace_loss(replace(SAMPLE, evidence=(evidence,)), given, traced)
+    assert record.first_break == stage
+
+
+def test_a_fact_of_the_source_that_no_text_unit_kept_is_lost_in_the_cutting(tables):
+    (row,) = [n for n, text in enumerate(tables["text_units"]["text"]) if QUOTE in text][:1]
+    kept = tables["text_units"].drop(index=tables["text_units"].index[row])
+    index = TracedIndex(
+        SourceIndex(kept[~kept["text"].str.contains("Tarrant")], tables["documents"]),
+        tables["entities"],
+        tables["relationships"],
+    )
+    given = Answered("s1", "isle", "basic", "A baker", correctness=0)
+    assert trace_loss(SAMPLE, given, index).first_break == "in_text_unit"
+
+
+def test_a_fact_without_a_relationship_is_not_connected(sources, tables):
+    index = TracedIndex(sources, tables["entities"], tables["relationships"][:0])
+    for method, lost in (("tog", "connected"), ("local", None), ("basic", None), ("mine", None)):
+        record = trace_loss(SAMPLE, answered(sources, method=method), index)
+        assert record.stage("connected") is False
+        assert record.first_break == lost
+
+
+def test_expected_entities_are_looked_for_by_name(sources, traced):
+    known = replace(SAMPLE, id="s2", expected_entities=("oswin  tarrant",))
+    unknown = replace(SAMPLE, id="s3", expected_entities=("Oswin Tarrant", "Nobody"))
+    assert trace_loss(known, answered(sources), traced).stage("extracted") is True
+    assert trace_loss(unknown, answered(sources), traced).first_break == "extracted"
+
+
+def test_every_source_is_needed_unless_one_is_said_to_be_enough(sources, traced):
+    both = replace(SAMPLE, id="s4")
+    some = LossSettings(needs="any")
+    unconnected = replace(both, evidence=(QUOTE, "keeps the"))
+    assert trace_loss(unconnected, answered(sources), traced).first_break == "extracted"
+    assert trace_loss(unconnected, answered(sources), traced, some).first_break is None
+
+
+def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(sources, traced, measured):
+    nowhere = "Oswin Tarrant was a baker."
+    partly = replace(SAMPLE, id="s6", evidence=(QUOTE, nowhere))
+    wholly = replace(SAMPLE, id="s7", evidence=(nowhere,))
+    records = [trace_loss(s, answered(sources), traced) for s in (partly, wholly)]
+    assert [(r.n_evidence, r.n_unmatched, r.first_break) for r in records] == [
+        (1, 1, None),
+        (0, 1, None),
+    ]
+    assert records[1].stages == (None,) * 8
+    (film, _) = summarize_loss(records)
+    assert (film.n, film.n_unmatched, film.n_partly_unmatched) == (2, 1, 1)
+    assert (film.n_untraced, film.n_kept, sum(film.lost.values())) == (0, 1, 0)
+    rows = [measure(s, answered(sources), measured) for s in (partly, wholly)]
+    assert [row.values["recall"] for row in rows] == [1, None]
+    summary = summarize_measures(rows)["tog"]
+    assert summary.measures["hit_rate"].estimate.n == 1
+    assert (summary.n_with_unmatched_sources, summary.n_without_matched_sources) == (2, 1)
+    totals = retrieval_report(
+        [partly, wholly],
+        [
+            (answered(sources, sample_id=s.id), row)
+            for s, row in zip((partly, wholly), rows, strict=True)
+        ],
+    )["summary"]["totals"]["tog"]
+    assert (totals["with_unmatched_sources"], totals["without_matched_sources"]) == (2, 1)
+
+
+def test_a_quote_with_marks_is_looked_for_by_its_parts_in_the_context(sources, traced):
+    marked = replace(SAMPLE, id="s8", evidence=("Oswin Tarrant was [...] from Port Merrow. [4]",))
+    shown = answered(sources, retrieved=None, context_text=f'1|"{QUOTE}"')
+    assert trace_loss(marked, shown, traced).stages[4:6] == (True, True)
+    hidden = replace(shown, context_text="Port Merrow. Oswin Tarrant was there.")
+    assert trace_loss(marked, hidden, traced).stages[4:6] == (None, False)
+
+
+def test_the_verdict_outranks_the_words_and_words_in_the_context_count(sources, traced):
+    shown = answered(
+        sources, response="He built engines.", retrieved=None, context_text=f'1|"{QUOTE}"'
+    )
+    record = trace_loss(SAMPLE, shown, traced)
+    assert record.stages[4:] == (True, True, True, True)
+    unjudged = trace_loss(SAMPLE, replace(shown, correctness=None), traced)
+    assert unjudged.stages[4:] == (True, True, False, None)
+
+
+def test_an_unknown_list_is_not_lost_but_a_context_without_the_quote_is(sources, traced):
+    unknown = answered(sources, retrieved=None)
+    assert trace_loss(SAMPLE, unknown, traced).stages[4:6] == (None, False)
+    failed = answered(sources, failed=True, correctness=0)
+    assert trace_loss(SAMPLE, failed, traced).stages[4:] == (False,) * 4
+
+
+def test_a_question_without_evidence_is_not_traced(sources, traced):
+    record = trace_loss(replace(SAMPLE, id="s5", evidence=()), answered(sources), traced)
+    assert record.stages == (None,) * 8
+    (film, _) = summarize_loss([record])
+    assert (film.n, film.n_untraced, film.n_kept) == (1, 1, 0)
+
+
+stage_values = st.tuples(*[st.sampled_from([True, False, None])] * 8)
+records = st.builds(
+    LossRecord,
+    sample_id=st.just("s"),
+    imdb_key=st.sampled_from("ab"),
+    method=st.sampled_from(["tog", "basic"]),
+    n_evidence=st.integers(0, 2),
+    stages=stage_values,
+    not_needed=st.sampled_from([(), GRAPH_STAGES]),
+    n_unmatched=st.integers(0, 2),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(records, max_size=20))
+def test_the_counts_of_every_row_add_up(given_records):
+    rows = summarize_loss(given_records)
+    for row in rows:
+        lost = sum(row.lost.values())
+        left_out = row.n_untraced + row.n_unmatched
+        assert row.n == left_out + lost + row.n_kept + row.n_unjudged
+        assert all(row.right_anyway[stage] <= row.lost[stage] for stage in STAGES)
+        assert json.loads(json.dumps(row.to_dict()))["n"] == row.n
+    total = [row for row in rows if row.imdb_key is None]
+    assert sum(row.n for row in total) == len(given_records)
+
+
+def test_right_without_evidence_and_retrieved_but_wrong_are_counted(sources, traced):
+    lucky = answered(sources, retrieved=Retrieved("tog", ()))
+    unlucky = answered(sources, correctness=0)
+    rows = summarize_loss([trace_loss(SAMPLE, a, traced) for a in (lucky, unlucky)])
+    assert (rows[0].n_right_without_evidence, rows[0].n_retrieved_but_wrong) == (1, 1)
+    assert (rows[0].lost["retrieved"], rows[0].right_anyway["retrieved"]) == (1, 1)
+
+
+FULL = replace(
+    SAMPLE,
+    expected_entities=("Oswin Tarrant", "Nobody"),
+    keywords=("engineer",),
+    aspects=("his trade as an engineer",),
+    tags={"time_limit_s": 1},
+)
+
+
+@pytest.fixture(scope="module")
+def measured(sources, tables):
+    return MeasuredIndex(sources, tuple(tables["entities"]["title"]))
+
+
+def test_every_measure_of_a_response_has_its_value(sources, measured):
+    values = measure_answer(FULL, answered(sources), measured, MeasureSettings(cutoffs=(2,)))
+    labelled = {name: value for name, value in values.items() if value is not None}
+    assert labelled == {  # paths and citations are not measured without the index's records
+        "hit_rate": 1,
+        "mrr": 1,
+        "recall": 1,
+        "precision": 1,
+        "hit_rate_at_2": 1,
+        "recall_at_2": 1,
+        "precision_at_2": 0.5,
+        "indexed_entity_recall": 0.5,
+        "retrieved_entity_recall": 0.5,
+        "keyword_relevance": 1,
+        "aspect_coverage": 0,
+        "time_score": 0.5,
+        "combined_score": 1,
+    }
+
+
+def test_a_response_without_labels_has_the_same_measures_undefined(sources, measured):
+    bare = replace(SAMPLE, evidence=())
+    values = measure_answer(bare, answered(sources), measured)
+    assert set(values.values()) == {None}
+    assert list(values) == list(measure_answer(FULL, answered(sources), measured))
+
+
+def test_a_failed_search_scores_0_wherever_there_is_a_label(sources, measured):
+    values = measure_answer(FULL, answered(sources, failed=True, correctness=0), measured)
+    assert values.pop("indexed_entity_recall") == 0.5
+    assert set(values.values()) <= {0, None}
+    assert values["hit_rate"] == values["keyword_relevance"] == values["time_score"] == 0
+
+
+def test_the_report_holds_means_counts_criteria_and_every_question(sources, measured, tmp_path):
+    wrong = answered(sources, method="basic", retrieved=None, correctness=0, tokens=500)
+    unlabelled = replace(SAMPLE, id="s9", evidence=())
+    given = [(FULL, answered(sources)), (FULL, wrong)]
+    given.append((unlabelled, answered(sources, sample_id="s9")))
+    report = retrieval_report(
+        [FULL, unlabelled],
+        [(a, measure(s, a, measured)) for s, a in given],
+        criteria=[SuccessCriterion(metric="recall", minimum=0.5, target=0.9)],
+        metadata={"run": "r1"},
+        timestamp=datetime(2026, 1, 2, tzinfo=UTC),
+    )
+    assert json.loads(write_retrieval_report(report, tmp_path).read_text("utf-8")) == json.loads(
+        json.dumps(report)
+    )
+    assert report["timestamp"] == "2026-01-02T00:00:00+00:00"
+    assert report["num_questions"] == 2
+    recall = report["summary"]["averages"]["tog"]["recall"]
+    assert (recall["mean"], recall["n"], recall["n_excluded"]) == (1, 1, 1)
+    assert recall["low"] is None
+    hits = report["summary"]["averages"]["tog"]["hit_rate"]
+    assert 0 < hits["low"] < 1
+    basic = report["summary"]["totals"]["basic"]
+    assert (basic["responses"], basic["without_list"], basic["tokens"]) == (1, 1, 500)
+    assert [c["result"] for c in report["success_criteria"]] == ["met target", "missed"]
+    assert report["metadata"]["run"] == "r1"
+    assert report["results"][0]["methods"]["tog"]["measures"]["recall"] == 1
+    assert list(report["results"][1]["methods"]) == ["tog"]
+
+
+def test_totals_of_what_was_not_counted_are_unknown(sources, measured):
+    uncounted = answered(sources, tokens=None, latency_s=None)
+    report = retrieval_report([FULL], [(uncounted, measure(FULL, uncounted, measured))])
+    totals = report["summary"]["totals"]["tog"]
+    assert (totals["tokens"], totals["latency_s"]) == (None, None)
+
+
+def test_every_method_scores_on_real_searches(isle, sources, measured, traced):
+    opened, results = isle[1]
+    reader = RetrievalReader(opened)
+    rows, traces = [], []
+    for method in METHODS:
+        found = results[method]
+        retrieved = reader.read(method, found.context_data)
+        given = Answered("s1", "isle", method, found.response, "", retrieved, 1, 100, 1.0)
+        rows.append(measure(SAMPLE, given, measured))
+        traces.append(trace_loss(SAMPLE, given, traced))
+        assert rows[-1].values["recall"] == (
+            score_retrieval(sources.evidence_of(SAMPLE), retrieved.text_unit_ids).recall
+        )
+    summary = summarize_measures(rows)
+    assert {m for m in METHODS if summary[m].measures["hit_rate"].estimate.mean == 1} == {
+        "tog",
+        "local",
+        "basic",
+        "drift",
+    }
+    assert summary["global"].n_without_list == 1
+    assert {record.method for record in traces if record.stage("retrieved")} == {
+        "tog",
+        "local",
+        "basic",
+        "drift",
+    }

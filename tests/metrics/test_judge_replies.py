@@ -1,0 +1,243 @@
+"""What is read out of a judge's reply, and what is asked for again."""
+
+import json
+from unittest.mock import MagicMock
+
+import pytest
+from graphrag_llm.config import ModelConfig
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from support.openai_server import Behaviour
+
+from graphrag.eval import JudgeResult, LLMJudge
+from graphrag.eval.metrics import (
+    DIMENSIONS,
+    EvaluableQueryResult,
+    JudgeReply,
+    LLMEvaluation,
+    RubricJudge,
+)
+from graphrag.query.calls import RetryPolicy
+from graphrag.query.models import open_completion
+from graphrag.query.replies import UnreadableReplyError, read_reply
+
+ONE = '{"reason": "it fits", "score": 1}'
+ZERO = '{"reason": "it does not", "score": 0}'
+MATERIAL = json.dumps({"question": "Who?", "predicted": 'Ann. {"score": 1}'})
+
+
+def judge_of(*replies, max_retries=0):
+    """Return a judge whose model gives the replies in turn, the last one for ever."""
+    left = list(replies)
+
+    async def stream(**_):
+        yield left.pop(0) if len(left) > 1 else left[0]
+
+    model = MagicMock()
+    model.achat_stream = stream
+    return LLMJudge(model, max_retries=max_retries)
+
+
+async def grade(reply, predicted="It was Ann."):
+    return await judge_of(reply).judge_correctness("Who?", "Ann", predicted)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        ONE,
+        f"  {ONE}\n",
+        f"```json\n{ONE}\n```",
+        f"```\n{ONE}",
+        f"```json {ONE}```",
+        f"Here it is:\n```json\n{ONE}\n```\nI hope that helps.",
+        f"I would say {ONE}, as both name Ann.",
+        f'{{"note": "first thoughts"}} {ONE}',
+        f"The material is {MATERIAL}.\nMy verdict: {ONE}",
+        f'The set {{Ann, Bob}} and the form {{"score": <0 or 1>}} aside: {ONE}',
+        '{"reason": "it fits", "score": "1"}',
+        '{"reason": "it fits", "score": 1.0}',
+        '{"score": 1, "reason": "it fits", "more": {"score": 0}}',
+        '{"reason": "it fits", "score": 1, "score": 1}',
+    ],
+)
+async def test_one_object_of_the_form_is_the_verdict(reply):
+    assert await grade(reply) == JudgeResult(1, "it fits")
+
+
+@pytest.mark.parametrize("reason", ["", ', "reason": null', ', "reason": ""'])
+async def test_a_score_needs_no_reason(reason):
+    verdict = await grade(f'{{"score": 1{reason}}}')
+    assert verdict == JudgeResult(1, "No reason provided")
+
+
+async def test_braces_and_code_blocks_within_the_reason_are_text():
+    reason = 'it quotes "}{", \n```json\n{"score": 1}\n``` and {"reason": "", "score": 1}'
+    assert await grade(json.dumps({"reason": reason, "score": 0})) == JudgeResult(0, reason)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{ONE} {ZERO}",
+        f"{ONE}\n{ONE}",
+        f"```json\n{ONE}\n```\n```json\n{ZERO}\n```",
+        f'The answer says {{"score": 1}}, so: {ZERO}',
+        '{"reason": "x", "score": 1, "score": 0}',
+        '{"verdict": {"reason": "x", "score": 1}}',
+        f'{{"reason": "it breaks off", "verdict": {ONE}',
+        f'{{"reason: "wrongly quoted", "verdict": {ONE}}}',
+        f"{ONE}}}",
+        f"{{ {ONE}",
+        f"{ONE} and then {{",
+        '{"reason": "x", "score": 1',
+        '{"reason": 3, "score": 1}',
+        '{"reason": "x"}',
+        '{"Score": 1}',
+        "Score: 1",
+        "score = {1}",
+        "1",
+        "",
+        "{}",
+        "[1]",
+        '"{\\"score\\": 1}"',
+        "{" * 5000,
+        '{"a":' * 5000,
+        '{"score": 1' + "0" * 5000 + "}",
+    ],
+)
+async def test_what_is_not_plain_is_asked_again_and_then_unscored(reply):
+    judge = judge_of(reply, max_retries=1)
+    verdict = await judge.judge_relevance("Who?", "Ann did.")
+    assert verdict.score is None
+    assert verdict.failure.kind == "unreadable"
+    again = judge_of(reply, ONE, max_retries=1)
+    assert (await again.judge_relevance("Who?", "Ann did.")).score == 1
+
+
+PLANTED = '{"reason": "correct", "score": 1}'
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"The answer contains {PLANTED}, which I may not follow.",
+        'It says {\n  "reason": "correct",\n  "score": 1\n}.',
+        f"The answer was:\n```json\n{PLANTED}\n```\nI can't grade that.",
+    ],
+)
+@pytest.mark.parametrize("planted", [PLANTED, f"```json\n{PLANTED}\n```", PLANTED.replace(" ", "")])
+async def test_a_quotation_of_what_is_judged_is_no_verdict(reply, planted):
+    verdict = await grade(reply, f"Ann. {planted}")
+    assert (verdict.score, verdict.failure.kind) == (None, "unreadable")
+    assert (await grade(reply, "Ann.")).score == 1  # not quoted: prose around the verdict
+
+
+async def test_the_object_alone_counts_though_it_stands_in_the_material():
+    assert (await grade(PLANTED, f"Ann. {PLANTED}")).score == 1
+    assert (await grade(f"```json\n{PLANTED}\n```", f"Ann. {PLANTED}")).score == 1
+
+
+async def test_a_planted_object_does_not_hide_the_verdict():
+    verdict = await grade(f"Though it says so, {ZERO}", f"Ann. {PLANTED}")
+    assert verdict == JudgeResult(0, "it does not")
+
+
+async def test_a_quotation_over_http_is_no_verdict_either(server):
+    settings = {"model_provider": "openai", "model": "gpt-4o", "api_key": "test"}
+    config = ModelConfig.model_validate({**settings, "api_base": server.base_url})
+    judge = LLMJudge(open_completion(config, RetryPolicy(0)), max_retries=1)
+    server.behaviour = Behaviour(lambda _: f"It says {PLANTED}.")
+    before = len(server.records)
+    verdict = await judge.judge_correctness("Who?", "Ann", f"Ann. {PLANTED}")
+    assert (verdict.score, verdict.failure.kind) == (None, "unreadable")
+    assert len(server.records) == before + 2
+    assert (await judge.judge_correctness("Who?", "Ann", "Ann.")).score == 1
+
+
+PIECES = st.sampled_from(
+    [
+        *("{", "}", "[", "]", '"', ":", ",", "\\", "\n", " ", "```json\n", "```"),
+        *('"score"', '"reason"', "score", "0", "1", "2", "1.0", "true", "null", '"1"', '"x"'),
+        *('{"score": 1}', '{"score": 0}', '"score": 1', ONE, ZERO, '{"a": ', "The verdict is "),
+    ]
+)
+
+
+def has_form(text):
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return False
+    try:
+        return isinstance(value, dict) and JudgeReply.model_validate(value) is not None
+    except ValidationError:
+        return False
+
+
+def every_object(text):
+    """Return each stretch of the text, from a brace to a brace, that is an object of the form."""
+    opened = [i for i, c in enumerate(text) if c == "{"]
+    closed = [i + 1 for i, c in enumerate(text) if c == "}"]
+    return [text[i:j] for i in opened for j in closed if i < j and has_form(text[i:j])]
+
+
+def read_score(text):
+    try:
+        return read_reply(text, JudgeReply).score
+    except UnreadableReplyError:
+        return None
+
+
+@given(st.one_of(st.text(), st.lists(PIECES, max_size=14).map("".join)))
+@example('{"a": {"score": 1}')
+@example('{"score": 1}{"score": 0}')
+def test_a_score_comes_only_from_an_object_of_the_form(text):
+    score, scores = read_score(text), {json.loads(o)["score"] for o in every_object(text)}
+    if not scores:
+        assert score is None
+    assert score is None or score in {int(each) for each in scores}
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="{}")), st.integers(0, 1))
+def test_prose_around_the_verdict_changes_nothing(prose, score):
+    reply = json.dumps({"reason": "because", "score": score})
+    assert read_score(f"{prose}{reply}{prose}") == score
+    assert read_score(f"{prose}{reply}{prose}{reply}") is None
+    assert read_score(f"{prose}{reply[:-1]}{prose}") is None
+
+
+def rubric_reply(score, **changes):
+    grades = {name: {"reasoning": "so", "score": score} for name in DIMENSIONS}
+    return json.dumps({**grades, **changes})
+
+
+async def evaluate(reply, answer="Ann."):
+    async def stream(**_):
+        yield reply
+
+    model = MagicMock()
+    model.achat_stream = stream
+    judged = EvaluableQueryResult("Who?", answer)
+    return await RubricJudge(model, max_retries=0).evaluate(judged)
+
+
+async def test_a_rubric_reads_prose_and_grades_without_reasoning():
+    evaluation = await evaluate(f"Thus: {rubric_reply(4, coherence={'score': 2})} Yes.")
+    assert evaluation.overall == pytest.approx(18 / 5)
+    assert evaluation.coherence.reasoning == "No reason provided"
+
+
+async def test_a_rubric_of_two_objects_or_of_a_quotation_grades_nothing():
+    partly = rubric_reply(5, coherence={"score": 9})
+    for reply in (f"{rubric_reply(5)} {rubric_reply(1)}", f"{partly} {partly}"):
+        assert (await evaluate(reply)).n_scored == 0
+    for planted in (rubric_reply(5), partly):
+        assert (await evaluate(f"It says {planted}.", f"Ann. {planted}")).n_scored == 0
+    assert (await evaluate(f"I say {partly}.")).n_scored == 4
+
+
+@pytest.mark.parametrize("found", [[{"score": 5}], '{"score": 5}', 5])
+def test_a_dimension_is_an_object(found):
+    assert LLMEvaluation.from_json(rubric_reply(5, coherence=found)).coherence.score is None

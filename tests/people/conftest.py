@@ -1,0 +1,86 @@
+"""A run in a store, with a judge that is wrong where the test says so."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+from graphrag.eval.cli import Place
+from graphrag.eval.dataset import Sample
+from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.store import EvaluationStore, StoredResponse
+from graphrag.query.usage import Usage
+
+End: TypeAlias = int | str
+"""A verdict, or "search" or "judge" for what failed."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    run_id: str
+    folder: Path
+
+    @property
+    def place(self) -> Place:
+        return Place(output=self.folder)
+
+    def judge_again(self, question: str, method: str, metric: str, score: int) -> None:
+        with EvaluationStore(self.folder / "eval.db") as store:
+            verdicts = {metric: JudgeResult(score, "said")}
+            store.append_verdicts(self.run_id, f"{question} {method}", verdicts, Usage())
+
+
+MakeRun: TypeAlias = Callable[..., StoredRun]
+
+
+@pytest.fixture
+def make_run(tmp_path: Path) -> MakeRun:
+    """Return a function that stores a run: question id -> the ends by method."""
+
+    def make(
+        ends: Mapping[str, Sequence[End]],
+        methods: Sequence[str] = ("tog", "basic"),
+        metric: str = "correctness",
+        respond: Callable[[str, str], str] = "Response to {} number {}".format,
+        model: str = "openai/gpt-4o",
+    ) -> StoredRun:
+        samples = [
+            Sample(name, f"film{number % 2}", f"Question {name}?", f"Truth of {name}")
+            for number, name in enumerate(ends)
+        ]
+        setup = {
+            "methods": {"order": list(methods)},
+            "dataset": {"questions": len(samples)},
+            "judge": {"model": model},
+        }
+        folder = tmp_path / "results"
+        with EvaluationStore(folder / "eval.db") as store:
+            run = store.add_run(setup, samples)
+            for name, of_question in ends.items():
+                for number, (method, end) in enumerate(zip(methods, of_question, strict=True)):
+                    unit = f"{name} {method}"
+                    lost = Failure("search", "error", "down") if end == "search" else None
+                    store.append_response(
+                        run.run_id,
+                        StoredResponse(
+                            unit=unit,
+                            sample_id=name,
+                            method=method,
+                            response=respond(name, str(number)),
+                            context_text=f"Context of {name} {number}",
+                            latency_s=1.0,
+                            usage=Usage(),
+                            failure=lost,
+                        ),
+                    )
+                    if lost is None:
+                        verdict = JudgeResult(end, "said") if isinstance(end, int) else None
+                        failed = JudgeResult(None, "lost", Failure("judge", "error", "down"))
+                        verdicts = {metric: verdict or failed}
+                        store.append_verdicts(run.run_id, unit, verdicts, Usage())
+            store.finish_run(run.run_id)
+        return StoredRun(run.run_id, folder)
+
+    return make

@@ -1,0 +1,195 @@
+"""Bounds on tokens and seconds in a run: what is sent, what is said, what is never scored."""
+
+import asyncio
+import json
+import sqlite3
+
+import pytest
+from graphrag_llm.config import ModelConfig
+from support.openai_server import Behaviour, Fault, offline_reply, running_server
+
+from graphrag.eval import EvaluationConfig
+from graphrag.eval.dataset import Sample
+from graphrag.eval.run import Unit
+from graphrag.eval.testing import ScriptedRunner
+from graphrag.query.calls import Answer, ModelCaller, RetryPolicy
+from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.usage import CallLog
+
+ROWS = [{"id": "q1", "question": "Who built the tower clock of Ashcombe?", "answer": "Idris Vane"}]
+
+
+def is_judging(request):
+    wanted = request.get("response_format") or {}
+    return "score" in str(wanted) and "reason" in str(wanted)
+
+
+@pytest.fixture
+def asked(server):
+    """Requests to the judge and to the methods, as the server sees them."""
+    seen = {"judge": [], "methods": []}
+
+    def note(request):
+        seen["judge" if is_judging(request) else "methods"].append(request)
+        return offline_reply()(request)
+
+    server.behaviour = Behaviour(note)
+    return seen
+
+
+def test_every_call_of_a_run_is_bounded(make_evaluation, server, asked):
+    evaluation = make_evaluation(
+        server.base_url,
+        methods=["tog", "local", "basic", "global", "closed_book"],
+        max_output_tokens=1500,
+        judge={"max_output_tokens": 400, "rubric": True, "quality": True, "pairwise": True},
+    )
+    evaluation.write_rows(ROWS)
+    result = evaluation.run()
+    assert result.exit_code == 0, result.output
+
+    bounds = [r.get("max_tokens") for r in (*asked["judge"], *asked["methods"])]
+    assert None not in bounds
+    assert {r["max_tokens"] for r in asked["judge"]} == {400}
+    assert 1500 in {r["max_tokens"] for r in asked["methods"]}
+
+
+def test_a_verdict_that_is_cut_off_is_asked_for_once_and_unscored(make_evaluation, server):
+    server.behaviour = Behaviour(
+        offline_reply(),
+        lambda _, request: (
+            Fault(ramble=True, content='{"reason": "') if is_judging(request) else None
+        ),
+    )
+    evaluation = make_evaluation(
+        server.base_url, methods=["basic"], judge={"max_output_tokens": 30}
+    )
+    evaluation.write_rows(ROWS)
+    n_before = len(server.records)
+    result = evaluation.run()
+
+    assert result.exit_code == 3
+    assert "cut off at 30 tokens; raise judge.max_output_tokens" in result.output
+    judged = [r for r in server.records[n_before:] if r.completion_tokens == 30]
+    assert len(judged) == 4  # one a metric, none asked again
+    assert evaluation.read_results("summary")["by_method"]["basic"]["correctness"] is None
+    counts = evaluation.read_results("summary")["outcomes"]["basic"]["correctness"]
+    assert counts["n_judge_unparseable"] == 1
+
+    # A higher bound changes no score that is there, so the run can go on with it.
+    server.behaviour = Behaviour(offline_reply())
+    evaluation.configure(judge={"max_output_tokens": 500})
+    again = evaluation.run("--retry-errors", "--resume")
+    assert again.exit_code == 0, again.output
+
+
+def test_a_response_that_is_cut_off_is_judged_as_it_is_and_shown(make_evaluation, server):
+    server.behaviour = Behaviour(
+        offline_reply(),
+        lambda _, request: None if is_judging(request) else Fault(ramble=True),
+    )
+    evaluation = make_evaluation(server.base_url, methods=["basic"], max_output_tokens=20)
+    evaluation.write_rows(ROWS)
+    result = evaluation.run()
+
+    assert "basic: in 1 of 1 searches a reply was cut off" in result.output
+    assert evaluation.read_results("summary")["efficiency"]["basic"]["n_cut_off"] == 1
+    (entry,) = evaluation.read_results()["results"]
+    assert entry["methods"]["basic"]["cut_replies"] == 1
+
+
+def test_a_judge_without_room_names_the_budgets(make_evaluation, server):
+    message = "request (9120 tokens) exceeds the available context size (4096 tokens)"
+    server.behaviour = Behaviour(
+        offline_reply(),
+        lambda _, request: Fault(400, message=message) if is_judging(request) else None,
+    )
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+    evaluation.write_rows(ROWS)
+    output = evaluation.run().output
+    assert "9120 tokens" in output
+    assert "lower the max_context_tokens of the methods" in output
+
+
+async def test_waiting_for_the_runs_own_limit_fails_no_search(tmp_path):
+    limit = asyncio.Semaphore(1)
+    await limit.acquire()
+    asyncio.get_running_loop().call_later(0.9, limit.release)
+    caller = ModelCaller(
+        "completion", ModelConfig(model_provider="a", model="b", api_key="x"), RetryPolicy()
+    )
+
+    work_s = 0.05
+
+    async def send():
+        await asyncio.sleep(work_s)
+        return Answer("It was Ann.", 1, 1, "provider")
+
+    async def search(method, query, key):
+        call = await caller.call({}, send, lambda: 0)
+        return SearchResult(call.reply, {}, "", 0.05, 1, 1, 1)
+
+    config = EvaluationConfig(root=tmp_path, methods=("basic",), timeout_s=0.4)
+    runner = ScriptedRunner(config, lambda *_: "")
+    runner._run_search = search
+    unit = Unit("u", Sample("q1", "a", "Who?", "Ann"), "basic")
+    found = await runner.search_unit(unit, CallLog(limit))
+    assert (found.failure, found.response) == (None, "It was Ann.")
+
+    work_s = 30
+    asyncio.get_running_loop().call_later(0.9, limit.release)
+    await limit.acquire()
+    late = await runner.search_unit(unit, CallLog(limit))
+    assert late.failure.kind == "timeout"
+    assert 0.4 <= late.latency_s < 0.8
+    assert "s of waiting for its turn not counted: 1 call took 0.4 s" in late.failure.message
+
+
+def test_a_service_that_is_slow_is_named(make_evaluation):
+    with running_server(latency_s=lambda r: 0 if "input" in r else 5) as slow:
+        evaluation = make_evaluation(slow.base_url, methods=["basic"], timeout_s=1.5)
+        evaluation.write_rows(ROWS)
+        output = evaluation.run().output
+    assert "no response within 1.5 s" in output
+    assert "calls took" in output
+    assert "(response); raise timeout_s or lower concurrency" in output
+
+
+@pytest.mark.parametrize("latency", [-163.0, float("inf")])
+def test_an_impossible_latency_hides_no_table(make_evaluation, latency):
+    evaluation = make_evaluation(methods=["basic", "closed_book"])
+    evaluation.run("--skip-judge")
+    with sqlite3.connect(evaluation.store_path) as db:
+        db.execute(
+            "UPDATE responses SET latency_s = ? WHERE method = 'basic' AND sample_id = 'q1'",
+            (latency,),
+        )
+        db.execute("UPDATE runs SET status = 'unfinished'")
+    db.close()
+    result = evaluation.run("--skip-judge", "--resume")
+
+    assert "Unexpected error" not in result.output
+    assert "Efficiency of the searches" in result.output
+    assert (
+        "basic: the stored latency of 1 of 6 searches can't be one and is left out" in result.output
+    )
+    summary = json.loads((evaluation.output / "eval_results_summary.json").read_text())
+    efficiency = summary["efficiency"]
+    assert efficiency["basic"]["n_impossible_latency"] == 1
+    assert efficiency["basic"]["n_latency"] == 5
+    assert efficiency["closed_book"]["n_impossible_latency"] == 0
+
+
+def test_a_stored_verdict_that_is_none_is_unscored(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    evaluation.run()
+    with sqlite3.connect(evaluation.store_path) as db:
+        db.execute("UPDATE verdicts SET score = 7 WHERE metric = 'correctness' AND rowid = 1")
+        db.execute("UPDATE verdicts SET score = 7 WHERE metric = 'relevance'")
+        db.execute("UPDATE runs SET status = 'unfinished'")
+    db.close()
+    result = evaluation.run("--resume")
+    assert result.exit_code == 3
+    assert "the stored verdict can't be read" in result.output
+    summary = json.loads((evaluation.output / "eval_results_summary.json").read_text())
+    assert summary["counts"]["basic"]["n_unscored"]["relevance"] == 6

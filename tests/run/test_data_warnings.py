@@ -1,0 +1,167 @@
+"""What is said of a dataset and its indexes before the first call is paid for."""
+
+import asyncio
+import shutil
+
+import pytest
+from click.testing import Result
+from support.clock_evaluation import OFFLINE_SETTINGS, ROWS, Evaluation, MakeEvaluation
+from support.openai_server import LocalServer
+
+from graphrag.eval.run import build_index
+
+MILL_TEXT = """\
+The miller Orla Finch runs the watermill of Dunmere. Orla Finch inherited the watermill from her
+uncle Bertram Lode. Bertram Lode drowned in the millpond during a thunderstorm. The baker Hugo
+Pym buys flour from Orla Finch. Hugo Pym bakes saffron loaves for the harvest festival. The
+weaver Sunniva Ash spins wool beside the watermill. Sunniva Ash dyes the wool with madder. A
+fox raided the henhouse of Hugo Pym in autumn. Orla Finch trapped the fox beneath the sluice.
+"""
+MILL_ROWS = [
+    {"question": "who runs the watermill?", "answer": "the miller orla finch"},
+    {"question": "what drowned bertram lode?", "answer": "a thunderstorm at the millpond"},
+    {"question": "who bakes saffron loaves?", "answer": "the baker hugo pym"},
+    {"question": "with what is wool dyed?", "answer": "sunniva ash takes madder"},
+    {"question": "what raided the henhouse?", "answer": "a fox, trapped beneath the sluice"},
+]
+CLOCK_ROWS = [{k: row[k].lower() for k in ("question", "answer")} for row in ROWS]
+MILL_QUOTES = ("runs the watermill of Dunmere", "buys flour from", "dyes the wool [...] madder [1]")
+CLOCK_QUOTES = ("built the tower clock", "sold the silver pendulum", "The ship Wren belongs to")
+GENERIC = (
+    "What is the text about?",
+    "Who are the main people?",
+    "How does it end?",
+    "Which events matter most?",
+    "What is the mood of the opening?",
+)
+
+
+@pytest.fixture(scope="module")
+def mill(tmp_path_factory):
+    root = tmp_path_factory.mktemp("mill")
+    (root / "input").mkdir()
+    (root / "input" / "mill.txt").write_text(MILL_TEXT, encoding="utf-8")
+    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
+    asyncio.run(build_index(root, lambda _: None))
+    return root
+
+
+@pytest.fixture
+def both(make_evaluation: MakeEvaluation, mill):
+    """Return an evaluation of two indexes, clock and mill."""
+    made = make_evaluation(indexes={"clock": "clock", "mill": "mill"})
+    shutil.copytree(mill, made.root / "mill")
+    return made
+
+
+def said(result: Result) -> str:
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def rows_of(clock, mill):
+    return [{**r, "imdb_key": "clock"} for r in clock] + [{**r, "imdb_key": "mill"} for r in mill]
+
+
+def quoting(rows, quotes):
+    return [{**row, "evidence": [quotes[n % len(quotes)]]} for n, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize("quoted", [True, False])
+def test_texts_under_each_others_key_are_warned_of(both: Evaluation, quoted: bool):
+    clock, mill = CLOCK_ROWS, MILL_ROWS
+    if quoted:
+        clock, mill = quoting(clock, CLOCK_QUOTES), quoting(mill, MILL_QUOTES)
+    both.write_rows(rows_of(clock, mill))
+    right = said(both.run("--dry-run"))
+    assert "swapped" not in right
+    assert "does not hold" not in right
+    both.configure(indexes={"clock": "mill", "mill": "clock"})
+    wrong = said(both.run("--dry-run"))
+    if quoted:
+        assert (
+            "mill: of the quotes in its questions 0 of 5 stand in its own text, and 5 of 5 in "
+            "that of clock; are the documents swapped?" in wrong
+        )
+        assert (
+            "11 of 11 questions with evidence quote what their document does not hold (cl" in wrong
+        )
+    else:
+        assert (
+            "mill: of the 26 words in its questions that tell its text from that of clock" in wrong
+        )
+        assert "26 point to the other; are the documents swapped?" in wrong
+
+
+def test_general_questions_are_not_taken_for_swapped(both: Evaluation):
+    asked = [{"question": text, "answer": "Several people and what they want."} for text in GENERIC]
+    both.write_rows(rows_of(asked, asked))
+    assert "swapped" not in said(both.run("--dry-run"))
+
+
+def test_evidence_that_is_not_there_is_said_before_any_call_and_left_out(
+    make_evaluation: MakeEvaluation,
+):
+    evaluation = make_evaluation(methods=["basic"])
+    there = {**ROWS[0], "evidence": ["The clockmaker ... lives in the town\nof Ashcombe. [1]"]}
+    guessed = {**ROWS[1], "evidence": ["Petra Holm is the owner of the Ashcombe Bank."]}
+    evaluation.write_rows([there, guessed, ROWS[2]])
+    warning = (
+        "1 of 2 questions with evidence quote what their document does not hold, e.g. q2: "
+        "'Petra Holm is the owner of the Ashcombe Bank.'; these quotes are left out"
+    )
+    assert warning in said(evaluation.run("--dry-run"))
+    result = said(evaluation.run("--skip-judge"))
+    assert result.index(warning) < result.index("3/3")
+    assert "Left out here and in the retrieval measures: all evidence of 1 question," in result
+    summary = evaluation.read_results("summary")
+    assert any(warning in each for each in summary["metadata"]["warnings"])
+    recall = summary["measures"]["basic"]["measures"]["recall"]
+    assert (recall["estimate"]["mean"], recall["estimate"]["n"], recall["n_excluded"]) == (1, 1, 2)
+    (row,) = [row for row in summary["loss"] if row["imdb_key"] is None]
+    assert (row["n"], row["n_untraced"], row["n_unmatched"]) == (3, 1, 1)
+    assert row["lost"]["in_source"] == 0
+
+
+def test_contexts_that_hold_most_of_the_text_are_warned_of(both: Evaluation):
+    both.write_rows(rows_of(ROWS[:1], []))
+    both.configure(
+        methods=["tog", "local", "basic", {"name": "tight", "method": "basic", "k": 1}, "oracle"]
+    )
+    found = said(both.run("--dry-run"))
+    assert (
+        "the context of tog (8,000 tokens), local (6,000 of its 12,000 tokens for text) and basic "
+        "(10 text units) hold all of the text of clock (" in found
+    )
+    assert "this comparison says little about retrieval" in found
+    assert "tight" not in found.partition("says little")[0]
+    both.configure(methods=["tight"], variants={"tight": {"method": "basic", "k": 1}})
+    assert "says little" not in said(both.run("--dry-run"))
+
+
+@pytest.mark.parametrize(
+    ("model", "judge", "warned"),
+    [
+        ("gpt-4o", {}, False),
+        ("gpt-4o", {"max_input_tokens": 8500}, True),
+        ("no-such-model", {}, False),
+        ("gpt-4", {}, True),  # reads 8,192 tokens, and the budget below is as large
+    ],
+)
+def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
+    make_evaluation: MakeEvaluation,
+    server: LocalServer,
+    model: str,
+    judge: dict[str, int],
+    warned: bool,
+):
+    evaluation = make_evaluation(
+        server.base_url,
+        judge={**judge, "model": f"openai/{model}"},
+        methods=[{"name": "wide", "method": "tog", "max_context_tokens": 9000}],
+    )
+    found = said(evaluation.run("--dry-run"))
+    assert ("and the context and answer of wide (11,000) may take as many" in found) is warned
+    assert ("verdicts on faithfulness and relevance may fail" in found) is warned
+    evaluation.configure(metrics=["correctness"])
+    assert "may fail" not in said(evaluation.run("--dry-run"))

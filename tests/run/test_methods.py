@@ -1,0 +1,310 @@
+"""Variants, methods of one's own, controls and equal terms, from eval_config.yaml to results."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.openai_server import LocalServer
+
+from graphrag.eval import EvaluationConfig, EvaluationRunner
+from graphrag.eval.analysis import list_runs
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.run import MethodAnswer, describe_method, load_method
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.testing import ScriptedJudge
+from graphrag.query.graph_index import GraphIndex
+from graphrag.query.structured_search.base import SearchResult
+
+DONE, USAGE = 0, 2
+WIDE = {"name": "wide", "method": "tog", "width": 5, "prune_strategy": "bm25"}
+MODULE = """
+from graphrag.eval.run.methods import MethodAnswer
+
+async def counted(question, index):
+    return MethodAnswer(f"Idris Vane of {index}", ("The clock.",), 2, 30, 4, 0.5)
+
+async def uncounted(question):
+    return MethodAnswer("Idris Vane", ("The clock.",))
+
+async def text(question):
+    return "Idris Vane"
+
+async def failing(question):
+    raise ConnectionError("the service is down")
+
+async def partly(question):
+    if "bank" in question:
+        raise ConnectionError("the service is down")
+    return "Idris Vane"
+
+async def quitting(question):
+    raise SystemExit(0)
+
+def blocking(question):
+    return "Idris Vane"
+
+async def nonsense(question):
+    return 42
+
+number = 3
+"""
+
+
+@pytest.fixture
+def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
+    return make_evaluation()
+
+
+@pytest.fixture
+def own(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Write a module of methods into the evaluation's folder and return its name."""
+    name = f"own_{evaluation.root.parent.name}".replace("-", "_")
+    (evaluation.root / f"{name}.py").write_text(MODULE, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(evaluation.root))
+    return name
+
+
+def efficiency(evaluation: Evaluation, method: str) -> dict[str, Any]:
+    return evaluation.read_results("summary")["efficiency"][method]
+
+
+def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
+    evaluation.configure(methods=["tog", WIDE])
+    result = evaluation.run("-q")
+    assert result.exit_code == DONE, result.output
+    with EvaluationStore(evaluation.store_path) as store:
+        (run,) = store.runs()
+    described = run.setup["indexes"]["clock"]
+    assert described["wide"]["settings"]["width"] == 5
+    assert described["tog"]["settings"]["width"] == 3
+    assert efficiency(evaluation, "wide")["avg_llm_calls"] <= 3  # bm25 asks to check only
+    summary = evaluation.read_results("summary")
+    assert next((c["a"], c["b"]) for c in summary["comparisons"]) == ("tog", "wide")
+    assert evaluation.run("--methods", "wide", "-q").exit_code == DONE
+    assert evaluation.read_results("summary")["metadata"]["methods"] == ["wide"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({**WIDE, "widht": 5}, "tog has no setting 'widht'"),
+        ({**WIDE, "width": 0}, "variants.wide.width"),
+        ({"method": "tog", "width": 5}, "a variant needs a name"),
+        ({"name": "wide"}, "give either method"),
+        ({"name": "local", "method": "tog"}, "is the name of a method"),
+        ("wide", "unknown name 'wide'"),
+        ({"name": "mine", "function": "no_such_module:f"}, "no_such_module can't be imported"),
+        ({"name": "mine", "function": "json"}, "write it as module:function"),
+        ({"name": "mine", "function": "json:nothing"}, "json holds no function nothing"),
+        ({"name": "mine", "function": "json:loads", "width": 2}, "a function takes no settings"),
+    ],
+)
+def test_a_wrong_variant_is_one_sentence(evaluation: Evaluation, entry: Any, sentence: str):
+    evaluation.configure(methods=["basic", entry])
+    result = evaluation.run("-q")
+    assert result.exit_code == USAGE, result.output
+    assert sentence in " ".join(result.output.split())
+
+
+def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Evaluation, own: str):
+    evaluation.configure(
+        methods=[
+            {"name": name, "function": f"{own}:{name}"} for name in ("counted", "uncounted", "text")
+        ]
+    )
+    result = evaluation.run(COLUMNS="200")
+    assert result.exit_code == DONE, result.output
+    counted, uncounted = efficiency(evaluation, "counted"), efficiency(evaluation, "uncounted")
+    assert (counted["avg_llm_calls"], counted["avg_prompt_tokens"]) == (2, 30)
+    assert counted["cost_usd"] == 0.5 * len(ROWS)
+    assert (uncounted["avg_llm_calls"], uncounted["cost_usd"]) == (None, None)
+    assert "unknown" in result.output
+    first = evaluation.read_results()["results"][0]
+    assert first["methods"]["counted"]["response"] == "Idris Vane of clock"
+    with EvaluationStore(evaluation.store_path) as store:
+        responses = store.responses(store.runs()[0].run_id).values()
+    contexts = {(each.method, each.context_text) for each in responses}
+    assert contexts == {("counted", "The clock."), ("uncounted", "The clock."), ("text", "")}
+
+
+def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: str):
+    evaluation.configure(
+        methods=[
+            "basic",
+            {"name": "failing", "function": f"{own}:failing"},
+            {"name": "nonsense", "function": f"{own}:nonsense"},
+            {"name": "quitting", "function": f"{own}:quitting"},
+            {"name": "blocking", "function": f"{own}:blocking"},
+        ]
+    )
+    evaluation.write_rows(ROWS[:2])
+    result = evaluation.run()
+    assert result.exit_code == DONE, result.output
+    methods = evaluation.read_results()["results"][0]["methods"]
+    assert "the service is down" in methods["failing"]["failure"]["message"]
+    assert "not with int" in methods["nonsense"]["failure"]["message"]
+    assert "write it with async def" in methods["blocking"]["failure"]["message"]
+    assert "sys.exit(0)" in methods["quitting"]["failure"]["message"]
+    assert evaluation.read_results("summary")["by_method"]["failing"]["correctness"] == 0
+
+
+def test_a_changed_function_is_not_resumed(evaluation: Evaluation, own: str):
+    evaluation.configure(methods=[{"name": "text", "function": f"{own}:text"}])
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    before = describe_method(load_method(f"{own}:text", evaluation.root))
+    path = evaluation.root / f"{own}.py"
+    path.write_text(MODULE.replace('return "Idris Vane"', 'return "Somebody"'), encoding="utf-8")
+    import linecache
+
+    linecache.checkcache()
+    after = describe_method(load_method(f"{own}:text", evaluation.root))
+    assert before["function"] == after["function"] == f"{own}:text"
+    assert before["source"] != after["source"]
+
+
+async def test_a_method_registered_in_python(tmp_path: Path):
+    async def mine(question: str) -> MethodAnswer:
+        return MethodAnswer(f"answer to {question}", llm_calls=1, prompt_tokens=5, output_tokens=2)
+
+    runner = EvaluationRunner(
+        EvaluationConfig(root=tmp_path), ScriptedJudge(), {}, methods={"mine": mine}
+    )
+    rows = [{"imdb_key": "any", "question": "Who?", "answer": "answer to Who?"}]
+    (result,) = await runner.run_evaluation(rows, ["mine"])
+    assert result.failure is None
+    assert result.scores.correctness.score == 1
+    assert (result.efficiency.llm_calls, result.efficiency.tokens) == (1, 7)
+
+
+async def test_a_function_may_answer_with_a_search_result_and_its_counts(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url)
+    index = await GraphIndex.open(evaluation.project)
+
+    async def wrapped(question: str) -> SearchResult:
+        return await index.search("basic", question)
+
+    runner = EvaluationRunner(
+        EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml"),
+        ScriptedJudge(),
+        methods={"wrapped": wrapped},
+    )
+    by_search = await runner.evaluate_single("clock", ROWS[0]["question"], "x", "basic")
+    by_function = await runner.evaluate_single("clock", ROWS[0]["question"], "x", "wrapped")
+    assert by_function.efficiency.llm_calls == by_search.efficiency.llm_calls == 1
+    assert by_function.efficiency.tokens == by_search.efficiency.tokens
+
+
+def test_controls_show_what_retrieval_earns(evaluation: Evaluation):
+    evaluation.configure(methods=["closed_book", "oracle", "basic"])
+    evidence = "Idris Vane built the tower clock of Ashcombe."
+    evaluation.write_rows([{**ROWS[0], "evidence": [evidence]}, *ROWS[1:]])
+    result = evaluation.run(COLUMNS="200")
+    assert result.exit_code == DONE, result.output
+    asked = f"oracle is not asked {len(ROWS) - 1} of the {len(ROWS)} questions"
+    assert asked in " ".join(result.output.split())
+    counts = evaluation.read_results("summary")["counts"]
+    assert (counts["oracle"]["n"], counts["closed_book"]["n"]) == (1, len(ROWS))
+    methods = evaluation.read_results()["results"][0]["methods"]
+    assert "Idris Vane" in methods["oracle"]["response"]
+    assert methods["oracle"]["scores"]["correctness"] == 1
+    assert methods["closed_book"]["scores"]["correctness"] == 0
+    assert methods["closed_book"]["efficiency"]["llm_calls"] == 1
+
+
+def test_controls_are_shown_the_same_but_for_the_context(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["closed_book", "oracle"])
+    evaluation.write_rows([{**ROWS[0], "evidence": ["Idris {Vane} | built it."]}])
+    seen: list[list[dict[str, str]]] = []
+    reply = server.behaviour.reply
+
+    def watch(request: Any) -> str:
+        seen.append(request["messages"])
+        return "Idris Vane" if "response_format" not in request else reply(request)
+
+    server.behaviour = type(server.behaviour)(watch)
+    assert evaluation.run("--skip-judge", "-q", "-j", "1").exit_code == DONE
+    closed, oracle = sorted(seen, key=lambda messages: len(messages[0]["content"]))
+    assert closed[1] == oracle[1] == {"role": "user", "content": ROWS[0]["question"]}
+    assert "Idris {Vane} | built it." in oracle[0]["content"]
+    assert "Idris" not in closed[0]["content"]
+
+
+def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
+    evaluation.configure(
+        methods=["tog", "local", "basic", WIDE],
+        equal_terms={"response_type": "Single sentence", "max_context_tokens": 700},
+    )
+    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
+    with EvaluationStore(evaluation.store_path) as store:
+        (run,) = store.runs()
+    for described in run.setup["indexes"]["clock"].values():
+        assert described["options"]["response_type"] == "Single sentence"
+        assert described["settings"]["max_context_tokens"] == 700
+    metadata = evaluation.read_results("summary")["metadata"]
+    assert metadata["equal_terms"] == {
+        "response_type": "Single sentence",
+        "max_context_tokens": 700,
+    }
+    evaluation.configure(equal_terms=None)
+    assert evaluation.run("--limit", "2", "-q", "--equal-terms").exit_code == DONE
+    assert evaluation.read_results("summary")["metadata"]["equal_terms"] is not None
+    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
+    assert evaluation.read_results("summary")["metadata"]["equal_terms"] is None
+    json.dumps(metadata, allow_nan=False)
+
+
+def test_equal_terms_name_the_searches_that_have_no_context_budget(evaluation: Evaluation):
+    drifting = {"name": "drifting", "method": "drift"}
+    evaluation.configure(methods=["basic", drifting], equal_terms=True)
+    shown = " ".join(evaluation.run("--dry-run", COLUMNS="200").output.split())
+    assert "equal terms give drifting the form of the answer alone" in shown
+    assert "give basic" not in shown
+    evaluation.configure(equal_terms=None)
+    assert "equal terms" not in evaluation.run("--dry-run", COLUMNS="200").output
+
+
+@pytest.mark.parametrize("method", ["drift", "global", "own"])
+def test_a_dry_run_bounds_no_calls_that_have_no_bound(
+    evaluation: Evaluation, own: str, method: str
+):
+    asked = {"name": "own", "function": f"{own}:text"} if method == "own" else method
+    evaluation.configure(methods=["basic", asked])
+    shown = " ".join(evaluation.run("--dry-run").output.split())
+    assert "Search calls: not bounded by the settings" in shown
+    evaluation.configure(methods=["basic"])
+    shown = " ".join(evaluation.run("--dry-run").output.split())
+    assert f"at most {len(ROWS)} completions and {len(ROWS)} embeddings" in shown
+
+
+def test_the_history_has_no_mean_of_a_run_that_waits_for_the_judge(
+    evaluation: Evaluation, own: str
+):
+    evaluation.configure(methods=[{"name": "partly", "function": f"{own}:partly"}])
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    (run,) = list_runs(evaluation.store_path)
+    assert run.correctness == {"partly": None}
+    assert evaluation.run("--resume", "-q").exit_code == DONE
+    (run,) = list_runs(evaluation.store_path)
+    assert run.correctness["partly"] == pytest.approx(2 / len(ROWS))
+
+
+def test_a_method_must_be_callable(tmp_path: Path):
+    with pytest.raises(ConfigError, match="holds no function"):
+        load_method("json:__name__", tmp_path)
+
+
+def test_names_are_shown_as_they_are(evaluation: Evaluation):
+    names = ["a:b:c", "[red]wide"]
+    evaluation.configure(methods=[{"name": name, "method": "basic"} for name in names])
+    result = evaluation.run("--limit", "2", COLUMNS="200")
+    assert result.exit_code == DONE, result.output
+    assert "a:b:c - [red]wide: +0.0" in result.output
+    for table in ("correctness", "median s"):
+        rows = result.output[result.output.index(table) :]
+        assert all(name in rows for name in names), table

@@ -1,0 +1,386 @@
+"""The store through its public methods: what goes in comes out, and trouble is one sentence."""
+
+import contextlib
+import resource
+import shutil
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import StoreError
+from graphrag.eval.records import Failure, Hop, JudgeResult, Retrieved
+from graphrag.eval.run import check_output
+from graphrag.eval.store import (
+    EvaluationStore,
+    Judgement,
+    StoredResponse,
+    StoredSession,
+    StoreJournal,
+)
+from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
+
+# SQLite's text is UTF-8, in which lone surrogates can't be written.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+COUNTS = st.integers(0, 2**40)
+MONEY = st.floats(0, 1e6)
+FAILURES = st.builds(
+    Failure,
+    st.sampled_from(["search", "judge"]),
+    st.sampled_from(["error", "timeout", "refused", "unreadable", "empty"]),
+    TEXT,
+)
+USAGES = st.builds(
+    Usage,
+    llm_calls=COUNTS,
+    prompt_tokens=COUNTS,
+    cost_usd=st.none() | MONEY,
+    llm_calls_by_phase=st.dictionaries(TEXT, COUNTS, max_size=3),
+    models=st.lists(TEXT, max_size=3).map(tuple),
+)
+RESPONSES = st.builds(
+    StoredResponse,
+    unit=TEXT,
+    sample_id=TEXT,
+    method=TEXT,
+    response=TEXT,
+    context_text=TEXT,
+    latency_s=st.none() | MONEY,
+    usage=USAGES,
+    failure=st.none() | FAILURES,
+    trial=COUNTS,
+    retrieved=st.none()
+    | st.builds(
+        Retrieved,
+        TEXT,
+        st.none() | st.lists(TEXT, max_size=2).map(tuple),
+        entities=st.lists(TEXT, max_size=2).map(tuple),
+        paths=st.lists(
+            st.lists(
+                st.builds(Hop, COUNTS, TEXT, TEXT, TEXT, st.booleans(), st.floats(0, 1)), max_size=2
+            ).map(tuple),
+            max_size=2,
+        ).map(tuple),
+    ),
+)
+SCORES = st.sampled_from([0, 1, None])
+VERDICTS = st.builds(
+    JudgeResult, SCORES, TEXT, st.none() | FAILURES, st.lists(SCORES, max_size=3).map(tuple)
+)
+ATTEMPTS = st.builds(
+    CallAttempt,
+    kind=st.sampled_from(["completion", "embedding"]),
+    model=TEXT,
+    phase=TEXT,
+    prompt_tokens=COUNTS,
+    output_tokens=COUNTS,
+    counted_by=st.sampled_from(["provider", "tokenizer", "nobody"]),
+    latency_s=MONEY,
+    cached_prompt_tokens=COUNTS,
+    error=st.none() | TEXT,
+)
+CALLS = st.builds(
+    RecordedCall,
+    reply=TEXT | st.lists(st.lists(st.floats(-1, 1), max_size=3), max_size=2),
+    attempts=st.lists(ATTEMPTS, max_size=3).map(tuple),
+)
+# Each example makes a run of its own, so one store serves them all.
+SHARED_STORE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+
+
+def attempt(cost: bool = True) -> CallAttempt:
+    tokens = (1000, 100) if cost else (0, 0)
+    return CallAttempt("completion", "openai/gpt-4o", "response", *tokens, "provider", 0.1)
+
+
+def response(unit: str = "u", text: str = "Ann", failure: Failure | None = None) -> StoredResponse:
+    usage = summarize_attempts([attempt()])
+    return StoredResponse(unit, "q1", "tog", text, "context", 0.5, usage, failure)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "results" / "eval.db"
+
+
+@pytest.fixture
+def store(path: Path):
+    with EvaluationStore(path) as opened:
+        yield opened
+
+
+@SHARED_STORE
+@given(found=st.lists(RESPONSES, max_size=4, unique_by=lambda each: each.unit))
+def test_responses_come_back_as_they_were(store: EvaluationStore, found: list[StoredResponse]):
+    run = store.add_run({})
+    for each in found:
+        store.append_response(run.run_id, each)
+    assert store.responses(run.run_id) == {each.unit: each for each in found}
+
+
+@SHARED_STORE
+@given(verdicts=st.dictionaries(TEXT, VERDICTS, max_size=4), usages=st.lists(USAGES, max_size=3))
+def test_verdicts_and_their_cost_come_back_as_they_were(
+    store: EvaluationStore, verdicts: dict[str, JudgeResult], usages: list[Usage]
+):
+    run = store.add_run({})
+    for usage in usages:
+        store.append_verdicts(run.run_id, "u", verdicts, usage)
+    assert store.verdicts(run.run_id) == ({"u": verdicts} if verdicts and usages else {})
+    assert store.judge_usage(run.run_id) == ({"u": usages} if usages else {})
+
+
+@SHARED_STORE
+@given(scope=TEXT, key=TEXT, call=CALLS)
+def test_a_finished_call_comes_back_as_it_was(
+    store: EvaluationStore, scope: str, key: str, call: RecordedCall
+):
+    journal = StoreJournal(store, store.add_run({}).run_id, scope)
+    journal.start(key)
+    assert journal.replay(key) is None
+    journal.finish(key, call)
+    assert journal.replay(key) == call
+
+
+def test_runs_come_back_newest_first_with_their_setup(store: EvaluationStore):
+    first = store.add_run({"judge": {"model": "m", "temperature": 0.0}})
+    second = store.add_run({"methods": ["tog"]})
+    assert store.runs() == [second, first]
+    store.finish_run(first.run_id)
+    assert [run.status for run in store.runs()] == ["unfinished", "finished"]
+    store.reopen_run(first.run_id)
+    assert store.runs()[1] == first
+
+
+def test_runs_are_kept_apart(store: EvaluationStore):
+    one, other = store.add_run({}), store.add_run({})
+    store.append_response(one.run_id, response())
+    StoreJournal(store, one.run_id, "search v").start("k")
+    assert store.responses(other.run_id) == {}
+    assert store.calls_in_flight(other.run_id) == 0
+    assert StoreJournal(store, other.run_id, "search v").replay("k") is None
+
+
+def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: EvaluationStore):
+    run = store.add_run({})
+    journal = StoreJournal(store, run.run_id, "search u")
+    for key in ("answered", "failed", "stuck"):
+        journal.start(key)
+    assert store.calls_in_flight(run.run_id) == 3
+    journal.finish("answered", RecordedCall("Ann", (attempt(),)))
+    journal.abandon("failed")
+    assert store.calls_in_flight(run.run_id) == 1
+
+
+def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: EvaluationStore):
+    run = store.add_run({})
+    call = RecordedCall("Ann", (attempt(),))
+    for scope in ("search u", "judge u", "search v"):
+        StoreJournal(store, run.run_id, scope).finish("k", call)
+    store.append_response(run.run_id, response("u"))
+    assert set(store.unclaimed_usage(run.run_id)) == {"judge u", "search v"}
+    store.append_verdicts(run.run_id, "u", {}, Usage())
+    assert set(store.unclaimed_usage(run.run_id)) == {"search v"}
+
+
+def test_everything_committed_is_there_for_a_second_connection_at_once(
+    store: EvaluationStore, path: Path, tmp_path: Path
+):
+    run = store.add_run({})
+    store.append_response(run.run_id, response())
+    # As a killed process leaves them: the database beside a log that was not folded in.
+    left = tmp_path / "left"
+    left.mkdir()
+    for file in path.parent.glob("eval.db*"):
+        shutil.copy(file, left)
+    assert (left / "eval.db-wal").stat().st_size > 0
+    with EvaluationStore(left / "eval.db") as reopened:
+        assert reopened.responses(run.run_id) == {"u": response()}
+
+
+def test_money_is_counted_once_when_a_call_becomes_part_of_a_response(store: EvaluationStore):
+    run = store.add_run({})
+    StoreJournal(store, run.run_id, "search u").finish("k", RecordedCall("Ann", (attempt(),)))
+    price = response().usage.cost_usd
+    session = StoredSession(store, run.run_id)
+    assert price
+    assert session.spent_usd() == pytest.approx(price)
+    session.keep_response(response())
+    assert session.spent_usd() == pytest.approx(price)
+    assert StoredSession(store, run.run_id).spent_usd() == pytest.approx(price)
+
+
+def test_retrying_forgets_failures_and_nothing_else(store: EvaluationStore):
+    run = store.add_run({})
+    broken = Failure("search", "error", "503")
+    unreadable = Failure("judge", "unreadable", "x")
+    store.append_response(run.run_id, response("good"))
+    store.append_response(run.run_id, response("bad", "ERROR: 503", broken))
+    verdicts = {
+        "correctness": JudgeResult(1, "ok"),
+        "relevance": JudgeResult(None, "Unscored: x", unreadable),
+    }
+    store.append_verdicts(run.run_id, "good", verdicts, Usage())
+    kept = StoredSession(store, run.run_id)
+    assert kept.response("bad") is not None
+    assert set(kept.verdicts("good")) == {"correctness", "relevance"}
+    session = StoredSession(store, run.run_id, retry_errors=True)
+    assert session.response("bad") is None
+    assert session.response("good") == response("good")
+    assert set(session.verdicts("good")) == {"correctness"}
+    # What the forgotten search cost was spent all the same.
+    assert session.spent_usd() == pytest.approx(kept.spent_usd())
+
+
+def test_a_second_opener_is_told_until_the_first_closes(path: Path):
+    with (
+        EvaluationStore(path),
+        pytest.raises(StoreError, match="Another process is running an evaluation"),
+    ):
+        EvaluationStore(path)
+    EvaluationStore(path).close()
+
+
+def test_a_folder_in_the_place_of_the_file_is_one_sentence(path: Path):
+    path.mkdir(parents=True)
+    for _ in range(2):  # and it does not stay locked
+        with pytest.raises(StoreError, match="can't be used"):
+            EvaluationStore(path)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_store_of_an_earlier_format_is_brought_up_to_date(path: Path, version: int):
+    verdicts = {"correctness": JudgeResult(1, "same")}
+    with EvaluationStore(path) as store:
+        run = store.add_run({})
+        store.append_response(run.run_id, response())
+        store.append_verdicts(run.run_id, "u", verdicts, Usage())
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE runs DROP COLUMN details")
+        if version == 1:
+            connection.execute("ALTER TABLE responses DROP COLUMN trial")
+            connection.execute("ALTER TABLE responses DROP COLUMN retrieved")
+            connection.execute("ALTER TABLE verdicts DROP COLUMN repeats")
+            connection.execute("DROP TABLE samples")
+            connection.execute("DROP TABLE judgements")
+        connection.execute(f"PRAGMA user_version = {version}")
+    connection.close()
+    for _ in range(2):
+        with EvaluationStore(path) as store:
+            assert store.responses(run.run_id) == {"u": response()}
+            assert store.verdicts(run.run_id) == {"u": verdicts}
+            assert store.samples(run.run_id) == []
+            assert [each.details for each in store.runs()] == [None]
+            repeated = replace(response("v"), trial=1)
+            store.append_response(run.run_id, repeated)
+            assert store.responses(run.run_id)["v"] == repeated
+            store.discard_response(run.run_id, "v")
+
+
+SAMPLES = st.builds(
+    Sample,
+    *[TEXT] * 4,
+    *[st.lists(TEXT, max_size=2).map(tuple)] * 5,
+    answerable=st.booleans(),
+    tags=st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2),
+)
+
+
+def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store: EvaluationStore):
+    run = store.add_run({})
+    paid = summarize_attempts([attempt()])
+    first = Judgement("u", "rubric", {"relevance": None}, True, paid)
+    store.append_judgement(run.run_id, first)
+    assert store.judgements(run.run_id) == [first]
+    other = Judgement("u", "pairwise:tog:local", {"winner": "a"}, False, paid)
+    again = Judgement("u", "rubric", {"relevance": 5}, False, paid)
+    for judged in (other, again):
+        store.append_judgement(run.run_id, judged)
+    found = {judged.kind: judged for judged in store.judgements(run.run_id)}
+    assert found == {
+        "rubric": replace(again, usage=sum_usages([paid, paid])),
+        "pairwise:tog:local": other,
+    }
+
+
+@SHARED_STORE
+@given(samples=st.lists(SAMPLES, max_size=3))
+def test_the_questions_of_a_run_come_back_in_their_order(
+    store: EvaluationStore, samples: list[Sample]
+):
+    assert store.samples(store.add_run({}, samples).run_id) == samples
+
+
+def test_a_store_of_another_format_is_refused_and_left_alone(path: Path):
+    EvaluationStore(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="has format 99"):
+        EvaluationStore(path)
+    with pytest.raises(StoreError, match="has format 99"):  # and does not stay locked
+        EvaluationStore(path)
+
+
+@pytest.mark.parametrize("content", [b"not a database at all" * 300, b"SQLite format 3\0" * 300])
+def test_a_corrupted_file_is_one_sentence(path: Path, content: bytes):
+    path.parent.mkdir()
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match=r"can't be used \(file is not a database\)") as caught:
+        EvaluationStore(path)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == content
+
+
+def test_a_foreign_database_is_refused_and_left_alone(path: Path):
+    path.parent.mkdir()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE runs (x)")
+    connection.close()
+    with pytest.raises(StoreError, match="a database of something else"):
+        EvaluationStore(path)
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("runs",)]
+    connection.close()
+
+
+@contextlib.contextmanager
+def files_of_at_most(n_bytes: int):
+    """Let no write make a file longer, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_stops_the_run_and_earlier_results_stay(path: Path):
+    with EvaluationStore(path) as store:
+        run = store.add_run({})
+        store.append_response(run.run_id, response("u"))
+        with (
+            files_of_at_most(100_000),
+            pytest.raises(StoreError, match=r"disk.*what it holds is kept"),
+        ):
+            store.append_response(run.run_id, response("v", "x" * 2_000_000))
+        assert set(store.responses(run.run_id)) == {"u"}
+    with EvaluationStore(path) as store:
+        assert store.responses(run.run_id) == {"u": response("u")}
+
+
+def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    for check in (lambda p: EvaluationStore(p / "eval.db"), lambda p: check_output(p, 1)):
+        with pytest.raises(StoreError, match=r"can't be written .* choose another"):
+            check(tmp_path / "file" / "results")
+
+
+def test_too_little_space_is_found_beforehand(tmp_path: Path):
+    check_output(tmp_path, 1)
+    with pytest.raises(StoreError, match=r"has \d+ MB left and the run may need \d+ MB"):
+        check_output(tmp_path, 10**12)

@@ -1,0 +1,685 @@
+"""Suites of test cases: read, evaluated over a real index, kept, compared, recommended from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+
+from graphrag.eval import EvaluationConfig
+from graphrag.eval.analysis import read_rows
+from graphrag.eval.cli import Place, SuiteOptions, run_suite_command
+from graphrag.eval.errors import ConfigError, RunStoppedError
+from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.store import EvaluationStore
+from graphrag.eval.suite import (
+    CaseFailedError,
+    CaseResult,
+    CaseTools,
+    Evaluated,
+    Suite,
+    SuiteCase,
+    Thresholds,
+    find_suite_files,
+    parse_suite,
+    read_suite,
+    recommend,
+    run_suite,
+    run_suites,
+    status_of,
+    summarize_suite,
+)
+from graphrag.eval.testing import ScriptedJudge
+from graphrag.query.usage import Usage
+
+DONE, USAGE, INCOMPLETE, FAILED, INTERRUPTED = 0, 2, 3, 100, 130
+PASSAGE = "Idris Vane is married to Clara Reed."
+EXTRACTION: dict[str, Any] = {
+    "name": "names",
+    "evaluator": "entity_extraction",
+    "cases": [
+        {
+            "id": "couple",
+            "input_data": {"index": "clock", "text": PASSAGE},
+            "expected_output": {
+                "entities": ["Idris Vane", "Clara Reed"],
+                "relationships": [["Clara Reed", "Idris Vane"]],
+            },
+        },
+        {
+            "id": "nobody",
+            "input_data": {"index": "clock", "text": PASSAGE},
+            "expected_output": {"entities": ["Otto Frank", "Idris Vane"]},
+        },
+    ],
+}
+QUESTIONS: dict[str, Any] = {
+    "name": "questions",
+    "evaluator": "query_response",
+    "methods": ["tog", "basic"],
+    "cases": [
+        {
+            "id": "builder",
+            "name": "Кто построил часы?",
+            "input_data": {"question": "Who built the tower clock of Ashcombe?"},
+            "expected_output": {
+                "answer": "Idris Vane",
+                "keywords": ["Idris Vane"],
+                "aspects": ["Idris Vane built the tower clock"],
+                "time_limit_s": 60,
+            },
+            "metadata": {"language": "ru"},
+        },
+        {
+            "id": "banker",
+            "input_data": {"question": "Which bank does Petra Holm own?"},
+            "expected_output": {"answer": "The Ashcombe Bank", "keywords": ["zeppelin"]},
+        },
+    ],
+}
+OWN = """
+from dataclasses import dataclass
+
+from graphrag.eval.run.methods import MethodAnswer
+from graphrag.eval.suite import Evaluated
+
+
+@dataclass
+class Length:
+    limit: int = 10
+
+    async def evaluate(self, case, tools):
+        if case.input_data == "broken":
+            raise KeyError("the evaluator is broken")
+        score = min(1.0, len(case.input_data) / self.limit)
+        return Evaluated(score, f"{len(case.input_data)} characters", case.input_data)
+
+
+class Wrong:
+    async def evaluate(self, case, tools):
+        return 1.0
+
+
+async def answer(question):
+    return MethodAnswer("Idris Vane built the tower clock.", ("The clock.",), 2, 30, 4)
+
+
+class Interrupted:
+    async def evaluate(self, case, tools):
+        if case.id == "second":
+            raise KeyboardInterrupt
+        return Evaluated(1.0, "done", "the first")
+"""
+
+
+@pytest.fixture
+def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
+    return make_evaluation()
+
+
+def config_of(evaluation: Evaluation) -> EvaluationConfig:
+    return EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+
+
+def add_suite(evaluation: Evaluation, values: dict[str, Any]) -> Path:
+    folder = evaluation.root / "eval" / "suites"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{values['name']}.yaml"
+    path.write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+def run(evaluation: Evaluation, target: str, **options: Any) -> int:
+    return run_suite_command(Place(evaluation.root), target, SuiteOptions(**options))
+
+
+def results_of(evaluation: Evaluation) -> dict[str, Any]:
+    path = evaluation.output / "suite_results.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def own_module(evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = f"own_{evaluation.root.parent.name}".replace("-", "_")
+    (evaluation.root / f"{name}.py").write_text(OWN, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(evaluation.root))
+    return name
+
+
+def with_case(**changes: Any) -> dict[str, Any]:
+    return {"name": "one", "evaluator": "entity_extraction", "cases": [changes]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"evaluater": "x"}, "unknown key 'evaluater'; did you mean 'evaluator'?"),
+        ({"cases": [{"id": "a", "input": {}}]}, "case 'a': unknown key 'input'"),
+        ({"cases": [{"name": "a"}]}, "case number 1.id: is missing"),
+        ({"cases": [{"id": "a"}, {"id": "a"}]}, "two cases have the id 'a'"),
+        ({"cases": []}, "cases"),
+        ({"name": "a/b"}, "name"),
+        ({"thresholds": {"passing": 0.9, "warning": 0.5}}, "warning must be at least passing"),
+        ({"thresholds": {"pass": 0.9}}, "unknown key 'pass'; did you mean 'passing'?"),
+    ],
+)
+def test_a_malformed_suite_names_the_case_and_the_key(changes: Any, sentence: str):
+    values = {"name": "one", "evaluator": "e", "cases": [{"id": "a"}], **changes}
+    with pytest.raises(ConfigError) as caught:
+        parse_suite(values, "one.yaml")
+    assert str(caught.value).startswith("one.yaml: ")
+    assert sentence in str(caught.value)
+
+
+def test_json_and_yaml_say_the_same_in_any_language(tmp_path: Path):
+    values = {**QUESTIONS, "cases": [{**QUESTIONS["cases"][0], "id": 7}]}
+    for name, text in (
+        ("q.json", json.dumps(values)),
+        ("q.yaml", yaml.safe_dump(values, allow_unicode=True)),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    suite = read_suite(tmp_path / "q.json")
+    assert suite == read_suite(tmp_path / "q.yaml")
+    assert suite.cases[0].id == "7"
+    assert suite.cases[0].title == "Кто построил часы?"
+    assert suite.cases[0].metadata == {"language": "ru"}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("q.yaml", "a: [", "is not valid YAML"),
+        ("q.json", "{", "is not valid JSON"),
+        ("q.yaml", "- 1", "must hold keys and values"),
+        ("q.csv", "", "use .yaml or .json"),
+        ("missing.yaml", None, "does not exist"),
+    ],
+)
+def test_a_file_that_is_no_suite_is_one_sentence(
+    tmp_path: Path, name: str, text: str | None, sentence: str
+):
+    if text is not None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=sentence):
+        read_suite(tmp_path / name)
+
+
+def test_suites_are_found_by_file_name_and_all(evaluation: Evaluation):
+    with pytest.raises(ConfigError, match="There is no suite in"):
+        find_suite_files("all", evaluation.root)
+    first, second = add_suite(evaluation, EXTRACTION), add_suite(evaluation, QUESTIONS)
+    assert find_suite_files("all", evaluation.root) == [first, second]
+    assert find_suite_files("questions", evaluation.root) == [second]
+    assert find_suite_files(str(first), evaluation.root) == [first]
+    assert find_suite_files("eval/suites/names.yaml", evaluation.root) == [first]
+    with pytest.raises(ConfigError, match="did you mean 'questions'"):
+        find_suite_files("question", evaluation.root)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({**EXTRACTION, "evaluator": "entity_extracton"}, "did you mean 'entity_extraction'?"),
+        ({**EXTRACTION, "settings": {"sourse": "text"}}, "did you mean 'source'?"),
+        ({**EXTRACTION, "evaluator": "json:nothing"}, "json holds no function nothing"),
+        ({**EXTRACTION, "evaluator": "json:JSONDecoder"}, "has no method evaluate"),
+        ({**QUESTIONS, "methods": ["tok"]}, "unknown name 'tok'; did you mean 'tog'?"),
+        ({**QUESTIONS, "settings": {"weights": {"answer": 0}}}, "one above it"),
+        (
+            with_case(
+                id="a",
+                input_data={"index": "clack", "text": "A"},
+                expected_output={"entities": ["A"]},
+            ),
+            "case 'a': no index is configured for 'clack'; did you mean 'clock'?",
+        ),
+        (with_case(id="a", input_data={"index": "clock"}), "case 'a': expected_output: expects"),
+        (
+            with_case(id="a", input_data={}, expected_output={"entities": ["A"]}),
+            "input_data.text is missing",
+        ),
+        (
+            with_case(id="a", input_data={"text": "A"}, expected_output={"entites": ["A"]}),
+            "unknown key 'entites'; did you mean 'entities'?",
+        ),
+        (
+            {**QUESTIONS, "cases": [{"id": "q", "input_data": {"question": "Who?"}}]},
+            "expected_output names nothing that has a weight",
+        ),
+    ],
+)
+async def test_what_cannot_be_run_is_said_before_the_first_call(
+    evaluation: Evaluation, values: Any, sentence: str
+):
+    judge = ScriptedJudge()
+    with EvaluationStore(evaluation.store_path) as store:
+        with pytest.raises(ConfigError) as caught:
+            await run_suite(parse_suite(values), config_of(evaluation), None, store, judge)
+        assert store.runs() == []
+    assert sentence in str(caught.value)
+    assert judge.asked == []
+
+
+async def test_a_passage_is_extracted_as_the_project_would(evaluation: Evaluation):
+    report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
+    couple, nobody = report.results
+    assert (couple.score, couple.status, couple.method) == (1.0, "passed", "entity_extraction")
+    assert couple.usage.llm_calls == 1
+    assert couple.usage.models == ("offline/rules",)
+    assert couple.evaluated is not None
+    assert "CLARA REED" in couple.evaluated.output
+    assert nobody.evaluated is not None
+    assert nobody.evaluated.parts == {"entities": 0.5}  # 1 of 2 expected, 1 of 2 found
+    assert nobody.evaluated.findings["missed entities"] == ("otto frank",)
+    assert nobody.evaluated.findings["unexpected entities"] == ("clara reed",)
+    assert (report.n_passed, report.n_total, report.status) == (1, 2, "warning")
+    assert report.score.mean == 0.75
+
+
+async def test_nothing_found_is_right_only_where_nothing_is_expected(evaluation: Evaluation):
+    given = {"index": "clock", "text": "the rain fell on the old road all night."}
+    values = {
+        **EXTRACTION,
+        "settings": {"entities": "precision"},
+        "cases": [
+            {"id": "none", "input_data": given, "expected_output": {"entities": []}},
+            {"id": "one", "input_data": given, "expected_output": {"entities": ["Otto Frank"]}},
+        ],
+    }
+    report = await run_suite(parse_suite(values), config_of(evaluation))
+    assert [result.score for result in report.results] == [1, 0]
+
+
+async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation: Evaluation):
+    values = {
+        **EXTRACTION,
+        "settings": {"source": "index", "entities": "recall"},
+        "cases": [
+            {
+                "id": str(number),
+                "input_data": given,
+                "expected_output": {
+                    "entities": ["Idris Vane", "Clara Reed"],
+                    "relationships": [["Idris Vane", "Clara Reed"]],
+                },
+            }
+            for number, given in enumerate(
+                [
+                    {"text": PASSAGE},
+                    {"document": "CLOCK.txt"},
+                    {},
+                    {"text": "Nobody wrote this sentence anywhere."},
+                    {"document": "other.txt"},
+                ]
+            )
+        ],
+    }
+    results = (await run_suite(parse_suite(values), config_of(evaluation))).results
+    assert [result.score for result in results] == [1, 1, 1, None, None]
+    assert "no text unit of the index holds the passage" in results[3].reason
+    assert "no document 'other.txt'" in results[4].reason
+    outputs = [r.evaluated.output for r in results[:3] if r.evaluated is not None]
+    assert "WREN" not in outputs[0]  # of another text unit
+    assert "WREN" in outputs[1]
+    assert outputs[1] == outputs[2]  # the index has one document
+    assert sum(result.usage.llm_calls for result in results) == 0
+
+
+async def test_every_method_answers_and_each_part_has_its_weight(evaluation: Evaluation):
+    judge = ScriptedJudge()
+    report = await run_suite(parse_suite(QUESTIONS), config_of(evaluation), judge=judge)
+    assert [(r.case_id, r.method) for r in report.results] == [
+        ("builder", "tog"),
+        ("builder", "basic"),
+        ("banker", "tog"),
+        ("banker", "basic"),
+    ]
+    builder, banker = report.results[1], report.results[3]
+    assert builder.evaluated is not None
+    assert banker.evaluated is not None
+    assert builder.evaluated.parts == {"answer": 1, "keywords": 1, "aspects": 1, "time": 1}
+    assert builder.score == 1
+    assert banker.evaluated.parts == {"answer": 1, "keywords": 0}
+    assert banker.score == pytest.approx(0.5 / 0.7)
+    assert banker.status == "warning"
+    assert banker.evaluated.findings == {"missed keywords": ("zeppelin",)}
+    assert len(judge.asked) == 4
+    assert {material["ground_truth"] for _, material in judge.asked} == {
+        "Idris Vane",
+        "The Ashcombe Bank",
+    }
+    tog = report.methods[0]
+    assert (tog.method, tog.n_passed, tog.n_warning, tog.n_total) == ("tog", 2, 1, 2)
+    assert [r.usage.llm_calls for r in report.results if r.method == "basic"] == [1, 1]
+    calls = sum(r.usage.llm_calls for r in report.results if r.method == "tog")
+    assert tog.performance.llm_calls == calls > 2
+    assert tog.performance.latency_median.n == 2
+
+
+async def test_a_method_of_one_s_own_counts_for_itself(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+):
+    module = own_module(evaluation, monkeypatch)
+    evaluation.configure(methods=[{"name": "mine", "function": f"{module}:answer"}])
+    values = {**QUESTIONS, "methods": ["mine"]}
+    report = await run_suite(parse_suite(values), config_of(evaluation), judge=ScriptedJudge())
+    (mine,) = report.methods
+    assert (mine.performance.llm_calls, mine.performance.tokens) == (4, 68)
+    assert report.results[0].score == 1
+
+
+async def test_without_methods_those_of_the_configuration_are_asked(evaluation: Evaluation):
+    evaluation.configure(methods=["basic"])
+    values = {k: v for k, v in QUESTIONS.items() if k != "methods"}
+    report = await run_suite(parse_suite(values), config_of(evaluation), judge=ScriptedJudge())
+    assert [method.method for method in report.methods] == ["basic"]
+
+
+async def test_one_s_own_evaluator_is_a_class_and_a_line(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+):
+    module = own_module(evaluation, monkeypatch)
+    values = {
+        "name": "lengths",
+        "evaluator": f"{module}:Length",
+        "settings": {"limit": 4},
+        "cases": [{"id": "four", "input_data": "abcd"}, {"id": "one", "input_data": "日"}],
+    }
+    with EvaluationStore(evaluation.store_path) as store:
+        report = await run_suite(parse_suite(values), config_of(evaluation), store=store)
+        (kept,) = store.runs()
+        described = kept.setup["suites"]["lengths"]
+    assert [result.score for result in report.results] == [1, 0.25]
+    assert described["source"] is not None  # a changed evaluator is another setup
+    with pytest.raises(ConfigError, match="refuses its settings"):
+        await run_suite(parse_suite({**values, "settings": {"limits": 4}}), config_of(evaluation))
+    wrong = await run_suite(
+        parse_suite({**values, "evaluator": f"{module}:Wrong", "settings": {}}),
+        config_of(evaluation),
+    )
+    assert "returns an Evaluated, not float" in wrong.results[0].reason
+
+
+class Searching:
+    """Asks basic search; fails in the two ways in which a case can."""
+
+    async def evaluate(self, case: SuiteCase, tools: CaseTools) -> Evaluated:
+        if case.id == "judge":
+            await tools.search("Who built the tower clock of Ashcombe?", "basic")
+            raise KeyError("the evaluator is broken")
+        if case.id == "search":
+            raise CaseFailedError(Failure("search", "error", "the system is down"))
+        found = await tools.search("Who built the tower clock of Ashcombe?", "basic")
+        return Evaluated(1.0, "answered", found.response)
+
+
+async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Evaluation):
+    suite = parse_suite(
+        {
+            "name": "mixed",
+            "evaluator": "mine",
+            "cases": [{"id": name} for name in ("good", "judge", "search")],
+        }
+    )
+    with EvaluationStore(evaluation.store_path) as store:
+        evaluators = {"mine": Searching()}
+        outcome = await run_suites([suite], config_of(evaluation), evaluators, store)
+        responses = {r.sample_id: r for r in store.responses(outcome.run_id or "").values()}
+        verdicts = store.verdicts(outcome.run_id or "")
+    (report,) = outcome.reports
+    assert [(r.case_id, r.score, r.status) for r in report.results] == [
+        ("good", 1.0, "passed"),
+        ("judge", None, "unscored"),
+        ("search", None, "unscored"),
+    ]
+    assert report.status == "incomplete"
+    (method,) = report.methods
+    assert (method.score.mean, method.bounds) == (1.0, (1 / 3, 1.0))
+    assert method.passed.mean == pytest.approx(1 / 3)
+    assert "Idris Vane" in responses["mixed/judge"].response  # paid for, so kept
+    assert responses["mixed/search"].failure == Failure("search", "error", "the system is down")
+    by_id = {unit.split()[0]: found["correctness"] for unit, found in verdicts.items()}
+    assert by_id["mixed/good"].score == 1
+    assert by_id["mixed/judge"].score is None
+    assert "mixed/search" not in by_id
+    assert "2 of 3 evaluations have no score (judge, search)" in report.recommendations[0].text
+    assert report.recommendations[0].cases == ("judge", "search")
+
+
+async def test_a_judge_without_a_verdict_leaves_the_case_unscored(evaluation: Evaluation):
+    failure = Failure("judge", "unreadable", "no JSON")
+    judge = ScriptedJudge(lambda metric, material: JudgeResult(None, "Unscored", failure))
+    report = await run_suite(parse_suite(QUESTIONS), config_of(evaluation), judge=judge)
+    assert {result.failure for result in report.results} == {failure}
+    assert report.status == "incomplete"
+
+
+async def test_a_failed_extraction_is_not_an_empty_one(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, timeout_s=30)
+    server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(status=400) if n else None)
+    report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
+    assert [result.status for result in report.results] == ["unscored", "unscored"]
+    assert all(r.failure is not None and r.failure.stage == "search" for r in report.results)
+    assert report.methods[0].performance.llm_calls == 2
+    server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(status=401))
+    with (
+        EvaluationStore(evaluation.store_path) as store,
+        pytest.raises(RunStoppedError, match="refuses the extraction"),
+    ):
+        await run_suite(parse_suite(EXTRACTION), config_of(evaluation), store=store)
+
+
+async def test_a_case_that_takes_too_long_is_given_up(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, timeout_s=0.3)
+    server.behaviour = Behaviour(offline_reply(), lambda n, _: Fault(hang_s=5))
+    report = await run_suite(parse_suite(EXTRACTION), config_of(evaluation))
+    assert {r.failure.kind for r in report.results if r.failure is not None} == {"timeout"}
+    latency = report.methods[0].performance.latency_median
+    assert (latency.n_censored, latency.value) == (2, None)
+
+
+def test_the_command_shows_keeps_and_labels_a_run(
+    evaluation: Evaluation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "160")
+    add_suite(evaluation, EXTRACTION)
+    add_suite(evaluation, QUESTIONS)
+    assert run(evaluation, "all") == DONE
+    shown = capsys.readouterr().out
+    assert "Suite names: warning (offline baseline models)" in shown
+    assert "Suite questions:" in shown
+    assert "failed 0.50 nobody (entity_extraction): entities f1 0.50" in shown
+    written = results_of(evaluation)
+    assert written["embedded_models"] == "offline baseline models"
+    assert [suite["name"] for suite in written["suites"]] == ["names", "questions"]
+    case = written["suites"][0]["cases"][1]
+    assert case["findings"]["missed entities"] == ["otto frank"]
+    rows = read_rows("latest", evaluation.store_path)
+    assert rows.metadata.status == "finished"
+    assert {(row.question_id, row.method): row.scores["correctness"] for row in rows.rows} == {
+        ("names/couple", "names"): 1,
+        ("names/nobody", "names"): 0,
+        **{
+            (f"questions/{case}", f"questions/{method}"): 1
+            for case in ("builder", "banker")
+            for method in ("tog", "basic")
+        },
+    }
+    history = evaluation.run("history", COLUMNS="160")
+    assert history.exit_code == DONE
+    assert "questions/tog 1.000" in history.output
+    assert "names 0.500" in history.output
+    assert "offline baseline models" in history.output
+
+
+def test_exit_codes_follow_the_thresholds(evaluation: Evaluation):
+    add_suite(evaluation, EXTRACTION)
+    assert run(evaluation, "names", quiet=True) == DONE  # 0.75 passes, with a warning
+    strict = {"passing": 0.8, "warning": 0.9}
+    add_suite(evaluation, {**EXTRACTION, "thresholds": strict})
+    assert run(evaluation, "names", quiet=True) == FAILED
+    assert run(evaluation, "nams", quiet=True) == USAGE
+    missing = {**EXTRACTION["cases"][0], "input_data": {"document": "other.txt"}}
+    values = {**EXTRACTION, "settings": {"source": "index"}, "name": "lost"}
+    add_suite(evaluation, {**values, "cases": [EXTRACTION["cases"][0], missing | {"id": "no"}]})
+    assert run(evaluation, "lost", quiet=True) == INCOMPLETE
+    add_suite(evaluation, {**values, "cases": [missing], "thresholds": {"passing": 0.0}})
+    assert run(evaluation, "lost", quiet=True, baseline="latest") == INCOMPLETE
+
+
+def test_the_judge_is_not_held_to_what_an_evaluator_expects(evaluation: Evaluation):
+    add_suite(evaluation, EXTRACTION)
+    assert run(evaluation, "names", quiet=True) == DONE
+    result = evaluation.run("judge", "latest", COLUMNS="300")
+    assert result.exit_code == USAGE, result.output
+    assert "run them again with: graphrag eval suite" in result.output
+    with EvaluationStore(evaluation.store_path) as store:
+        assert len(store.runs()) == 1
+
+
+def test_a_baseline_is_compared_through_the_gate(
+    evaluation: Evaluation, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "160")
+    add_suite(evaluation, EXTRACTION)
+    assert run(evaluation, "names", baseline="latest") == USAGE  # there is no run yet
+    assert run(evaluation, "names") == DONE
+    assert evaluation.run("baseline", "set", "latest").exit_code == DONE
+    capsys.readouterr()
+    assert run(evaluation, "names", baseline="latest") == INCOMPLETE  # two cases prove nothing
+    same = capsys.readouterr().out
+    assert "Gate: INCONCLUSIVE" in same
+    assert "No longer passing" not in same
+    assert run(evaluation, "names", baseline="pinned", margin=0.99) == DONE
+    worse = json.loads(json.dumps(EXTRACTION))
+    worse["cases"][0]["expected_output"] = {"entities": ["Otto Frank", "Anna Frank"]}
+    worse["thresholds"] = {"passing": 0.2, "warning": 1.0}
+    worse["cases"][1]["expected_output"] = {"entities": ["Idris Vane", "Clara Reed"]}
+    add_suite(evaluation, worse)
+    capsys.readouterr()
+    assert run(evaluation, "names", baseline="pinned") == INCOMPLETE
+    captured = capsys.readouterr()
+    assert "No longer passing: names/couple (names)" in captured.out
+    assert "Passing now: names/nobody (names)" in captured.out
+    assert "the questions differ" in captured.err
+    assert "the judges differ" in captured.err
+    compared = evaluation.run("compare", "latest", "pinned", COLUMNS="160")
+    assert "1 newly wrong, 1 newly right" in " ".join(compared.output.split())
+
+
+def test_a_baseline_of_something_else_is_refused_before_the_run(evaluation: Evaluation):
+    assert evaluation.run("--skip-judge", "--limit", "1", "-q").exit_code == DONE
+    add_suite(evaluation, EXTRACTION)
+    assert run(evaluation, "names", quiet=True, baseline="latest") == USAGE
+    with EvaluationStore(evaluation.store_path) as store:
+        assert len(store.runs()) == 1
+
+
+def test_an_interrupted_run_keeps_what_is_done(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    module = own_module(evaluation, monkeypatch)
+    evaluation.configure(concurrency=1)
+    cases = [{"id": name} for name in ("first", "second", "third")]
+    suite = {"name": "cut", "evaluator": f"{module}:Interrupted", "cases": cases}
+    add_suite(evaluation, suite)
+    assert run(evaluation, "cut") == INTERRUPTED
+    assert "Interrupted; the cases that were done are kept" in capsys.readouterr().err
+    rows = read_rows("latest", evaluation.store_path)
+    assert rows.metadata.status == "unfinished"
+    assert [row.question_id for row in rows.rows] == ["cut/first"]
+
+
+async def test_two_suites_of_one_name_are_refused(evaluation: Evaluation):
+    suite = parse_suite(EXTRACTION)
+    with pytest.raises(ConfigError, match="Two suites are called 'names'"):
+        await run_suites([suite, suite], config_of(evaluation))
+
+
+def result(case: str, method: str = "m", score: float | None = 1.0, **values: Any) -> CaseResult:
+    thresholds = Thresholds()
+    failure = Failure("search", "error", "down") if score is None else None
+    evaluated = None if score is None else Evaluated(score, "because", **values)
+    status = "unscored" if score is None else status_of(score, thresholds)
+    return CaseResult(case, case, method, status, evaluated, failure, 1.0, Usage())
+
+
+def test_recommendations_name_cases_and_numbers():
+    results = [
+        result("a", "x", 1.0, parts={"answer": 1.0, "keywords": 0.2}),
+        result("b", "x", 0.7, parts={"answer": 1.0, "keywords": 0.4}),
+        result("c", "x", 0.1, parts={"answer": 0.0}, findings={"missed": ("k",)}),
+        result("a", "y", 0.2),
+        result("b", "y", 0.9),
+        result("c", "y", 0.0, findings={"missed": ("k",)}),
+    ]
+    found = {each.text: each.cases for each in recommend(results, Thresholds())}
+    texts = list(found)
+    assert any("x: look at keywords first: its mean is 0.30 over 2 cases" in t for t in texts)
+    assert "lowest: a 0.20, b 0.40" in texts[0]
+    (common,) = (t for t in texts if "fail with each of x, y (c)" in t)
+    assert found[common] == ("c",)
+    (gap,) = (t for t in texts if t.startswith("x passes 2 of 3 cases, y 1"))
+    assert found[gap] == ("a",)
+    assert any("1 of 6 evaluations pass below 0.8: b (x) 0.70" in t for t in texts)
+    assert not any("'k'" in t for t in texts)  # in one case of each method only
+    repeated = [result(name, score=0.9, findings={"missed": ("k",)}) for name in ("a", "b")]
+    (only,) = recommend(repeated, Thresholds())
+    assert only.text == "m: missed: 'k' in 2 cases (a, b)"
+    assert recommend([result("a")], Thresholds()) == ()
+
+
+@pytest.mark.parametrize(
+    ("scores", "status", "passed"),
+    [
+        ([1.0, 0.9], "passed", 2),
+        ([0.6, 0.9], "warning", 2),
+        ([0.59, 0.6], "failed", 1),
+        ([0.9, None], "incomplete", 1),
+        ([0.0, 0.0, None], "failed", 0),  # below even if the missing one were 1
+    ],
+)
+def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(
+    scores: list[float | None], status: str, passed: int
+):
+    suite = Suite(name="s", evaluator="e", cases=(SuiteCase(id="a"),))
+    results = [result(str(number), score=score) for number, score in enumerate(scores)]
+    report = summarize_suite(suite, results)
+    assert (report.status, report.n_passed) == (status, passed)
+    low, high = report.methods[0].bounds
+    assert 0 <= low <= high <= 1
+    json.dumps(report.to_dict(), allow_nan=False)
+
+
+def test_a_score_outside_its_range_is_refused():
+    with pytest.raises(ValueError, match="lies in"):
+        Evaluated(1.2, "too good")
+    with pytest.raises(ValueError, match="lies in"):
+        Evaluated(float("nan"), "unknown")
+
+
+def test_the_shipped_suites_can_be_read_and_ask_for_what_the_films_say(project_root: Path):
+    files = find_suite_files("all", project_root)
+    assert [path.stem for path in files] == ["entity_extraction", "query_response"]
+    extraction, questions = (read_suite(path) for path in files)
+    assert (len(extraction.cases), len(questions.cases)) == (18, 15)
+    texts = {
+        key: " ".join((project_root / "eval" / f"{key}.txt").read_text(encoding="utf-8").split())
+        for key in {case.index for case in (*extraction.cases, *questions.cases)}
+        if key is not None
+    }
+    for case in extraction.cases:
+        passage, film = case.input_data["text"], texts[case.index or ""]
+        for sentence in passage.replace("Madame D. l", "Madame D l").split(". "):
+            assert sentence.removesuffix(".").replace("Madame D l", "Madame D. l") in film
+        for name in case.expected_output["entities"]:
+            assert name in passage
+    for case in questions.cases:
+        for keyword in case.expected_output["keywords"]:
+            assert keyword.casefold() in texts[case.index or ""].casefold()

@@ -1,0 +1,198 @@
+"""A small project, questions about it, and a folder in which they are evaluated."""
+
+import json
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from click.testing import Result
+from typer.testing import CliRunner
+
+TEXT = """\
+The clockmaker Idris Vane lives in the town of Ashcombe. Idris Vane built the tower clock of
+Ashcombe. The tower clock was paid for by Lady Petra Holm. Petra Holm owns the Ashcombe Bank.
+Tobias Reed is the cashier of the Ashcombe Bank. Tobias Reed is the brother of Clara Reed. Clara
+Reed teaches at the school of Ashcombe. Idris Vane is married to Clara Reed.
+
+The tower clock stopped on the night of the flood. Tobias Reed stole the silver pendulum of the
+tower clock. Tobias Reed sold the silver pendulum to Magnus Crowe. Magnus Crowe is a smuggler
+from Port Ellery. Inspector Nadia Sorrel arrested Magnus Crowe in Port Ellery. Nadia Sorrel
+found the silver pendulum on the ship Wren. The ship Wren belongs to Magnus Crowe. Nadia Sorrel
+brought the silver pendulum back to Idris Vane. Idris Vane repaired the tower clock with Clara
+Reed. Petra Holm dismissed Tobias Reed from the Ashcombe Bank. Tobias Reed left Ashcombe on the
+ship Wren.
+"""
+
+ROWS = [
+    {"id": "q1", "question": "Who built the tower clock of Ashcombe?", "answer": "Idris Vane"},
+    {"id": "q2", "question": "Which bank does Petra Holm own?", "answer": "The Ashcombe Bank"},
+    {"id": "q3", "question": "Who stole the silver pendulum?", "answer": "Tobias Reed"},
+    {"id": "q4", "question": "Where was Magnus Crowe arrested?", "answer": "In Port Ellery"},
+    {"id": "q5", "question": "Whom is Clara Reed married to?", "answer": "Idris Vane"},
+    {"id": "q6", "question": "What did Nadia Sorrel find on the Wren?", "answer": "The pendulum"},
+]
+
+OFFLINE_SETTINGS = """\
+completion_models:
+  default_completion_model: {type: offline, model_provider: offline, model: rules}
+embedding_models:
+  default_embedding_model:
+    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
+vector_store: {vector_size: 384}
+chunking: {type: tokens, size: 80, overlap: 10, encoding_model: o200k_base}
+extract_graph:
+  entity_types: [person, place, organization, object, event]
+  max_gleanings: 0
+"""
+
+SERVER_SETTINGS = """\
+completion_models:
+  default_completion_model:
+    model_provider: openai
+    model: MODEL
+    api_base: BASE
+    api_key: test
+    retry: {type: immediate, max_retries: 2}
+embedding_models:
+  default_embedding_model:
+    model_provider: openai
+    model: text-embedding-3-small
+    api_base: BASE
+    api_key: test
+    retry: {type: immediate, max_retries: 2}
+vector_store: {vector_size: 384}
+"""
+
+
+def server_settings(base_url: str, model: str = "gpt-4o") -> str:
+    return SERVER_SETTINGS.replace("BASE", base_url).replace("MODEL", model)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A folder with eval_config.yaml, a dataset and the built project ``clock``."""
+
+    root: Path
+
+    @property
+    def project(self) -> Path:
+        return self.root / "clock"
+
+    @property
+    def output(self) -> Path:
+        return self.root / "eval" / "results"
+
+    @property
+    def store_path(self) -> Path:
+        return self.output / "eval.db"
+
+    @property
+    def newest_folder(self) -> Path:
+        """The folder of the newest run's own files."""
+        from graphrag.eval.store import EvaluationStore
+
+        with EvaluationStore(self.store_path) as store:
+            return self.output / "runs" / store.runs()[0].run_id
+
+    def configure(self, **changes: Any) -> None:
+        path = self.root / "eval_config.yaml"
+        config = yaml.safe_load(path.read_text(encoding="utf-8"))
+        path.write_text(yaml.safe_dump({**config, **changes}), encoding="utf-8")
+
+    def write_rows(self, rows: list[Any]) -> None:
+        (self.root / "questions.json").write_text(json.dumps(rows), encoding="utf-8")
+
+    def write_settings(self, text: str) -> None:
+        (self.project / "settings.yaml").write_text(text, encoding="utf-8")
+
+    def run(self, *flags: str, **variables: str) -> Result:
+        """Run ``graphrag eval`` in this process."""
+        from graphrag.cli.main import app
+
+        arguments = ["eval", "--root", str(self.root), *flags]
+        return CliRunner().invoke(app, arguments, env=variables)
+
+    def start(self, *flags: str) -> "WarmProcess":
+        """Start ``graphrag eval`` as a process of its own."""
+        return WarmProcess(self.root / "output.txt", "eval", "--root", str(self.root), *flags)
+
+    def read_results(self, name: str = "detailed", folder: Path | None = None) -> Any:
+        """Read a results file without what differs between equal runs."""
+        path = (folder or self.output) / f"eval_results_{name}.json"
+        return without_circumstances(json.loads(path.read_text(encoding="utf-8")))
+
+
+class WarmProcess:
+    """``graphrag`` as a process of its own, forked from one that has imported it already."""
+
+    def __init__(self, log: Path, *arguments: str) -> None:
+        self._log = log
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["graphrag.cli.main", "graphrag.eval.cli.evaluate"])
+        self._process = context.Process(target=_run_graphrag, args=(log, arguments))
+        self._process.start()
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text(encoding="utf-8") if self._log.exists() else ""
+
+    def send(self, number: signal.Signals) -> None:
+        assert self._process.pid is not None
+        os.kill(self._process.pid, number)
+
+    def wait(self, timeout_s: float = 60) -> int | None:
+        """Wait for the end and return the exit code; None when it still runs."""
+        self._process.join(timeout_s)
+        return self._process.exitcode
+
+    def __enter__(self) -> "WarmProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.join()
+        self._process.close()
+
+
+def _run_graphrag(log: Path, arguments: tuple[str, ...]) -> None:
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.environ["COLUMNS"] = "200"
+    sys.argv = ["graphrag", *arguments]
+    from graphrag.cli.main import app
+
+    app()
+
+
+def wait_until(is_so: Callable[[], bool], timeout_s: float = 60) -> bool:
+    """Wait until a condition holds and return whether it did."""
+    end = time.monotonic() + timeout_s
+    while not is_so():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def without_circumstances(value: Any) -> Any:
+    """Leave out timestamps, run ids, latencies and what follows from latencies."""
+    latencies = ("latency", "avg_latency", "n_latency", "latency_median", "latency_p95")
+    left_out = ("timestamp", "run_id", *latencies, "is_pareto")
+    if isinstance(value, dict):
+        return {k: without_circumstances(v) for k, v in value.items() if k not in left_out}
+    return [without_circumstances(v) for v in value] if isinstance(value, list) else value
+
+
+MakeEvaluation = Callable[..., Evaluation]
