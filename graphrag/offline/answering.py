@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graphrag.offline.context import Record
 from graphrag.offline.errors import NOT_FOUND
 from graphrag.offline.lexicon import PLACE_HEADS, QUESTION_WORDS
 from graphrag.offline.names import find_mentions, name_key, split_words
 from graphrag.offline.segments import is_heading
-from graphrag.offline.words import normalize, sentences, share_covered, shorten, terms
+from graphrag.text.tables import Record
+from graphrag.text.words import normalize, sentences, share_covered, shorten, terms
 
 MIN_COVERAGE = 0.25
 """Least share of the question's weight that a sentence must cover to count as an answer."""

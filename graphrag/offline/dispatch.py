@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from graphrag.offline.context import context_region, read_context
 from graphrag.offline.errors import OfflineModelError
 from graphrag.offline.extraction import COMPLETE, answer_extraction, is_extraction
 from graphrag.offline.grading import compare_answers, grade_quality, grade_rubric
@@ -26,6 +25,7 @@ from graphrag.offline.summaries import (
     is_description_summary,
 )
 from graphrag.offline.tog_replies import check_and_answer, score_edges
+from graphrag.text.tables import context_region, read_context
 
 SUPPORTED = (
     "graphrag's index prompts (extract graph, summarize descriptions, community reports)",

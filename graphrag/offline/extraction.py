@@ -16,7 +16,7 @@ from graphrag.offline.names import (
     split_words,
 )
 from graphrag.offline.segments import Sentence, read_sentences
-from graphrag.offline.words import shorten
+from graphrag.text.words import shorten
 
 COMPLETE = "<|COMPLETE|>"
 _FIELD, _RECORD = "<|>", "##"

@@ -14,7 +14,7 @@ from graphrag.offline.errors import OfflineModelError
 from graphrag.offline.judging import COMPLETE_SHARE, is_abstention
 from graphrag.offline.requests import Request
 from graphrag.offline.tog_replies import find_json_object
-from graphrag.offline.words import sentences, share_covered, terms
+from graphrag.text.words import sentences, share_covered, terms
 
 RUBRIC_FIELDS = frozenset({"question", "answer", "entities", "relationships", "texts"})
 QUALITY_FIELDS = frozenset({"question", "ground_truth", "context", "predicted"})

@@ -12,7 +12,7 @@ from graphrag.offline.answering import fits_type
 from graphrag.offline.errors import OfflineModelError
 from graphrag.offline.requests import Request
 from graphrag.offline.tog_replies import find_json_object
-from graphrag.offline.words import normalize, sentences, share_covered, terms
+from graphrag.text.words import normalize, sentences, share_covered, terms
 
 CORRECT_RECALL = 0.6
 """Least share of the ground truth's terms that a correct response contains."""

@@ -1,115 +1,14 @@
 """Word lists of the rules: general English, nothing about any one text."""
 
+from graphrag.text.lexicon import words_of
 
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-STOP_WORDS = _words(
-    """a about above after again against all almost along already also although always am
-    among an and another any anyone anything are around as at away back be became because
-    become been before behind being below between both but by came can cannot come could did
-    do does doing done down during each either else ever every everyone everything few for
-    from further get gets getting give gives go goes going got had has have having he her here
-    hers herself him himself his how however i if in inside into is it its itself just let like
-    may me might mine more most much must my myself near neither never no nobody none nor not
-    nothing now of off on once one only onto or other others our ours out outside over own per
-    perhaps quite rather really same shall she should since so some someone something soon
-    still such than that the their theirs them themselves then there these they thing things
-    this those though through thus till to together too toward towards under until up upon us
-    very was way we well were what whatever when where whether which while who whole whom
-    whose why will with within without would yes yet you your yours yourself"""
-)
-
-QUESTION_WORDS = _words(
+QUESTION_WORDS = words_of(
     """movie film story scene begin beginning end ending happen happens kind type name named
     called character characters tell tells say says"""
 )
 """Words that shape a question and say little about its answer; they count half."""
 
-IRREGULAR = {
-    form: base
-    for base, forms in {
-        "be": "was were been",
-        "bear": "bore born borne",
-        "beat": "beaten",
-        "begin": "began begun",
-        "bite": "bit bitten",
-        "break": "broke broken",
-        "bring": "brought",
-        "build": "built",
-        "burn": "burnt",
-        "buy": "bought",
-        "catch": "caught",
-        "choose": "chose chosen",
-        "die": "died dies dead death dying",
-        "draw": "drew drawn",
-        "drink": "drank drunk",
-        "drive": "drove driven",
-        "eat": "ate eaten",
-        "fall": "fell fallen",
-        "feel": "felt",
-        "fight": "fought",
-        "find": "found",
-        "fly": "flew flown flies",
-        "forget": "forgot forgotten",
-        "hang": "hung hanged",
-        "hear": "heard",
-        "hide": "hid hidden",
-        "hold": "held",
-        "keep": "kept",
-        "know": "knew known",
-        "lead": "led",
-        "leave": "left",
-        "lose": "lost",
-        "make": "made",
-        "marry": "married marriage",
-        "meet": "met",
-        "pay": "paid",
-        "ride": "rode ridden",
-        "run": "ran",
-        "see": "saw seen",
-        "seek": "sought",
-        "sell": "sold",
-        "send": "sent",
-        "shoot": "shot",
-        "sing": "sang sung",
-        "sit": "sat",
-        "sleep": "slept",
-        "speak": "spoke spoken",
-        "stand": "stood",
-        "steal": "stole stolen theft",
-        "swim": "swam swum",
-        "take": "took taken",
-        "teach": "taught",
-        "tell": "told",
-        "think": "thought",
-        "throw": "threw thrown",
-        "wear": "wore worn",
-        "win": "won",
-        "write": "wrote written",
-        "man": "men",
-        "woman": "women",
-        "child": "children",
-        "wife": "wives",
-        "knife": "knives",
-    }.items()
-    for form in forms.split()
-}
-
-NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        """zero one two three four five six seven eight nine ten eleven twelve thirteen
-        fourteen fifteen sixteen seventeen eighteen nineteen twenty""".split()  # noqa: SIM905
-    )
-    if value
-} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "hundred": "100"}
-"""Spelled numbers; ``zero`` is left out because it is also a name."""
-
-ABBREVIATIONS = _words("mr mrs ms dr st prof sr jr lt col gen sgt capt mme mlle no vs rev")
-
-TITLES = _words(
+TITLES = words_of(
     """mr mrs ms miss dr doctor prof professor sir lady lord king queen prince princess father
     mother brother sister friar monk captain colonel general sergeant inspector sheriff bishop
     monsieur madame mademoiselle mme mlle herr frau fräulein count countess duke duchess baron
@@ -118,11 +17,11 @@ TITLES = _words(
     officer agent detective"""
 )
 
-PARTICLES = _words(
+PARTICLES = words_of(
     "of au von van de del della da di du des la le der den und bin al el ibn y zu ten"
 )
 
-PLACE_HEADS = _words(
+PLACE_HEADS = words_of(
     """castle hotel forest wood woods river mountain mountains mount city town village street
     road valley desert cemetery abbey prison cave island temple canyon republic palace bridge
     square station chapel monastery gate lake tower house hall inn tavern park port harbour
@@ -130,25 +29,25 @@ PLACE_HEADS = _words(
     airport farm garden gardens library catacombs fortress camp peak plaza avenue lane
     province state country"""
 )
-PLACE_FIRST = _words(
+PLACE_FIRST = words_of(
     "hotel mount lake palazzo chateau château schloss villa fort castle isle cape port"
 )
-ORGANIZATION_HEADS = _words(
+ORGANIZATION_HEADS = words_of(
     """company circus society army guard guards police bank university council brotherhood club
     museum scouts knights nazis corporation association league party ministry school college
     institute agency committee regiment legion bakery newspaper times press trust union
     government parliament court division order band gang family"""
 )
-EVENT_HEADS = _words(
+EVENT_HEADS = words_of(
     """war crusade crusades festival battle wedding feast tournament coronation revolution
     conference games ceremony funeral massacre siege christmas easter"""
 )
-OBJECT_HEADS = _words(
+OBJECT_HEADS = words_of(
     """cross grail diary painting book sword ring cup ark medal crown letter map tablet
     shield journal portrait statue jewel diamond box zeppelin rifle dagger arrow scroll bible"""
 )
 
-PLACE_NAMES = _words(
+PLACE_NAMES = words_of(
     """africa america asia europe england scotland wales ireland britain france germany italy
     spain portugal austria hungary switzerland poland russia ukraine turkey greece egypt israel
     syria iraq iran jordan india china japan korea vietnam thailand mexico canada brazil
@@ -164,7 +63,7 @@ PLACE_NAMES = _words(
     sicily siberia alps sahara mediterranean atlantic pacific danube rhine thames nile"""
 )
 
-DEMONYMS = _words(
+DEMONYMS = words_of(
     """english british scottish irish welsh french german austrian italian spanish portuguese
     greek turkish roman arab arabic arabian european american african asian indian chinese
     japanese russian polish hungarian swiss dutch swedish norwegian danish egyptian jewish
@@ -173,7 +72,7 @@ DEMONYMS = _words(
     franciscan maltese prussian alpine turk german renaissance"""
 )
 
-NOT_NAMES = _words(
+NOT_NAMES = words_of(
     """monday tuesday wednesday thursday friday saturday sunday january february march april
     june july august september october november december god i i'm i'll i've i'd ok okay oh
     ah yes no mr mrs sir madam ma'am hello hey please thanks thank goodbye well look wait come
@@ -192,7 +91,7 @@ NOT_NAMES = _words(
     father mother brother sister whoever north south east west please"""
 )
 
-SPEECH_AND_ACTION = _words(
+SPEECH_AND_ACTION = words_of(
     """says said asks asked tells told answers answered replies replied explains explained
     shouts shouted whispers whispered cries cried calls called orders ordered insists insisted
     admits admitted warns warned promises promised agrees agreed refuses refused declares
@@ -225,7 +124,7 @@ PLACE_BEFORE = {
     "leave": 0.5,
 }
 
-MOTION = _words(
+MOTION = words_of(
     """go goes going went come comes came return returns returned travel travels travelled
     traveled ride rides rode drive drives drove fly flies flew sail sails sailed hurry hurries
     hurried flee flees fled head heads headed back way road train journey trip move moves moved

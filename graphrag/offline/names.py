@@ -15,9 +15,9 @@ from graphrag.offline.lexicon import (
     ORGANIZATION_HEADS,
     PARTICLES,
     SPEECH_AND_ACTION,
-    STOP_WORDS,
     TITLES,
 )
+from graphrag.text.lexicon import STOP_WORDS
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019\-\u2010][^\W_]+)*")
 _OPENERS = frozenset("\"“”\u2018'([{:—\u2013-…«*")

@@ -4,10 +4,10 @@ import json
 import re
 
 from graphrag.offline.answering import MIN_COVERAGE, answer_question, weigh_question
-from graphrag.offline.context import Record, context_region, read_context
 from graphrag.offline.errors import NOT_FOUND
 from graphrag.offline.requests import Request
-from graphrag.offline.words import sentences, share_covered, terms
+from graphrag.text.tables import Record, context_region, read_context
+from graphrag.text.words import sentences, share_covered, terms
 
 _ANALYST = re.compile(r"^----Analyst \d+----\nImportance Score: \d+\n", re.MULTILINE)
 _CITATION = re.compile(r"\[Data:[^\]]*\]")

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from graphrag.offline.words import sentences
+from graphrag.text.words import sentences
 
 _MAX_CUE_WORDS = 4
 _MAX_HEADING_WORDS = 12

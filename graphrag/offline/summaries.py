@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from graphrag.offline.context import Record, read_context
-from graphrag.offline.words import sentences, shorten, terms
+from graphrag.text.tables import Record, read_context
+from graphrag.text.words import sentences, shorten, terms
 
 _DESCRIPTIONS = re.compile(
     r"^Entities: (?P<names>.*)\nDescription List: (?P<list>\[.*\])[ \t]*$", re.MULTILINE

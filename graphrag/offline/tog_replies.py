@@ -14,10 +14,10 @@ from graphrag.offline.answering import (
     answer_question,
     weigh_question,
 )
-from graphrag.offline.context import read_context
 from graphrag.offline.errors import OfflineModelError
 from graphrag.offline.requests import Request
-from graphrag.offline.words import share_covered, terms
+from graphrag.text.tables import read_context
+from graphrag.text.words import share_covered, terms
 
 _FINAL = re.compile(r"^Final attempt: (\w+)\s*$", re.MULTILINE)
 _CITABLE = ("Relationships", "Sources")

@@ -6,7 +6,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from graphrag.offline.words import normalize, terms, unspaced_characters
+from graphrag.text.words import normalize, terms, unspaced_characters
 
 _WORD_WEIGHT, _PAIR_WEIGHT, _CHARACTER_WEIGHT, _GRAM_WEIGHT = 1.0, 0.5, 0.7, 0.2
 _GRAM_SIZES = (3, 4, 5)

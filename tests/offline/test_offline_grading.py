@@ -15,7 +15,7 @@ from graphrag.eval.metrics import (
     RubricReply,
 )
 from graphrag.offline import NOT_FOUND, OfflineModelError
-from graphrag.offline.context import read_context
+from graphrag.text.tables import read_context
 
 QUESTION = "Who sold the clock in May?"
 TEXT = "Mara sold the clock in May."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 
-from graphrag.offline.words import unspaced_characters
+from graphrag.text.words import unspaced_characters
 
 MIN_WORDS = 3
 """The fewest words of a part that is looked for by itself."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from graphrag.eval.measures.quotes import phrase_key
-from graphrag.offline.words import sentences, share_covered, terms
+from graphrag.text.words import sentences, share_covered, terms
 
 ASPECT_SHARE = 0.6
 STATEMENT_SHARE = 0.6

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.offline.context import read_context
+from graphrag.text.tables import read_context
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 
-from graphrag.offline.lexicon import ABBREVIATIONS, IRREGULAR, NUMBER_WORDS, STOP_WORDS
+from graphrag.text.lexicon import ABBREVIATIONS, IRREGULAR, NUMBER_WORDS, STOP_WORDS
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019.,](?=[^\W_])[^\W_]+)*")
 _SENTENCE_END = re.compile(r"[.!?…]+[\"'”\u2019»)\]]*(?=\s)|[。\uff01\uff1f]+[”\u2019」』\uff09]*")

@@ -1,0 +1,1 @@
+"""Texts made comparable: words, sentences, and the tables that searches show to a model."""
