@@ -4,6 +4,8 @@ import contextlib
 import json
 import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -628,3 +630,28 @@ def test_nothing_is_kept_without_save_intermediate(make_evaluation: MakeEvaluati
     assert evaluation.run("-q").exit_code == DONE
     assert not evaluation.store_path.exists()
     assert json.loads((evaluation.output / "eval_results_summary.json").read_text("utf-8"))
+
+
+def test_a_reader_that_goes_away_costs_no_file(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    command = [
+        sys.executable,
+        "-m",
+        "graphrag.eval",
+        "--root",
+        str(evaluation.root),
+        "--limit",
+        "1",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()  # as head does, once it has its lines
+        said = running.stderr.read()
+        assert running.wait(timeout=120) == DONE, said
+    assert "Traceback" not in said
+    assert "BrokenPipe" not in said
+    assert len(evaluation.read_results()["results"]) == 1
+    assert len(list((evaluation.output / "runs").iterdir())) == 1

@@ -1,5 +1,6 @@
 """The exit codes of the commands, and how an error becomes one of them and a sentence."""
 
+import os
 from collections.abc import Callable
 
 from rich.console import Console
@@ -8,9 +9,20 @@ from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import EvalError, UsageError
 
 
+class _Console(Console):
+    """A console on which a reader that goes away ends the showing, not the work."""
+
+    def on_broken_pipe(self) -> None:
+        """Show nothing more: the files of a run are still to be written."""
+        self.quiet = True
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.file.fileno())
+        os.close(nowhere)
+
+
 def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that takes no text for markup, emoji codes or something to highlight."""
-    return Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+    return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
 DONE = 0
