@@ -11,7 +11,6 @@ from rich.console import Console
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
-from graphrag.eval.cli.resume import ResumeOptions, RunPlan, choose_run
 from graphrag.eval.cli.supervision import RunDescription, Supervisor
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
 from graphrag.eval.cli.validate import check_indexes
@@ -22,7 +21,9 @@ from graphrag.eval.measures import read_index_views
 from graphrag.eval.reports import describe_price
 from graphrag.eval.run import (
     MethodSet,
+    ResumeOptions,
     RunOutcome,
+    RunPlan,
     RunRequest,
     Unit,
     Watch,
@@ -30,6 +31,7 @@ from graphrag.eval.run import (
     check_keys,
     check_output,
     check_prices,
+    choose_run,
     describe_indexes,
     describe_judge,
     describe_setup,
@@ -144,12 +146,12 @@ class _Command:
             run = new_run(prepared.setup, details)
             return await self._finish(prepared, outcome, RunDescription(run, config))
         with EvaluationStore(config.output_dir / "eval.db") as store:
-            run = choose_run(
+            chosen = choose_run(
                 store,
                 RunPlan(prepared.setup, prepared.samples, details),
                 ResumeOptions(options.resume, options.retry_errors),
-                self._supervisor,
             )
+            run = self._supervisor.take(chosen)
             session = StoredSession(store, run.run_id, options.retry_errors)
             outcome = await self._evaluate(prepared, session)
             if outcome.is_complete and not options.skip_judge:

@@ -6,7 +6,6 @@ from typing import Any
 
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.resume import ResumeOptions, RunPlan, choose_run
 from graphrag.eval.cli.supervision import RunDescription, Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import EvaluationConfig, parse_config
@@ -14,9 +13,12 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.run import (
     MethodSet,
+    ResumeOptions,
+    RunPlan,
     RunRequest,
     Unit,
     check_prices,
+    choose_run,
     describe_further,
     describe_judge,
     describe_metrics,
@@ -93,12 +95,12 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
             warnings=tuple(warnings),
             search_methods=MethodSet(judging.config).search_methods(),
         )
-        run = choose_run(
+        chosen = choose_run(
             store,
             RunPlan(judging.setup, judging.samples, details),
             ResumeOptions(options.resume or options.retry_errors, options.retry_errors),
-            supervisor,
         )
+        run = supervisor.take(chosen)
         store.copy_responses(judging.origin.run_id, run.run_id)
         supervisor.note(
             f"Judging {len(judging.units)} responses of run {judging.origin.run_id} with {judge} "

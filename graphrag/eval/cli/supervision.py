@@ -44,7 +44,7 @@ from graphrag.eval.results import (
     EvaluationResults,
     aggregate_results,
 )
-from graphrag.eval.run import Progress, RunOutcome, RunRequest, Tally, Watch
+from graphrag.eval.run import ChosenRun, Progress, RunOutcome, RunRequest, Tally, Watch
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import Run, RunDetails, write_whole
 
@@ -133,6 +133,14 @@ class Supervisor:
     def __init__(self, console: Console, notes: Console) -> None:
         self._console = console
         self._notes = notes
+
+    def take(self, chosen: ChosenRun) -> Run:
+        """Say what is to be said of a run that was chosen, and return it."""
+        for line in chosen.warnings:
+            self.warn(line)
+        for line in chosen.notes:
+            self.note(line)
+        return chosen.run
 
     async def run(
         self, runner: EvaluationRunner, request: RunRequest, watch: Watch | None = None

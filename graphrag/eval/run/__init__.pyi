@@ -33,6 +33,7 @@ from .progress import (
     watching,
 )
 from .queue import RunOutcome, RunRequest, Stop, Work
+from .resume import ChosenRun, ResumeOptions, RunPlan, choose_run
 from .searched_views import describe_unmeasured, read_searched_views
 from .stored_outcome import ReadRun, read_run
 from .units import (
@@ -49,6 +50,7 @@ from .verdicts import ask_verdicts
 __all__ = [
     "Answer",
     "CallbackProgress",
+    "ChosenRun",
     "FurtherJudges",
     "FurtherWork",
     "Method",
@@ -58,7 +60,9 @@ __all__ = [
     "Progress",
     "ProgressCallback",
     "ReadRun",
+    "ResumeOptions",
     "RunOutcome",
+    "RunPlan",
     "RunRequest",
     "Stop",
     "Tally",
@@ -73,6 +77,7 @@ __all__ = [
     "check_keys",
     "check_output",
     "check_prices",
+    "choose_run",
     "describe_further",
     "describe_indexes",
     "describe_judge",

@@ -5,16 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
-from graphrag.eval.run import list_differences
+from graphrag.eval.run.units import list_differences
 from graphrag.eval.store import EvaluationStore, Run, RunDetails
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What is to be run; ``setup`` as in ``plan.describe_setup``."""
+    """What is to be run; ``setup`` as in :func:`describe_setup`."""
 
     setup: dict[str, Any]
     samples: Sequence[Sample]
@@ -29,9 +28,16 @@ class ResumeOptions:
     retry_errors: bool = False
 
 
-def choose_run(
-    store: EvaluationStore, plan: RunPlan, options: ResumeOptions, supervisor: Supervisor
-) -> Run:
+@dataclass(frozen=True, slots=True)
+class ChosenRun:
+    """The run that is worked on, and what a person is to be told of the choice."""
+
+    run: Run
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) -> ChosenRun:
     """Begin a run or reopen the newest one of the same setup.
 
     Raises
@@ -41,9 +47,11 @@ def choose_run(
     """
     runs = store.runs()
     if not options.resume:
+        warnings: tuple[str, ...] = ()
         if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):
-            supervisor.warn("an unfinished run of this configuration exists; --resume continues it")
-        return store.add_run(plan.setup, plan.samples, plan.details)
+            warnings = ("an unfinished run of this configuration exists; --resume continues it",)
+        run = store.add_run(plan.setup, plan.samples, plan.details)
+        return ChosenRun(run, warnings=warnings)
     wanted = runs if options.retry_errors else [r for r in runs if r.status == "unfinished"]
     alike = [run for run in wanted if run.setup == plan.setup]
     if not alike:
@@ -52,13 +60,13 @@ def choose_run(
     same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
     in_flight = store.calls_in_flight(same.run_id)
     done = len(store.responses(same.run_id))
-    supervisor.note(
+    note = (
         f"Resuming run {same.run_id}: {done} of {plan.details.n_units} responses are there; "
         f"{in_flight} calls were in flight when it stopped and may be asked again."
     )
     store.reopen_run(same.run_id)
     store.keep_details(same.run_id, plan.details)
-    return replace(same, details=plan.details)
+    return ChosenRun(replace(same, details=plan.details), notes=(note,))
 
 
 def _why_not(runs: Sequence[Run], setup: Mapping[str, Any], path: Path) -> str:
