@@ -2,7 +2,6 @@
 
 import json
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +23,15 @@ from graphrag.eval.records import (
     failed_search_scores,
 )
 from graphrag.eval.statistics import State
-from graphrag.eval.store import PINNED, EvaluationStore, Run, StoredResponse, find_run, open_store
+from graphrag.eval.store import (
+    PINNED,
+    EvaluationStore,
+    Run,
+    StoredResponse,
+    find_run,
+    open_store,
+    replace_files,
+)
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import sum_usages
 
@@ -126,12 +133,7 @@ def pin_baseline(run: RunRows, store_path: Path) -> Path:
         rows=run.rows,
     )
     try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
-        ) as file:
-            file.write(pinned.model_dump_json(indent=1) + "\n")
-        Path(file.name).chmod(0o644)
-        Path(file.name).replace(path)
+        replace_files({path: pinned.model_dump_json(indent=1) + "\n"})
     except OSError as error:
         msg = f"{path} can't be written ({error.strerror}); choose another --output."
         raise StoreError(msg) from error

@@ -20,7 +20,7 @@ from graphrag.eval.people import (
 )
 from graphrag.eval.reports import run_folder, show_audit, write_run
 from graphrag.eval.statistics import MIN_LABELS
-from graphrag.eval.store import open_store, write_whole
+from graphrag.eval.store import open_store, write_file, write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def run_audit_export(place: Place, options: AuditExportOptions) -> int:
         page = sheet.with_suffix(".html")
         _set_aside(sheet, run.run_id, store_path.parent)
         write_sheet(sheet, items)
-        _write(page, render_page(items, run.embedded_models))
+        write_file(page, render_page(items, run.embedded_models))
         _say(
             f"Wrote {sheet} and {page}: {len(items)} responses to {n_questions} questions. "
             "Label them in either, then: "
@@ -118,14 +118,6 @@ def _set_aside(sheet: Path, run_id: str, output_dir: Path) -> None:
 
 def _to_json(audit: Audit) -> str:
     return json.dumps(audit.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}."
-        raise StoreError(msg) from error
 
 
 def _say(text: str, style: str | None = None) -> None:

@@ -31,7 +31,7 @@ from graphrag.eval.reports import (
 from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
-from graphrag.eval.store import PINNED
+from graphrag.eval.store import PINNED, write_file
 
 EXIT_CODES = {
     GateOutcome.PASS: DONE,
@@ -154,9 +154,9 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
         for line in list_annotations(comparison):
             open_console().print(line, highlight=False, markup=False, soft_wrap=True)
     if junit is not None:
-        _write(junit, render_junit(comparison), "w")
+        write_file(junit, render_junit(comparison))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        _write(Path(summary), render_markdown(comparison), "a")
+        _append(Path(summary), render_markdown(comparison))
 
 
 def _complain(text: str, style: str, quiet: bool = False) -> None:
@@ -168,10 +168,10 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _write(path: Path, text: str, mode: str) -> None:
+def _append(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open(mode, encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         msg = f"{path} can't be written: {error.strerror}."

@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
-from graphrag.eval.errors import UsageError
+from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.reports import show_faults, show_validation
-
-if TYPE_CHECKING:
-    pass
+from graphrag.eval.store import write_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +66,6 @@ def _write(path: Path | None, content: str) -> None:
     if path is None:
         return
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        msg = f"{path} can't be written: {error.strerror}."
-        raise UsageError(msg) from error
+        write_file(path, content)
+    except StoreError as error:
+        raise UsageError(str(error)) from error

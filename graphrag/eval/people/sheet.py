@@ -1,14 +1,16 @@
 """The CSV file of an audit: written for spreadsheets, read back as it was."""
 
 import csv
+import io
 import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
 
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.people.audit import AuditItem
+from graphrag.eval.store import write_file
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
 
@@ -34,17 +36,13 @@ def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
         if n_labels:
             msg = f"{path} holds {n_labels} labels; import or move it, or choose another --to."
             raise UsageError(msg)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8-sig", newline="") as file:
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-            writer.writerow(COLUMNS)
-            for item in items:
-                values = [getattr(item, name) for name in COLUMNS]
-                writer.writerow([_harmless("" if v is None else str(v)) for v in values])
-    except OSError as error:
-        msg = f"{path} can't be written ({error.strerror}); choose another --to."
-        raise StoreError(msg) from error
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
+    writer.writerow(COLUMNS)
+    for item in items:
+        values = [getattr(item, name) for name in COLUMNS]
+        writer.writerow([_harmless("" if v is None else str(v)) for v in values])
+    write_file(path, text.getvalue().encode("utf-8-sig"), flag="--to")
 
 
 def read_sheet(path: Path) -> list[AuditItem]:

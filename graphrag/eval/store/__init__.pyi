@@ -3,7 +3,7 @@ from .journal import StoreJournal
 from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
 from .records import ORIGIN, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .session import MemorySession, Session, StoredSession
-from .whole_files import write_whole
+from .whole_files import replace_files, write_file, write_whole
 
 __all__ = [
     "LATEST",
@@ -25,5 +25,7 @@ __all__ = [
     "new_run",
     "now",
     "open_store",
+    "replace_files",
+    "write_file",
     "write_whole",
 ]

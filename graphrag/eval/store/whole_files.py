@@ -7,6 +7,8 @@ from pathlib import Path
 
 from graphrag.eval.errors import StoreError
 
+_READABLE = 0o644
+
 
 def write_whole(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     """Write files into a folder, which is made when missing, and return their paths.
@@ -25,24 +27,79 @@ def write_whole(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     StoreError
         If the folder can't be written.
     """
-    written: list[tuple[Path, Path]] = []
+    files = {folder / name: text for name, text in texts.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}.")
-            written.append((Path(temporary), folder / name))
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(temporary).chmod(0o644)
-        for temporary, path in written:
-            temporary.replace(path)
+        replace_files(files)
     except OSError as error:
         reason = error.strerror or str(error)
         msg = f"The results can't be written to {folder}: {reason}; choose another folder."
         raise StoreError(msg) from error
+    return list(files)
+
+
+def write_file(path: Path, content: str | bytes, flag: str | None = None) -> None:
+    """Write a file that a person named, in a folder that is made when missing.
+
+    It keeps its permissions, and a protected one stays as it is. Through a link, a pipe or a
+    device (``/dev/stdout``) it is written to where that leads.
+
+    Parameters
+    ----------
+    path : Path
+    content : str or bytes
+        Text is written as UTF-8.
+    flag : str or None
+        The flag that chooses another place, for the error.
+
+    Raises
+    ------
+    StoreError
+        If it can't be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            path.write_bytes(_encode(content))
+        else:
+            replace_files({path: content}, _mode(path))
+    except OSError as error:
+        reason = error.strerror
+        why = f": {reason}." if flag is None else f" ({reason}); choose another {flag}."
+        msg = f"{path} can't be written{why}"
+        raise StoreError(msg) from error
+
+
+def replace_files(files: Mapping[Path, str | bytes], mode: int = _READABLE) -> None:
+    """Replace files once all of them are on the disk; raises OSError if one can't be written."""
+    written: list[tuple[Path, Path]] = []
+    try:
+        for path, content in files.items():
+            handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            written.append((Path(temporary), path))
+            with os.fdopen(handle, "wb") as file:
+                file.write(_encode(content))
+                file.flush()
+                os.fsync(file.fileno())
+            Path(temporary).chmod(mode)
+        for temporary, path in written:
+            temporary.replace(path)
     finally:
         for temporary, _ in written:
             temporary.unlink(missing_ok=True)
-    return [path for _, path in written]
+
+
+def _encode(content: str | bytes) -> bytes:
+    if isinstance(content, bytes):
+        return content
+    return content.replace("\n", os.linesep).encode()
+
+
+def _mode(path: Path) -> int:
+    """Return the permissions a file has, or would be made with; raises OSError if protected."""
+    if path.exists():
+        with path.open("ab") as file:
+            return os.fstat(file.fileno()).st_mode & 0o7777
+    mask = os.umask(0o077)  # it can be read only by setting it
+    os.umask(mask)
+    return 0o666 & ~mask
