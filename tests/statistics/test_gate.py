@@ -1,4 +1,6 @@
 import math
+import runpy
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -6,15 +8,17 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from graphrag.eval.statistics import (
+    MARGIN,
     GateOutcome,
     combine_outcomes,
-    decide_gate,
     decide_gates,
     early_stop_evidence,
-    gate_probabilities,
     should_stop_early,
 )
 
+gate_probabilities = runpy.run_path(
+    str(Path(__file__).parents[2] / "benchmarks" / "gate_simulation.py")
+)["gate_probabilities"]
 FAIL, PASS, INCONCLUSIVE = GateOutcome.FAIL, GateOutcome.PASS, GateOutcome.INCONCLUSIVE
 
 
@@ -22,69 +26,73 @@ def pairs_of(wrong=0, right=0, same=0):
     return [(0, 1)] * wrong + [(1, 0)] * right + [(1, 1)] * same
 
 
+def decide(pairs, margin=MARGIN, coverages=(None, None)):
+    return decide_gates({"m": pairs}, margin=margin, coverages={"m": coverages})["m"]
+
+
 def test_the_three_answers():
-    failed = decide_gate(pairs_of(20, 5, 334))
+    failed = decide(pairs_of(20, 5, 334))
     assert failed.outcome is FAIL
     assert failed.p == pytest.approx(stats.binomtest(20, 25, alternative="greater").pvalue)
     assert (failed.newly_wrong, failed.newly_right, failed.n_pairs) == (20, 5, 359)
     assert failed.difference == pytest.approx(-15 / 359)
-    passed = decide_gate(pairs_of(20, 20, 319))
+    passed = decide(pairs_of(20, 20, 319))
     assert passed.outcome is PASS
     assert -0.05 < passed.lower_bound < 0
-    unclear = decide_gate(pairs_of(5, 4, 30))
+    unclear = decide(pairs_of(5, 4, 30))
     assert unclear.outcome is INCONCLUSIVE
     assert unclear.lower_bound < -0.05
 
 
 def test_a_fail_comes_before_a_pass():
-    decision = decide_gate(pairs_of(10, 0, 990))
+    decision = decide(pairs_of(10, 0, 990))
     assert decision.lower_bound > -0.05
     assert decision.outcome is FAIL
 
 
 def test_no_change_at_all():
-    assert decide_gate(pairs_of(same=359)).outcome is PASS
-    assert decide_gate(pairs_of(same=359)).p == 1
-    assert decide_gate(pairs_of(same=5)).outcome is INCONCLUSIVE
+    assert decide(pairs_of(same=359)).outcome is PASS
+    assert decide(pairs_of(same=359)).p == 1
+    assert decide(pairs_of(same=5)).outcome is INCONCLUSIVE
 
 
 @pytest.mark.parametrize("pairs", [[], [(None, None)], [(None, 1), (1, None)]])
 def test_nothing_to_compare_is_inconclusive(pairs):
-    decision = decide_gate(pairs, coverage=1.0, baseline_coverage=1.0)
+    decision = decide(pairs, coverages=(1.0, 1.0))
     assert decision.outcome is INCONCLUSIVE
     assert (decision.p, decision.lower_bound, decision.difference) == (None, None, None)
 
 
 def test_missing_verdicts_decide_nothing():
     missing = [*pairs_of(0, 0, 94), *[(None, 1)] * 6]
-    assert "under 95 %" in decide_gate(missing, margin=0.2).reason
-    assert decide_gate([*pairs_of(30, 0, 64), *[(1, None)] * 6]).outcome is INCONCLUSIVE
+    assert "under 95 %" in decide(missing, margin=0.2).reason
+    assert decide([*pairs_of(30, 0, 64), *[(1, None)] * 6]).outcome is INCONCLUSIVE
     apart = [*pairs_of(0, 0, 97), *[(None, 1)] * 3]
-    assert "3.0 points" in decide_gate(apart).reason
+    assert "3.0 points" in decide(apart).reason
     near = [*pairs_of(0, 0, 98), *[(None, 1)] * 2]
-    assert decide_gate(near, margin=0.2).outcome is PASS
-    assert decide_gate(pairs_of(0, 0, 359), coverage=0.9).outcome is INCONCLUSIVE
+    assert decide(near, margin=0.2).outcome is PASS
+    assert decide(pairs_of(0, 0, 359), coverages=(0.9, None)).outcome is INCONCLUSIVE
 
 
 def test_settings_out_of_range_are_refused():
     with pytest.raises(ValueError, match="margin"):
-        decide_gate([(1, 1)], margin=0)
+        decide([(1, 1)], margin=0)
     with pytest.raises(ValueError, match="coverage"):
-        decide_gate([(1, 1)], coverage=95)
+        decide([(1, 1)], coverages=(95, None))
     with pytest.raises(ValueError, match="0, 1 or None"):
-        decide_gate([(3, 1)])
+        decide([(3, 1)])
 
 
 def test_several_metrics_share_the_level():
     worse = pairs_of(9, 2, 348)
-    assert decide_gate(worse).outcome is FAIL
+    assert decide(worse).outcome is FAIL
     decisions = decide_gates({"correctness": worse, "completeness": pairs_of(3, 3, 353)})
     assert decisions["correctness"].p_holm == pytest.approx(2 * decisions["correctness"].p)
     assert decisions["correctness"].outcome is not FAIL
     assert combine_outcomes(list(decisions.values())) is PASS
     assert combine_outcomes([]) is INCONCLUSIVE
-    assert combine_outcomes([decide_gate(worse), decide_gate([])]) is FAIL
-    assert combine_outcomes([decide_gate(pairs_of(same=359)), decide_gate([])]) is INCONCLUSIVE
+    assert combine_outcomes([decide(worse), decide([])]) is FAIL
+    assert combine_outcomes([decide(pairs_of(same=359)), decide([])]) is INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -96,7 +104,7 @@ def test_probabilities_are_those_of_the_decisions(n, discordance, difference):
     for wrong in range(n + 1):
         for right in range(n + 1 - wrong):
             same = n - wrong - right
-            outcome = decide_gate(pairs_of(wrong, right, same), margin=0.15).outcome
+            outcome = decide(pairs_of(wrong, right, same), margin=0.15).outcome
             chances[outcome] += stats.multinomial.pmf([wrong, right, same], n, split)
     computed = gate_probabilities(n, discordance, difference, margin=0.15)
     assert computed.fail == pytest.approx(chances[FAIL])

@@ -22,10 +22,8 @@ from .gate import (
     GateDecision,
     GateOutcome,
     combine_outcomes,
-    decide_gate,
     decide_gates,
     early_stop_evidence,
-    gate_probabilities,
     should_stop_early,
 )
 from .latency import (
@@ -104,12 +102,10 @@ __all__ = [
     "corrected_difference",
     "corrected_mean",
     "cost_per_correct",
-    "decide_gate",
     "decide_gates",
     "detectable_difference",
     "draw_for_labels",
     "early_stop_evidence",
-    "gate_probabilities",
     "holm",
     "latency_quantile",
     "mcnemar_power",

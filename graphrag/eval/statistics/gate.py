@@ -7,8 +7,6 @@ from enum import StrEnum
 from math import exp, log
 from typing import NamedTuple
 
-import numpy as np
-
 from graphrag.eval.statistics.estimates import Score, scipy_special, scipy_stats
 from graphrag.eval.statistics.paired import Pair, bonett_price, holm, paired_counts
 
@@ -67,53 +65,6 @@ class GateDecision:
     baseline_coverage: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class GateProbabilities:
-    """How often the gate gives each answer; the three add up to 1."""
-
-    fail: float
-    passed: float
-    inconclusive: float
-
-
-def decide_gate(
-    pairs: Sequence[Pair],
-    *,
-    margin: float = MARGIN,
-    coverage: float | None = None,
-    baseline_coverage: float | None = None,
-) -> GateDecision:
-    """Decide on one metric.
-
-    Parameters
-    ----------
-    pairs : sequence of (new, baseline)
-        One a question that both runs were to answer; 0, 1 or None (verdict missing).
-    margin : float
-        The loss that is still accepted, in (0, 1).
-    coverage, baseline_coverage : float, optional
-        Share of the verdicts that exist; taken from the pairs when left out.
-
-    Returns
-    -------
-    GateDecision
-        INCONCLUSIVE when a coverage is under 95 %, when the two are more than 2 points apart, or
-        without pairs: what is missing may not be missing at random, so neither FAIL nor PASS
-        would hold. Else FAIL at p <= .05, else PASS when the lower bound lies above -margin,
-        else INCONCLUSIVE.
-
-    Raises
-    ------
-    ValueError
-        If a score is not 0, 1 or None, or a parameter is out of range.
-    """
-    return decide_gates(
-        {"metric": pairs},
-        margin=margin,
-        coverages={"metric": (coverage, baseline_coverage)},
-    )["metric"]
-
-
 def decide_gates(
     pairs: Mapping[str, Sequence[Pair]],
     *,
@@ -121,16 +72,18 @@ def decide_gates(
     coverages: Mapping[str, tuple[float | None, float | None]] | None = None,
     stopped: Mapping[str, float] | None = None,
 ) -> dict[str, GateDecision]:
-    """Decide on several primary metrics, their tests corrected by Holm.
+    """Decide on the primary metrics, the tests of several corrected by Holm.
 
     Parameters
     ----------
     pairs : dict
-        Metric -> pairs as in ``decide_gate``.
+        Metric -> pairs (new, baseline), one a question that both runs were to answer; 0, 1 or
+        None (verdict missing).
     margin : float
-        In (0, 1).
+        The loss that is still accepted, in (0, 1).
     coverages : dict, optional
-        Metric -> (coverage, baseline coverage).
+        Metric -> (coverage, baseline coverage), the share of the verdicts that exist; taken from
+        the pairs where it is left out.
     stopped : dict, optional
         For a run that was watched while it went on: metric -> the evidence at which
         ``should_stop_early`` said yes, empty when it never did. Such a metric fails, and the
@@ -139,13 +92,16 @@ def decide_gates(
     Returns
     -------
     dict
-        Metric -> GateDecision. ``combine_outcomes`` makes one answer of them. Metrics whose
-        coverage makes them inconclusive stay in the family.
+        Metric -> GateDecision. INCONCLUSIVE when a coverage is under 95 %, when the two are more
+        than 2 points apart, or without pairs: what is missing may not be missing at random, so
+        neither FAIL nor PASS would hold. Else FAIL at p <= .05, else PASS when the lower bound
+        lies above -margin, else INCONCLUSIVE. ``combine_outcomes`` makes one answer of them.
+        Metrics whose coverage makes them inconclusive stay in the family.
 
     Raises
     ------
     ValueError
-        As ``decide_gate``.
+        If a score is not 0, 1 or None, or a parameter is out of range.
     """
     if not 0 < margin < 1:
         msg = f"the margin must lie in (0, 1), not {margin!r}"
@@ -177,50 +133,6 @@ def combine_outcomes(decisions: Sequence[GateDecision]) -> GateOutcome:
     if GateOutcome.FAIL in outcomes:
         return GateOutcome.FAIL
     return GateOutcome.PASS if outcomes == {GateOutcome.PASS} else GateOutcome.INCONCLUSIVE
-
-
-def gate_probabilities(
-    n: int, discordance: float, difference: float = 0.0, margin: float = MARGIN
-) -> GateProbabilities:
-    """Return how often the gate gives each answer, exactly, with nothing missing.
-
-    Parameters
-    ----------
-    n : int
-        Questions, >= 1; time and memory grow with its square (meant for up to 2,000).
-    discordance : float
-        Share of the questions on which the two runs differ, in [|difference|, 1].
-    difference : float
-        True difference, new run less baseline.
-    margin : float
-        In (0, 1).
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    The rule of ``decide_gate`` on every (newly wrong, newly right), weighted by the trinomial.
-    """
-    if n < 1 or not abs(difference) <= discordance <= 1 or not 0 < margin < 1:
-        msg = "the gate needs n >= 1, |difference| <= discordance <= 1 and a margin in (0, 1)"
-        raise ValueError(msg)
-    stats = scipy_stats()
-    wrong, right = np.indices((n + 1, n + 1))
-    inside = wrong + right <= n
-    wrong, right = wrong[inside], right[inside]
-    m = wrong + right
-    share = 0.5 if discordance == 0 else (1 - difference / discordance) / 2
-    weight = stats.binom.pmf(m, n, discordance) * stats.binom.pmf(wrong, m, share)
-    fails = stats.binom.sf(wrong - 1, m, 0.5) <= ALPHA
-    p, q = (right + 1) / (n + 2), (wrong + 1) / (n + 2)
-    z = float(scipy_special().ndtri(1 - ALPHA))
-    lower = p - q - z * np.sqrt((p + q - (p - q) ** 2) / (n + 2))
-    passes = ~fails & (lower > -margin)
-    fail, passed = float(weight[fails].sum()), float(weight[passes].sum())
-    return GateProbabilities(fail, passed, max(0.0, 1 - fail - passed))
 
 
 def early_stop_evidence(newly_wrong: int, newly_right: int) -> float:
