@@ -19,7 +19,6 @@ from graphrag.eval.measures import (
     combined_score,
     fold_text,
     phrase_key,
-    rescale_judge,
     score_retrieval,
     summarize_combined,
 )
@@ -256,10 +255,7 @@ def test_both_aggregations_can_rank_methods_in_opposite_order():
     assert summarize_combined([CombinedInput(1, None, 1)]).mean_of_scores is None
 
 
-def test_a_score_of_another_scale_is_rescaled_or_refused():
-    assert [rescale_judge(score) for score in (1, 3, 5)] == [0, 0.5, 1]
-    with pytest.raises(ValueError, match="outside"):
-        rescale_judge(0)
+def test_a_score_of_another_scale_is_refused():
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
         combined_score(CombinedInput(1, 4, 10))
 

@@ -6,14 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag.eval.measures import (
-    Extraction,
     NameRule,
     aspect_coverage,
     graph_connectivity,
     keyword_relevance,
     score_entities,
-    score_extraction,
-    score_extractor,
     score_relationships,
     states_answer,
     time_score,
@@ -108,18 +105,6 @@ def test_relationships_match_with_and_without_direction():
     found, expected = [("Ann", "Bo"), ("Cy", "Di")], [("bo", "ann"), ("cy", "di")]
     assert score_relationships(found, expected).n_matched == 1
     assert score_relationships(found, expected, directed=False).n_matched == 2
-
-
-async def test_an_extractor_is_asked_for_the_text_and_compared():
-    async def capitals(text):
-        names = tuple(word for word in text.split() if word.istitle())
-        return Extraction(names, (names[:2],))
-
-    expected = Extraction(("ANN", "Bo"), (("bo", "ann"),))
-    scores = await score_extractor("Ann met Bo", capitals, expected)
-    assert scores == score_extraction(Extraction(("Ann", "Bo"), (("Ann", "Bo"),)), expected)
-    assert (scores.entities_exact.n_matched, scores.entities_normalized.n_matched) == (1, 2)
-    assert (scores.relationships.n_matched, scores.undirected.n_matched) == (0, 1)
 
 
 @settings(deadline=None)

@@ -3,7 +3,6 @@ from .combined import (
     CombinedInput,
     CombinedSettings,
     combined_score,
-    rescale_judge,
     summarize_combined,
 )
 from .entities import (
@@ -13,8 +12,6 @@ from .entities import (
     Pair,
     graph_connectivity,
     score_entities,
-    score_extraction,
-    score_extractor,
     score_relationships,
 )
 from .evidence import Evidence, SourceIndex
@@ -92,10 +89,7 @@ __all__ = [
     "read_citations",
     "read_index_views",
     "read_retrieved",
-    "rescale_judge",
     "score_entities",
-    "score_extraction",
-    "score_extractor",
     "score_relationships",
     "score_retrieval",
     "states_answer",

@@ -62,20 +62,6 @@ class CombinedSummary:
     n_excluded: int
 
 
-def rescale_judge(score: float, low: float = 1, high: float = 5) -> float:
-    """Return a judge's score of another scale in [0, 1]: ``(score - low) / (high - low)``.
-
-    Raises
-    ------
-    ValueError
-        If the score is outside [low, high].
-    """
-    if not low <= score <= high:
-        msg = f"the score {score} is outside [{low}, {high}]"
-        raise ValueError(msg)
-    return (score - low) / (high - low)
-
-
 def combined_score(found: CombinedInput, settings: CombinedSettings | None = None) -> float | None:
     """Return ``hit_rate^alpha * judge^gamma / (tokens / 1000)^beta``.
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,27 +51,6 @@ class Extraction:
 
     entities: tuple[str, ...] = ()
     relationships: tuple[Pair, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ExtractionScores:
-    """An extraction against what was expected, by every comparison.
-
-    ``relationships`` compares pairs as they are directed, ``undirected`` without direction.
-    """
-
-    entities_exact: MatchScores
-    entities_normalized: MatchScores
-    relationships: MatchScores
-    undirected: MatchScores
-
-
-class Extractor(Protocol):
-    """Finds entities and relationships in a text."""
-
-    async def __call__(self, text: str, /) -> Extraction:
-        """Return what a text holds."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,30 +139,6 @@ def score_relationships(
     """Compare pairs (source, target); without direction (a, b) is (b, a)."""
     rule = rule or NameRule()
     return _compare(_pair_keys(found, rule, directed), _pair_keys(expected, rule, directed))
-
-
-def score_extraction(
-    found: Extraction, expected: Extraction, aliases: Mapping[str, str] | None = None
-) -> ExtractionScores:
-    """Compare an extraction with what was expected; aliases hold for all but the exact one."""
-    rule = NameRule(aliases=aliases or {})
-    pairs = (found.relationships, expected.relationships)
-    return ExtractionScores(
-        entities_exact=score_entities(found.entities, expected.entities, NameRule("exact")),
-        entities_normalized=score_entities(found.entities, expected.entities, rule),
-        relationships=score_relationships(*pairs, rule, directed=True),
-        undirected=score_relationships(*pairs, rule, directed=False),
-    )
-
-
-async def score_extractor(
-    text: str,
-    extractor: Extractor,
-    expected: Extraction,
-    aliases: Mapping[str, str] | None = None,
-) -> ExtractionScores:
-    """Let an extractor read a text and compare; what it raises passes through."""
-    return score_extraction(await extractor(text), expected, aliases)
 
 
 def graph_connectivity(
