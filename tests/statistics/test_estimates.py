@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from graphrag.eval.statistics import (
-    by_document,
     cluster_se,
     mean_binary,
     mean_binary_stratified,
     mean_scale,
 )
+from graphrag.eval.statistics.estimates import total_by_document, view_of_totals
 
 binary = st.lists(st.sampled_from([0, 1, True, False, None]), max_size=40)
 
@@ -133,7 +133,7 @@ def test_the_cluster_se_of_one_cluster_or_nothing_is_undefined():
 
 def test_new_documents_are_judged_by_document_means():
     values = [1, 1, -1, 1, 0, 0, None, -1]
-    view = by_document(values, ["a", "a", "a", "a", "b", "b", "b", "c"], (-1, 1))
+    view = view_of_totals(total_by_document(values, list("aaaabbbc")), (-1, 1))
     assert [(entry.n, entry.mean) for entry in view.documents] == [(4, 0.5), (2, 0), (1, -1)]
     means = [0.5, 0, -1]
     low, high = stats.t.interval(0.95, 2, loc=np.mean(means), scale=stats.sem(means))
@@ -151,7 +151,7 @@ def test_ten_documents_need_no_warning_and_agree_with_scipy():
     rng = np.random.default_rng(0)
     values = rng.normal(1, 1, 50)
     documents = np.repeat(np.arange(10), 5)
-    view = by_document(values.tolist(), documents.tolist())
+    view = view_of_totals(total_by_document(values.tolist(), documents.tolist()))
     means = values.reshape(10, 5).mean(axis=1)
     low, high = stats.t.interval(0.95, 9, loc=means.mean(), scale=stats.sem(means))
     assert (view.estimate.low, view.estimate.high) == pytest.approx((low, high))
@@ -160,7 +160,7 @@ def test_ten_documents_need_no_warning_and_agree_with_scipy():
 
 
 def test_one_document_says_nothing_of_new_ones():
-    view = by_document([1, 0, 1], ["a", "a", "a"])
+    view = view_of_totals({"a": (2.0, 3)})
     assert (view.estimate.low, view.estimate.high) == (None, None)
-    empty = by_document([None], ["a"])
+    empty = view_of_totals(total_by_document([None], ["a"]))
     assert (empty.documents, empty.estimate.mean, empty.n_agreeing) == ((), None, None)

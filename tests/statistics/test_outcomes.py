@@ -1,3 +1,5 @@
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ def outcomes(*, one=0, zero=0, **states):
     made = [Outcome(State.SCORED, 1)] * one + [Outcome(State.SCORED, 0)] * zero
     for name, n in states.items():
         made += [Outcome(State[name.upper()])] * n
-    return made
+    return Counter(made)
 
 
 def test_a_failed_search_counts_0_where_the_system_is_at_fault():
@@ -80,7 +82,7 @@ def test_a_state_and_its_score_must_fit(state, score):
 
 @given(st.lists(st.one_of(scored, missing), max_size=30), st.booleans())
 def test_bounds_enclose_the_mean(made, zero):
-    result = summarize_outcomes(made, n_planned=len(made), failed_search_is_zero=zero)
+    result = summarize_outcomes(Counter(made), n_planned=len(made), failed_search_is_zero=zero)
     estimate = result.end_to_end if zero else result.given_answer
     if result.bounds is None:
         assert estimate.mean is None
@@ -94,6 +96,6 @@ def test_bounds_enclose_the_mean(made, zero):
 
 
 def test_the_stratified_interval_is_taken_when_asked_for():
-    made = [Outcome(State.SCORED, 1, "a")] * 30 + [Outcome(State.SEARCH_FAILED, None, "b")] * 30
+    made = {Outcome(State.SCORED, 1, "a"): 30, Outcome(State.SEARCH_FAILED, None, "b"): 30}
     result = summarize_outcomes(made, n_planned=60, failed_search_is_zero=True, stratified=True)
     assert result.end_to_end == mean_binary_stratified([1] * 30 + [0] * 30, ["a"] * 30 + ["b"] * 30)

@@ -1,5 +1,6 @@
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -29,11 +30,15 @@ def pairs_of(n10=0, n01=0, same=0):
     return [(1, 0)] * n10 + [(0, 1)] * n01 + [(1, 1)] * same
 
 
+def compare(pairs):
+    return paired_binary(Counter((*pair, None) for pair in pairs))
+
+
 @given(pair_lists)
 @settings(deadline=None)
 def test_a_comparison_is_sound_and_symmetric(pairs):
-    result = paired_binary(pairs)
-    swapped = paired_binary([(b, a) for a, b in pairs])
+    result = compare(pairs)
+    swapped = compare([(b, a) for a, b in pairs])
     assert (result.n10, result.n01) == (swapped.n01, swapped.n10)
     assert result.p == swapped.p
     assert result.n_pairs + result.n_dropped_pairs == len(pairs)
@@ -56,7 +61,7 @@ def test_bounds_are_the_worst_of_every_way_to_fill_the_gaps(pairs):
         rest = iter(filling)
         whole = [[next(rest) if s is None else s for s in pair] for pair in pairs]
         filled.append(np.mean([a - b for a, b in whole]) if whole else None)
-    bounds = paired_binary(pairs).difference_bounds
+    bounds = compare(pairs).difference_bounds
     if not pairs:
         assert bounds is None
     elif gaps <= 14:
@@ -65,7 +70,7 @@ def test_bounds_are_the_worst_of_every_way_to_fill_the_gaps(pairs):
 
 @pytest.mark.parametrize(("n10", "n01", "same"), [(8, 2, 20), (0, 0, 5), (1, 0, 0), (40, 60, 259)])
 def test_the_test_and_the_interval_are_the_named_ones(n10, n01, same):
-    result = paired_binary(pairs_of(n10, n01, same))
+    result = compare(pairs_of(n10, n01, same))
     n = n10 + n01 + same
     expected = stats.binomtest(n10, n10 + n01).pvalue if n10 + n01 else 1.0
     assert result.p == pytest.approx(expected)
@@ -79,7 +84,7 @@ def test_the_test_and_the_interval_are_the_named_ones(n10, n01, same):
 
 
 def test_no_discordant_pair_leaves_room_for_doubt():
-    result = paired_binary([(1, 1)] * 30 + [(0, 0)] * 5)
+    result = compare([(1, 1)] * 30 + [(0, 0)] * 5)
     assert result.p == 1
     assert result.low < -0.02 < 0.02 < result.high
     assert result.detectable_at_80 > 0.1
@@ -87,7 +92,8 @@ def test_no_discordant_pair_leaves_room_for_doubt():
 
 def test_the_difference_document_by_document():
     pairs = [(1, 0), (1, 1), (0, 1), (None, 1)]
-    view = paired_binary(pairs, ["a", "a", "b", "b"]).by_document
+    counts = {(*pair, document): 1 for pair, document in zip(pairs, "aabb", strict=True)}
+    view = paired_binary(counts, view_documents=True).by_document
     assert [(entry.document, entry.n, entry.mean) for entry in view.documents] == [
         ("a", 2, 0.5),
         ("b", 1, -1.0),
@@ -96,7 +102,7 @@ def test_the_difference_document_by_document():
 
 def test_a_score_must_be_0_or_1():
     with pytest.raises(ValueError, match="0, 1 or None"):
-        paired_binary([(0.5, 1)])
+        compare([(0.5, 1)])
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 1)), max_size=12))
@@ -215,7 +221,7 @@ def test_many_pairs_are_tested_by_resampling():
 
 def test_verdicts_in_words():
     def words(pairs):
-        return verdict_in_words(paired_binary(pairs), "tog", "basic")
+        return verdict_in_words(compare(pairs), "tog", "basic")
 
     assert words([]) == words([(None, 1)]) == "nothing to compare"
     assert words(pairs_of(30, 5, 100)) == "tog better than basic"
@@ -232,7 +238,7 @@ def test_verdicts_in_words():
 def test_a_verdict_heeds_the_family():
     from dataclasses import replace
 
-    result = paired_binary(pairs_of(15, 4, 100))
+    result = compare(pairs_of(15, 4, 100))
     assert result.p < 0.05
     assert verdict_in_words(replace(result, p_holm=0.06), "a", "b").startswith("no difference")
 

@@ -1,6 +1,7 @@
 """Two runs on the same questions: what differs, how sure that is, and what the gate says."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from graphrag.eval.statistics import (
     GateOutcome,
     Pair,
     PairedDifference,
+    Score,
     State,
     combine_outcomes,
     decide_gates,
@@ -260,9 +262,12 @@ def _scores(pairs: Sequence[tuple[Row, Row]], metric: str) -> list[Pair]:
 
 def _difference(pairs: Sequence[tuple[Row, Row]], metric: str) -> PairedDifference:
     # A run in the store knows its documents only when it has one; the other side may know more.
-    documents = [new.document or old.document for new, old in pairs]
-    known = bool(documents) and all(documents)
-    return paired_binary(_scores(pairs, metric), documents if known else None)
+    counts = Counter[tuple[Score, Score, Hashable]](
+        (paired_score(new, metric), paired_score(old, metric), new.document or old.document)
+        for new, old in pairs
+    )
+    known = bool(counts) and all(document for _, _, document in counts)
+    return paired_binary(counts, view_documents=known)
 
 
 def _coverage(rows: Sequence[Row], metric: str) -> float:

@@ -24,9 +24,9 @@ from graphrag.eval.statistics import (
     cost_per_correct,
     holm,
     latency_quantile,
-    paired_binary_counted,
+    paired_binary,
     pareto_set,
-    summarize_counted,
+    summarize_outcomes,
     verdict_in_words,
 )
 
@@ -164,7 +164,7 @@ def _count_outcomes(rows: Sequence[Row], metric: str) -> dict[Outcome, int]:
 
 
 def _outcomes(counts: Mapping[Outcome, int], metric: str, stratified: bool) -> Outcomes:
-    return summarize_counted(
+    return summarize_outcomes(
         counts,
         n_planned=sum(counts.values()),
         failed_search_is_zero=metric in ZERO_IF_FAILED,
@@ -190,7 +190,7 @@ def _paired(a: Sequence[_Scored], b: Sequence[_Scored], view_documents: bool) ->
     counts = Counter[tuple[Score, Score, Hashable]](
         (score, other[question], document) for question, score, document in a if question in other
     )
-    return paired_binary_counted(counts, view_documents=view_documents)
+    return paired_binary(counts, view_documents=view_documents)
 
 
 def _efficiency(

@@ -8,7 +8,6 @@ from .estimates import (
     Floats,
     ScaleEstimate,
     Score,
-    by_document,
     cluster_se,
     mean_binary,
     mean_binary_stratified,
@@ -38,7 +37,7 @@ from .latency import (
     latency_quantile,
     pareto_set,
 )
-from .outcomes import Outcome, Outcomes, State, summarize_counted, summarize_outcomes
+from .outcomes import Outcome, Outcomes, State, summarize_outcomes
 from .paired import (
     Pair,
     PairedDifference,
@@ -46,7 +45,6 @@ from .paired import (
     bonett_price,
     holm,
     paired_binary,
-    paired_binary_counted,
     paired_scale,
     verdict_in_words,
 )
@@ -95,7 +93,6 @@ __all__ = [
     "bonett_price",
     "bootstrap_median",
     "bootstrap_ratio",
-    "by_document",
     "cluster_se",
     "combine_orders",
     "combine_outcomes",
@@ -113,14 +110,12 @@ __all__ = [
     "mean_binary_stratified",
     "mean_scale",
     "paired_binary",
-    "paired_binary_counted",
     "paired_scale",
     "pareto_set",
     "questions_needed",
     "scale_agreement",
     "scipy_stats",
     "should_stop_early",
-    "summarize_counted",
     "summarize_outcomes",
     "summarize_repeats",
     "t_estimate",

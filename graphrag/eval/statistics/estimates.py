@@ -304,41 +304,21 @@ def cluster_se(values: Sequence[Score], clusters: Sequence[Hashable]) -> float |
     return sqrt(len(groups) / (len(groups) - 1) * squares) / n
 
 
-def by_document(
-    values: Sequence[Score],
-    documents: Sequence[Hashable],
-    limits: tuple[float, float] | None = None,
-) -> DocumentView:
+def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) -> DocumentView:
     """Return the mean of each document and what they say of new documents (estimand B).
 
     Parameters
     ----------
-    values : sequence
-        Scores or differences, any finite numbers; None is left out.
-    documents : sequence
-        The document of each value, same length.
+    totals : dict
+        Document -> (sum of its values, number of its values).
     limits : tuple of float, optional
         Where the values must lie; the interval is cut to it.
-
-    Returns
-    -------
-    DocumentView
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a value is not finite.
 
     Notes
     -----
     t over document means: Ibragimov and Mueller 2010, doi:10.1198/jbes.2009.08046. There is
     no cluster bootstrap: with three documents its interval is their smallest and largest mean.
     """
-    return view_of_totals(total_by_document(values, documents), limits)
-
-
-def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) -> DocumentView:
-    """Return what ``by_document`` does for values with these sums."""
     means = tuple(
         DocumentMean(document, size, count / size) for document, (count, size) in totals.items()
     )

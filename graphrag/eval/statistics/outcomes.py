@@ -1,7 +1,7 @@
 """Whose fault was it: every question ends in one state, and the states add up to the plan."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -114,7 +114,7 @@ class Outcomes:
 
 
 def summarize_outcomes(
-    outcomes: Sequence[Outcome],
+    outcomes: Mapping[Outcome, int],
     *,
     n_planned: int,
     failed_search_is_zero: bool,
@@ -124,8 +124,9 @@ def summarize_outcomes(
 
     Parameters
     ----------
-    outcomes : sequence of Outcome
-        One a question.
+    outcomes : dict
+        Outcome -> questions that ended so. Few outcomes differ: counting equal ones first makes
+        a long run quick to add up.
     n_planned : int
         Questions that the plan gave to the method.
     failed_search_is_zero : bool
@@ -139,25 +140,6 @@ def summarize_outcomes(
     ValueError
         If the outcomes do not add up to the plan, or a metric that counts failed searches as
         0 has an abstention that was not scored.
-    """
-    return summarize_counted(
-        Counter(outcomes),
-        n_planned=n_planned,
-        failed_search_is_zero=failed_search_is_zero,
-        stratified=stratified,
-    )
-
-
-def summarize_counted(
-    outcomes: Mapping[Outcome, int],
-    *,
-    n_planned: int,
-    failed_search_is_zero: bool,
-    stratified: bool = False,
-) -> Outcomes:
-    """Do what ``summarize_outcomes`` does, given how many times each outcome occurs.
-
-    Few outcomes differ: counting equal ones first makes a long run quick to add up.
     """
     counts = Counter[State]()
     for outcome, times in outcomes.items():

@@ -144,17 +144,15 @@ def _count_pairs(counts: PairCounts) -> tuple[int, int, int]:
     return n, n10, n01
 
 
-def paired_binary(
-    pairs: Sequence[Pair], documents: Sequence[Hashable] | None = None
-) -> PairedDifference:
+def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> PairedDifference:
     """Compare two 0/1 metrics question by question.
 
     Parameters
     ----------
-    pairs : sequence of (a, b)
-        One a question, joined on its id; 0, 1 or None (missing).
-    documents : sequence, optional
-        The document of each pair, for the view document by document.
+    counts : dict
+        (a, b, document) -> questions, joined on their ids; a score is 0, 1 or None (missing).
+    view_documents : bool
+        Whether to take the view document by document.
 
     Returns
     -------
@@ -165,22 +163,12 @@ def paired_binary(
     Raises
     ------
     ValueError
-        If a score is not 0, 1 or None, or the lengths differ.
+        If a score is not 0, 1 or None.
 
     Notes
     -----
     ``statsmodels.stats.contingency_tables.mcnemar(exact=True)``, ``bonett_price``,
     ``detectable_difference``.
-    """
-    keys = [None] * len(pairs) if documents is None else documents
-    counts = Counter((a, b, key) for (a, b), key in zip(pairs, keys, strict=True))
-    return paired_binary_counted(counts, view_documents=documents is not None)
-
-
-def paired_binary_counted(counts: PairCounts, *, view_documents: bool) -> PairedDifference:
-    """Do what ``paired_binary`` does, given how many times each pair occurs on each document.
-
-    ``view_documents`` asks for the view document by document.
     """
     n, n10, n01 = _count_pairs(counts)
     dropped = sum(counts.values()) - n
