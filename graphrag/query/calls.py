@@ -95,10 +95,6 @@ class Answer:
     finish_reason: str | None = None
 
 
-class ModelRefusedError(RuntimeError):
-    """The service will refuse every further request: wrong key, no such model, no credit."""
-
-
 class CutOffReplyError(RuntimeError):
     """A structured reply, paid for and counted, broke off before it was complete.
 

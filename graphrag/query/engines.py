@@ -263,7 +263,6 @@ class DriftSearch:
         finally:
             await steps.end()
         model.raise_first_error()
-        model.raise_first_error()
         asked = [step for step in state.graph if step.metadata["llm_calls"]]
         unread = sum(1 for step in asked if step.answer is None)
         if unread:
