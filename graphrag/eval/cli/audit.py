@@ -122,4 +122,4 @@ def _to_json(audit: Audit) -> str:
 
 def _say(text: str, style: str | None = None) -> None:
     console = open_console(stderr=style is not None)
-    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+    console.print(text, style=style, soft_wrap=True)

@@ -140,7 +140,7 @@ def run_baseline_set(place: Place, source: str) -> int:
         if run.metadata.status == "unfinished":
             _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")
         line = f"Pinned {run.metadata.name} in {path}."
-        open_console().print(line, highlight=False, markup=False, soft_wrap=True)
+        open_console().print(line, soft_wrap=True)
         return DONE
 
     return explained(pin)
@@ -152,7 +152,7 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
     show_comparison(console, comparison)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in list_annotations(comparison):
-            open_console().print(line, highlight=False, markup=False, soft_wrap=True)
+            open_console().print(line, soft_wrap=True)
     if junit is not None:
         write_file(junit, render_junit(comparison))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
@@ -161,7 +161,7 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
 
 def _complain(text: str, style: str, quiet: bool = False) -> None:
     console = open_console(stderr=True, quiet=quiet)
-    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+    console.print(text, style=style, soft_wrap=True)
 
 
 def _names(text: str) -> list[str]:

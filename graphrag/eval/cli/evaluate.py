@@ -179,7 +179,7 @@ class _Command:
                 seconds = await build_index(
                     root, lambda step, key=key: status.update(f"Building index {key}: {step}")
                 )
-            self._notes.print(f"Built index {key} in {seconds:.1f} s.", highlight=False)
+            self._notes.print(f"Built index {key} in {seconds:.1f} s.")
 
     async def _prepare(
         self,
@@ -228,7 +228,7 @@ class _Command:
             self._supervisor.warn(warning)
         announced = announce_embedded(models)
         if announced is not None:
-            self._notes.print(announced, highlight=False)
+            self._notes.print(announced)
         return Prepared(
             config=config,
             samples=samples,
@@ -287,10 +287,9 @@ class _Command:
             f"Judge calls:      {most.judge_calls:,}, retries aside\n"
             f"Prompt tokens:    {tokens}\n"
             f"Models:           {', '.join(prepared.models)}",
-            highlight=False,
         )
         for model in prepared.models:
-            self._console.print(describe_price(model), highlight=False)
+            self._console.print(describe_price(model))
 
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:

@@ -46,7 +46,7 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
         if metadata.run_id is not None:
             write_run(store_path.parent, metadata.run_id, {RATINGS_FILE: text})
         (path,) = write_whole(store_path.parent, {RATINGS_FILE: text})
-        console.print(f"Wrote {path}.", highlight=False, markup=False, soft_wrap=True)
+        console.print(f"Wrote {path}.", soft_wrap=True)
         return DONE
 
     return explained(report)

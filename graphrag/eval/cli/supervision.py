@@ -197,7 +197,7 @@ class Supervisor:
         show_results(self._console, report.results)
         show_figures(self._console, report.figures, label_results(report.results))
         for line in report.notes:
-            self._console.print(line, highlight=False, soft_wrap=True)
+            self._console.print(line, soft_wrap=True)
 
     def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
         """Write a run's files and say where they are.
@@ -249,17 +249,15 @@ class Supervisor:
         )
 
     def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self._console.print(text, soft_wrap=True)
 
     def note(self, text: str) -> None:
         """Print a line beside the results."""
-        self._notes.print(text, highlight=False, markup=False, soft_wrap=True)
+        self._notes.print(text, soft_wrap=True)
 
     def warn(self, text: str) -> None:
         """Print a warning beside the results."""
-        self._notes.print(
-            f"Warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True
-        )
+        self._notes.print(f"Warning: {text}", style="yellow", soft_wrap=True)
 
     def _check_thresholds(self, config: EvaluationConfig, results: EvaluationResults) -> int:
         missed = [
@@ -313,8 +311,6 @@ def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool) -> int:
         go_on = "Nothing can be continued, as output.save_intermediate is off."
     open_console(stderr=True).print(
         f"Stopped after {len(outcome.results)} of {outcome.n_planned}: {outcome.stopped}. {go_on}",
-        highlight=False,
-        markup=False,
         soft_wrap=True,
     )
     if interrupted:

@@ -39,7 +39,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
     try:
         return run()
     except EvalError as error:
-        errors.print(f"Error: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        errors.print(f"Error: {error}", style="red", soft_wrap=True)
         if verbose:
             errors.print_exception()
         return USAGE if isinstance(error, UsageError) else ERROR
@@ -50,7 +50,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
                 "Interrupted; what was finished is kept, if the run had begun. "
                 f"Continue with: {again('--resume')}"
             )
-        errors.print(text, highlight=False, markup=False, soft_wrap=True)
+        errors.print(text, soft_wrap=True)
         return INTERRUPTED
     except Exception as error:
         if verbose:
@@ -58,5 +58,5 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         from graphrag.query.calls import describe_error
 
         text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
-        errors.print(text, style="red", highlight=False, markup=False, soft_wrap=True)
+        errors.print(text, style="red", soft_wrap=True)
         return ERROR

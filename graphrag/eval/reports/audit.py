@@ -18,7 +18,7 @@ def show_audit(console: Console, audit: "Audit") -> None:
     console.print(_agreement_table(audit))
     console.print(_corrected_table(audit))
     for line in list_refusals(audit):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def list_refusals(audit: "Audit") -> list[str]:

@@ -28,9 +28,9 @@ def show_comparison(console: Console, comparison: "RunComparison") -> None:
         table.add_row(*_cells(item))
     console.print(table)
     for line in [*list_reasons(comparison), *list_unjoined(comparison)]:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     answer = f"Gate: {_word(comparison.outcome)}"
-    console.print(answer, highlight=False, markup=False, soft_wrap=True)
+    console.print(answer, soft_wrap=True)
 
 
 def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:

@@ -67,7 +67,7 @@ class LineProgress:
         if latest is None or tally.done == tally.total or now - self._shown_at >= _LINE_EVERY_S:
             self._shown_at = now
             line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
-            self._console.print(line, highlight=False)
+            self._console.print(line)
 
 
 def describe_tally(tally: Tally) -> str:

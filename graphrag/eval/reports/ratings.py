@@ -19,7 +19,7 @@ def render_ratings(console: Console, report: "RatingsReport") -> None:
     console.print(_satisfaction_table(report))
     console.print(_agreement_table(report))
     for line in [*list_differences(report), *list_unjoined(report)]:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def list_differences(report: "RatingsReport") -> list[str]:

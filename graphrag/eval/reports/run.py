@@ -43,23 +43,23 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         ]
         console.print(_outcomes_table(f"Mean scores by index and method in %{note}", rows))
     for line in describe_asked(results):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
     if analysis.comparisons:
         console.print(
             f"Comparisons on {analysis.primary} in percentage points{note}", style="italic"
         )
     lines = [*describe_comparisons(analysis), *describe_documents(analysis)]
     for line in lines:
-        console.print(f"  {line}", highlight=False, soft_wrap=True)
+        console.print(f"  {line}", soft_wrap=True)
     if results.repeats is not None:
         everything = label_results(results, of_first=False)
         console.print(_repeats_table(results.repeats, f" ({everything})" if everything else ""))
         for line in describe_repeats(results.repeats, analysis.primary):
-            console.print(f"  {line}", highlight=False, soft_wrap=True)
+            console.print(f"  {line}", soft_wrap=True)
     console.print(_efficiency_table(results, analysis, note))
     told = (describe_judge_cost(results), *describe_failures(results), *describe_oddities(results))
     for line in told:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def label_results(results: "EvaluationResults", of_first: bool = True) -> str | None:

@@ -81,11 +81,11 @@ def show_figures(console: Console, figures: Figures, label: str | None) -> None:
         *_combined_lines(figures.measures),
         *_criteria_lines(figures),
     ):
-        console.print(f"  {line}", highlight=False, soft_wrap=True)
+        console.print(f"  {line}", soft_wrap=True)
     if figures.rubric or figures.quality or figures.pairwise:
         cost = figures.usage.cost_usd
         known = "unknown" if cost is None else f"${cost:.4f}"
-        console.print(f"The further judges cost {known}.", highlight=False)
+        console.print(f"The further judges cost {known}.")
 
 
 def _measures_table(
