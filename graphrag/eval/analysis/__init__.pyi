@@ -4,12 +4,7 @@ from .early_stop import EarlyStop
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
 from .repeats import RepeatAnalysis, analyse_repeats
-from .retrieval_file import (
-    REPORT_FILE,
-    render_retrieval_report,
-    retrieval_report,
-    write_retrieval_report,
-)
+from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
 from .rows import End, Row, end_of, paired_score, rows_of, state_of
 from .runs import BASELINE_FILE, RunRows, pin_baseline, read_rows, stored_metadata, stored_rows
 from .sections import Figures, FigureSources, compute_figures
@@ -49,5 +44,4 @@ __all__ = [
     "state_of",
     "stored_metadata",
     "stored_rows",
-    "write_retrieval_report",
 ]

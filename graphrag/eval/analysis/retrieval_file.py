@@ -4,14 +4,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from graphrag.eval.analysis.criteria import check_criteria
 from graphrag.eval.config import SuccessCriterion
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import Answered, MeasuredAnswer, MeasureSettings, summarize_measures
-from graphrag.eval.store import write_whole
 
 REPORT_FILE = "retrieval_results.json"
 
@@ -88,19 +86,6 @@ def retrieval_report(
 def render_retrieval_report(report: Mapping[str, Any]) -> str:
     """Return a report as JSON; raises ValueError if a value is NaN or infinite."""
     return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-
-
-def write_retrieval_report(report: Mapping[str, Any], folder: Path) -> Path:
-    """Write a report into a folder, and return the file.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite.
-    StoreError
-        If the file can't be written.
-    """
-    return write_whole(folder, {REPORT_FILE: render_retrieval_report(report)})[0]
 
 
 def _estimate(values: dict[str, Any]) -> dict[str, Any]:
