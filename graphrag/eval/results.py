@@ -56,10 +56,10 @@ class MethodSummary:
     n : int
         Results.
     n_search_failed : int
-        Searches that failed; they count 0 in every mean.
+        Searches that failed; they count 0 in the mean of every metric that was asked.
     means : dict
         Metric -> mean score in [0, 1] over failed searches and scored responses; None when
-        there is none.
+        there is none, and for failed searches alone on a metric that was not asked.
     n_scored : dict
         Metric -> responses with a verdict, failed searches left out.
     n_unscored : dict
@@ -84,7 +84,8 @@ class EvaluationResults:
     Attributes
     ----------
     metadata : dict
-        timestamp, total_questions (distinct), methods, movies, models, embedded_models (a
+        timestamp, total_questions (distinct), methods, movies, metrics (what responses were to
+        be judged on, the primary one first), models, embedded_models (a
         label that says in which roles offline baseline models were asked, None when they were
         not), cost_usd (of the searches and
         verdicts in ``results``, repeats included; further judges stand apart in the section
@@ -92,8 +93,8 @@ class EvaluationResults:
     results : list of QueryResult
         Every trial; the other fields but ``repeats`` are of the first.
     by_method : dict
-        method -> metric -> mean in [0, 1] or None. A failed search counts 0, an unscored
-        verdict is left out.
+        method -> metric -> mean in [0, 1] or None. A failed search counts 0 where the metric
+        was asked, an unscored verdict is left out.
     by_movie : dict
         index key -> method -> metric -> mean or None.
     efficiency : dict
@@ -126,6 +127,11 @@ class EvaluationResults:
     analysis: Analysis | None = field(default=None, repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
     figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What responses were to be judged on; all metrics where the metadata does not say."""
+        return tuple(self.metadata.get("metrics", METRICS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON-ready values; sections that were not computed are left out."""
@@ -220,7 +226,9 @@ class EvaluationResults:
         """Return the figures of each method, in the order of the methods."""
         ends = Counter((r.method, end_of(r)) for r in self.results if r.trial == 0)
         return [
-            _summarize(method, {end: n for (of, end), n in ends.items() if of == method})
+            _summarize(
+                method, {end: n for (of, end), n in ends.items() if of == method}, self.metrics
+            )
             for method in self.metadata["methods"]
         ]
 
@@ -230,6 +238,7 @@ class EvaluationResults:
         label = self.metadata["embedded_models"]
         note = f"<p>{label}</p>" if label else ""
         table: Any = pd.DataFrame.from_dict(self.by_method, orient="index")
+        table = table.reindex(columns=self.metadata.get("metrics", table.columns))
         return f"{table.to_html(float_format='%.3f', na_rep='unscored')}{note}"
 
 
@@ -255,7 +264,9 @@ def aggregate_results(
     for result in first:
         ends[result.imdb_key, result.method][end_of(result)] += 1
     summaries = {
-        m: _summarize(m, sum((c for (_, of), c in ends.items() if of == m), Counter[End]()))
+        m: _summarize(
+            m, sum((c for (_, of), c in ends.items() if of == m), Counter[End]()), metrics
+        )
         for m in methods
     }
     return EvaluationResults(
@@ -264,6 +275,7 @@ def aggregate_results(
             "total_questions": len({(r.imdb_key, r.sample_id, r.question) for r in results}),
             "methods": methods,
             "movies": movies,
+            "metrics": list(metrics),
             "models": models,
             "embedded_models": label_embedded(results),
             "cost_usd": sum_usages(usages).cost_usd,
@@ -271,7 +283,11 @@ def aggregate_results(
         results=list(results),
         by_method={m: summary.means for m, summary in summaries.items()},
         by_movie={
-            movie: {m: _summarize(m, ends[movie, m]).means for m in methods if (movie, m) in ends}
+            movie: {
+                m: _summarize(m, ends[movie, m], metrics).means
+                for m in methods
+                if (movie, m) in ends
+            }
             for movie in movies
         },
         efficiency={m: _efficiency(found) for m, found in by_method.items()},
@@ -281,7 +297,7 @@ def aggregate_results(
     )
 
 
-def _summarize(method: str, ends: Mapping[End, int]) -> MethodSummary:
+def _summarize(method: str, ends: Mapping[End, int], metrics: Sequence[str]) -> MethodSummary:
     """Add up the results of a method, given how many times each end occurs."""
     n = sum(ends.values())
     n_failed = sum(times for end, times in ends.items() if end.failed)
@@ -293,7 +309,8 @@ def _summarize(method: str, ends: Mapping[End, int]) -> MethodSummary:
             n_unscored[metric] += times * (failure is not None)
             n_scored[metric] += times * (score is not None)
             total[metric] += times * (score or 0)
-    counted = {metric: n_failed + n_scored[metric] for metric in METRICS}
+    asked = {m for m in METRICS if m in metrics or n_scored[m] + n_unscored[m]}
+    counted = {m: n_scored[m] + n_failed * (m in asked) for m in METRICS}
     return MethodSummary(
         method=method,
         n=n,
@@ -301,7 +318,7 @@ def _summarize(method: str, ends: Mapping[End, int]) -> MethodSummary:
         means={m: total[m] / counted[m] if counted[m] else None for m in METRICS},
         n_scored={m: n_scored[m] for m in METRICS},
         n_unscored={m: n_unscored[m] for m in METRICS},
-        n_not_judged={m: n - counted[m] - n_unscored[m] for m in METRICS},
+        n_not_judged={m: n - n_failed - n_scored[m] - n_unscored[m] for m in METRICS},
     )
 
 

@@ -12,7 +12,13 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
 from graphrag.eval import EvaluationConfig, JudgeResult, aggregate_results
-from graphrag.eval.analysis import BASELINE_FILE, RunComparison, compare_runs, read_rows
+from graphrag.eval.analysis import (
+    BASELINE_FILE,
+    RunComparison,
+    compare_runs,
+    list_runs,
+    read_rows,
+)
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.reports import list_annotations, list_unjoined, render_junit, render_markdown
@@ -449,6 +455,15 @@ def test_an_evaluation_ends_with_the_gate(make_evaluation: MakeEvaluation):
 def responses_by_run(evaluation: Evaluation) -> list[int]:
     with EvaluationStore(evaluation.store_path) as store:
         return [len(store.responses(run.run_id)) for run in store.runs()]
+
+
+async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_it(runs: Runs):
+    await runs.add(ids=range(1), failing=1)
+    runs.config = runs.config.model_copy(update={"metrics": ("relevance",)})
+    await runs.add(ids=range(1), failing=1)
+    new, old = list_runs(runs.store_path)
+    assert new.correctness == {"tog": None, "basic": None}
+    assert old.correctness == {"tog": 0, "basic": 0}
 
 
 def test_an_empty_folder_has_no_history_and_gets_no_store(runs: Runs):

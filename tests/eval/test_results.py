@@ -4,6 +4,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from graphrag.eval import (
     EfficiencyMetrics,
@@ -14,6 +15,7 @@ from graphrag.eval import (
 )
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import METRICS, Failure, failed_search_scores
+from graphrag.eval.reports import show_results
 from graphrag.query.usage import Usage
 
 
@@ -67,6 +69,30 @@ def test_a_failed_search_counts_0_and_an_unscored_verdict_is_left_out():
     counts = results.counts["tog"]
     assert (counts["n"], counts["n_search_failed"]) == (3, 1)
     assert counts["n_scored"]["correctness"] == counts["n_unscored"]["correctness"] == 1
+
+
+def test_a_failed_search_counts_0_only_in_what_was_asked():
+    asked = ["relevance", "correctness"]
+    results = aggregate_results([failed(question="1"), failed(question="2")], asked)
+    means = {"correctness": 0.0, "faithfulness": None, "relevance": 0.0, "completeness": None}
+    assert results.by_method["tog"] == results.by_movie["a"]["tog"] == means
+    assert results.summaries()[0].means == means
+    outcomes = results.analysis.outcomes["tog"]
+    assert outcomes["correctness"].end_to_end.mean == 0
+    assert outcomes["completeness"].end_to_end.mean is None
+    assert results.analysis.outcomes_by_document["a"]["tog"]["completeness"].bounds is None
+    for entry in results.to_detailed_dict()["results"]:
+        assert entry["methods"]["tog"]["scores"] == dict.fromkeys(METRICS, 0)
+
+
+def test_the_tables_show_what_was_asked():
+    results = aggregate_results([failed()], ["relevance", "correctness"])
+    console = Console(record=True, width=120)
+    show_results(console, results)
+    for shown in (console.export_text(), results._repr_html_()):
+        assert shown.index("relevance") < shown.index("correctness")
+        assert "faithfulness" not in shown
+        assert "completeness" not in shown
 
 
 def test_the_counts_add_up():

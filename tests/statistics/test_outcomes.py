@@ -59,6 +59,14 @@ def test_failed_searches_alone_are_no_mean_of_what_was_not_judged():
     assert all_failed.end_to_end == mean_binary([0, 0])
 
 
+def test_failed_searches_are_no_mean_of_what_was_not_asked():
+    made = outcomes(search_failed=2)
+    result = summarize_outcomes(Counter(made), n_planned=2, failed_search_is_zero=True, is_asked=False)
+    assert result.end_to_end == mean_binary([])
+    assert result.bounds is None
+    assert result.n_search_failed == 2
+
+
 def test_an_abstention_is_scored_for_correctness():
     with pytest.raises(ValueError, match="has to be scored"):
         summarize_outcomes(outcomes(abstained=1), n_planned=1, failed_search_is_zero=True)

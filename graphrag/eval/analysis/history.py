@@ -24,7 +24,7 @@ class StoredRun:
         Questions planned.
     correctness : dict
         method -> mean in [0, 1] over scored responses and failed searches, which count 0;
-        None without any, and while no response has been judged.
+        None without any, while no response has been judged, and in a run that did not ask for it.
     cost_usd : float or None
         Of searches and judge, what was asked again included, and without the searches of a run
         whose responses were judged again; None when a price is not known.
@@ -71,6 +71,8 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     known = {m: [s for s in given if s is not None] for m, given in scores.items()}
     judged = {row.method for row in rows if row.states["correctness"] not in _UNJUDGED}
     waiting = {row.method for row in rows if row.states["correctness"] is State.NOT_JUDGED}
+    if "correctness" not in run.setup["metrics"]:
+        waiting = set(known)
     for method in waiting - judged:  # the failed searches alone would make the mean 0
         known[method] = []
     searches = {} if ORIGIN in run.setup else store.responses(run.run_id)

@@ -111,7 +111,8 @@ def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str])
     rows : sequence of Row
         Every planned question of every method; one that is missing is a mistake of the caller.
     methods, metrics : sequence of str
-        In the order in which they are reported; the first metric is the primary one.
+        In the order in which they are reported; the first metric is the primary one. On a metric
+        that is not among them failed searches alone are no mean.
     """
     primary = metrics[0] if metrics else METRICS[0]
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
@@ -121,13 +122,16 @@ def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str])
         for method, of_method in by_method.items()
     }
     outcomes = {
-        method: {metric: _outcomes(found, metric, True) for metric, found in of_method.items()}
+        method: {
+            metric: _outcomes(found, metric, metric in metrics, stratified=True)
+            for metric, found in of_method.items()
+        }
         for method, of_method in counts.items()
     }
     return Analysis(
         primary=primary,
         outcomes=outcomes,
-        outcomes_by_document={document: _outcomes_on(document, counts) for document in documents},
+        outcomes_by_document={d: _outcomes_on(d, counts, metrics) for d in documents},
         comparisons=compare_methods(by_method, metrics, primary),
         efficiency=_efficiency(by_method, outcomes, primary),
     )
@@ -163,17 +167,22 @@ def _count_outcomes(rows: Sequence[Row], metric: str) -> dict[Outcome, int]:
     return {Outcome(*end): times for end, times in ends.items()}
 
 
-def _outcomes(counts: Mapping[Outcome, int], metric: str, stratified: bool) -> Outcomes:
+def _outcomes(
+    counts: Mapping[Outcome, int], metric: str, is_asked: bool, stratified: bool
+) -> Outcomes:
     return summarize_outcomes(
         counts,
         n_planned=sum(counts.values()),
         failed_search_is_zero=metric in ZERO_IF_FAILED,
         stratified=stratified,
+        is_asked=is_asked,
     )
 
 
 def _outcomes_on(
-    document: str, counts: Mapping[str, Mapping[str, Mapping[Outcome, int]]]
+    document: str,
+    counts: Mapping[str, Mapping[str, Mapping[Outcome, int]]],
+    metrics: Sequence[str],
 ) -> dict[str, dict[str, Outcomes]]:
     """Return method -> metric -> Outcomes of one document, for the methods that were asked."""
     found: dict[str, dict[str, Outcomes]] = {}
@@ -181,7 +190,8 @@ def _outcomes_on(
         for metric, of_metric in of_method.items():
             here = {o: times for o, times in of_metric.items() if o.document == document}
             if here:
-                found.setdefault(method, {})[metric] = _outcomes(here, metric, False)
+                of_document = _outcomes(here, metric, metric in metrics, stratified=False)
+                found.setdefault(method, {})[metric] = of_document
     return found
 
 

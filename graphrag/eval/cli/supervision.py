@@ -339,7 +339,6 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             ),
             "setup": run.setup,
             "judge": run.setup["judge"],
-            "metrics": list(config.metrics),
             "equal_terms": run.setup.get("equal_terms"),
             "warnings": list(details.warnings),
             "run_id": run.run_id,

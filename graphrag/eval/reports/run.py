@@ -1,6 +1,6 @@
 """What the terminal shows: progress while a run goes on, tables when it ends; the log file."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -34,14 +34,15 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     label = label_results(results)
     note = f" ({label})" if label else ""
     title = f"Mean scores by method in % (95 % interval){note}"
-    console.print(_outcomes_table(title, analysis.outcomes.items()))
+    console.print(_outcomes_table(title, results.metrics, analysis.outcomes.items()))
     if len(results.by_movie) > 1:
         rows = [
             (f"{movie}  {method}", outcomes)
             for movie, by_method in analysis.outcomes_by_document.items()
             for method, outcomes in by_method.items()
         ]
-        console.print(_outcomes_table(f"Mean scores by index and method in %{note}", rows))
+        title = f"Mean scores by index and method in %{note}"
+        console.print(_outcomes_table(title, results.metrics, rows))
     for line in describe_asked(results):
         console.print(line, soft_wrap=True)
     if analysis.comparisons:
@@ -195,13 +196,15 @@ def describe_oddities(results: "EvaluationResults") -> list[str]:
     return lines
 
 
-def _outcomes_table(title: str, rows: Iterable[tuple[str, Mapping[str, "Outcomes"]]]) -> Table:
+def _outcomes_table(
+    title: str, metrics: Sequence[str], rows: Iterable[tuple[str, Mapping[str, "Outcomes"]]]
+) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("method", no_wrap=True)
-    for metric in METRICS:
+    for metric in metrics:
         table.add_column(metric, justify="right")
     for name, outcomes in rows:
-        table.add_row(name, *(_mean_cell(outcomes[metric]) for metric in METRICS))
+        table.add_row(name, *(_mean_cell(outcomes[metric]) for metric in metrics))
     return table
 
 

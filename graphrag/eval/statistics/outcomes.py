@@ -72,8 +72,8 @@ class Outcomes:
     end_to_end : Estimate or None
         Mean over scored responses and failed searches, which count 0; None for a metric on
         which a failed search has nothing to judge (faithfulness, relevance). Without a mean
-        where responses were not judged on the metric and none was: the failed searches alone
-        would make it 0.
+        where no response was judged on the metric, because it was not asked or as some were not
+        judged: the failed searches alone would make it 0.
     given_answer : Estimate
         Mean over scored responses alone.
     bounds : tuple of float or None
@@ -119,6 +119,7 @@ def summarize_outcomes(
     n_planned: int,
     failed_search_is_zero: bool,
     stratified: bool = False,
+    is_asked: bool = True,
 ) -> Outcomes:
     """Count the states of one method on one metric, and average the scores.
 
@@ -134,6 +135,8 @@ def summarize_outcomes(
         failed search has no score.
     stratified : bool
         Take the intervals of estimand A, stratified by the outcomes' documents.
+    is_asked : bool
+        Whether responses were to be judged on the metric.
 
     Raises
     ------
@@ -152,7 +155,7 @@ def summarize_outcomes(
     n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
     missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
     asked = n_scored + missing
-    is_judged = asked > 0 or counts[State.NOT_JUDGED] == 0
+    is_judged = asked > 0 or (is_asked and counts[State.NOT_JUDGED] == 0)
     total = sum(float(outcome.score or 0) * times for outcome, times in scored)
     size = asked + n_failed if failed_search_is_zero and is_judged else asked
     return Outcomes(
