@@ -175,6 +175,37 @@ async def test_what_was_not_judged_is_inconclusive(runs: Runs):
     assert (decision.n_pairs, decision.coverage) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "compared"),
+    [
+        (("completeness", "relevance"), ("faithfulness", "relevance", "completeness"), "relevance"),
+        (("completeness", "correctness"), ("completeness", "correctness"), "correctness"),
+        (("relevance",), ("correctness", "relevance"), "relevance"),
+    ],
+)
+async def test_what_both_runs_asked_is_compared(
+    runs: Runs, old: tuple[str, ...], new: tuple[str, ...], compared: str
+):
+    for metrics in (old, new):
+        runs.config = runs.config.model_copy(update={"metrics": metrics})
+        saved = aggregate_results(await runs.add(ids=range(3)))
+    assert {item.metric for item in runs.compare().items} == {compared}
+    _, file = saved.save(runs.output / "saved")
+    by_file = compare_runs(*(read_rows(s, runs.store_path) for s in (str(file), runs.run_ids()[1])))
+    assert {item.metric for item in by_file.items} == {compared}
+    assert runs.call("compare", "latest", runs.run_ids()[1]).exit_code == INCONCLUSIVE
+
+
+async def test_runs_that_asked_nothing_in_common_are_not_compared(runs: Runs):
+    for metrics in (("correctness", "relevance"), ("faithfulness",)):
+        runs.config = runs.config.model_copy(update={"metrics": metrics})
+        await runs.add(ids=range(2))
+    result = runs.call("compare", "latest", runs.run_ids()[1])
+    assert result.exit_code == USAGE
+    said = "the new run asks faithfulness, the baseline correctness, relevance"
+    assert said in " ".join(result.output.split())
+
+
 async def test_missing_verdicts_are_inconclusive_and_no_fail(runs: Runs):
     await runs.add()
     await runs.add(wrong={"tog": 50}, unjudged=6)
@@ -450,6 +481,21 @@ def test_an_evaluation_ends_with_the_gate(make_evaluation: MakeEvaluation):
     assert "threshold missed" in missed.output
     assert "Warning: the questions differ" in missed.output
     assert "Gate: INCONCLUSIVE" in missed.output
+
+
+def test_a_baseline_without_the_metric_is_known_before_any_call(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
+    assert evaluation.run("-q").exit_code == PASS
+    evaluation.configure(metrics=["relevance"])
+    refused = evaluation.run("--baseline", "latest")
+    assert refused.exit_code == USAGE
+    assert "the new run asks relevance" in " ".join(refused.output.split())
+    assert len(responses_by_run(evaluation)) == 1
+    evaluation.configure(metrics=["relevance", "correctness"])
+    compared = evaluation.run("--baseline", "latest", COLUMNS="200")
+    assert compared.exit_code == INCONCLUSIVE, compared.output
+    assert "correctness" in compared.output.split("Gate")[0]
+    assert "judge coverage" not in compared.output
 
 
 def responses_by_run(evaluation: Evaluation) -> list[int]:

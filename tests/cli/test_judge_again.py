@@ -60,6 +60,29 @@ def test_another_judge_is_asked_and_no_search_is(judged: Evaluation, server: Loc
     }
 
 
+def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], metrics=["correctness", "relevance"])
+    assert evaluation.run("-q").exit_code == DONE
+    (first,) = runs_of(evaluation)
+    both = evaluation.run("judge", first.run_id, "--metrics", "relevance")
+    assert "Compare with:" in both.output
+    second = runs_of(evaluation)[0]
+    compared = evaluation.run("compare", second.run_id, first.run_id)
+    assert "judge coverage" not in compared.output
+    assert "relevance" in compared.output
+    neither = evaluation.run("judge", first.run_id, "--metrics", "completeness")
+    assert neither.exit_code == DONE, neither.output
+    assert "Compare with:" not in neither.output
+
+
+def test_responses_without_verdicts_are_nothing_to_compare_with(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
+    assert evaluation.run("-q", "--skip-judge").exit_code == DONE
+    result = evaluation.run("judge", "latest")
+    assert result.exit_code == DONE, result.output
+    assert "Compare with:" not in result.output
+
+
 def test_it_works_after_the_index_and_the_dataset_are_gone(judged: Evaluation):
     (judged.root / "questions.json").unlink()
     for table in (judged.project / "output").glob("*.parquet"):

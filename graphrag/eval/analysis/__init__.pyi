@@ -1,4 +1,11 @@
-from .compare import BASELINE, NEW, MethodComparison, RunComparison, compare_runs
+from .compare import (
+    BASELINE,
+    NEW,
+    MethodComparison,
+    RunComparison,
+    compare_runs,
+    shared_metrics,
+)
 from .criteria import check_criteria
 from .early_stop import EarlyStop
 from .history import StoredRun, list_runs
@@ -41,6 +48,7 @@ __all__ = [
     "render_retrieval_report",
     "retrieval_report",
     "rows_of",
+    "shared_metrics",
     "state_of",
     "stored_metadata",
     "stored_rows",

@@ -33,6 +33,7 @@ __all__ = [
     "compare_runs",
     "decide",
     "read_rows",
+    "shared_metrics",
 ]
 
 NEW, BASELINE = "new run", "baseline"
@@ -99,7 +100,7 @@ def compare_runs(
     new: RunRows,
     baseline: RunRows,
     methods: Sequence[str] | None = None,
-    metrics: Sequence[str] = ("correctness",),
+    metrics: Sequence[str] | None = None,
     margin: float = MARGIN,
     stopped: Mapping[tuple[str, str], float] | None = None,
 ) -> RunComparison:
@@ -110,9 +111,10 @@ def compare_runs(
     new, baseline : RunRows
     methods : sequence of str, optional
         None: those that both runs hold, in the order of the new run.
-    metrics : sequence of str
+    metrics : sequence of str, optional
         The primary metrics. With the methods they make the family over which Holm corrects
-        both tests.
+        both tests. None: correctness where both runs asked it, else the first of the new run's
+        that both asked.
     margin : float
         The loss that the gate still accepts, in (0, 1).
     stopped : dict, optional
@@ -123,6 +125,9 @@ def compare_runs(
     UsageError
         If a method, metric or margin can't be compared, or both are the same run.
     """
+    if metrics is None:
+        shared = shared_metrics(new.metrics, baseline.metrics)
+        metrics = ["correctness" if "correctness" in shared else shared[0]]
     _check(new, baseline, metrics, margin)
     chosen = _choose_methods(new.rows, baseline.rows, methods)
     joined = {
@@ -149,6 +154,24 @@ def compare_runs(
     if methods is None:
         warnings += _list_lone_methods(new.rows, baseline.rows, chosen)
     return RunComparison(new.metadata, baseline.metadata, items, tuple(warnings))
+
+
+def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
+    """Return the metrics that two runs ask, in the order of the new one.
+
+    Raises
+    ------
+    UsageError
+        If there is none.
+    """
+    shared = [metric for metric in new if metric in baseline]
+    if not shared:
+        msg = (
+            f"There is no metric to compare: the new run asks {', '.join(new)}, the baseline "
+            f"{', '.join(baseline)}; graphrag eval judge RUN --metrics NAME judges a run again."
+        )
+        raise UsageError(msg)
+    return shared
 
 
 def decide(

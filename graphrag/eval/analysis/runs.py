@@ -83,6 +83,16 @@ class RunRows(NamedTuple):
     rows: list[Row]
     metadata: RunMetadata
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What responses were to be judged on; of a file that does not say, what they were."""
+        described: Mapping[str, Any] | None = self.metadata.setup.get("metrics")
+        if described is not None:
+            return tuple(described)
+        states = {metric: {row.states[metric] for row in self.rows} for metric in METRICS}
+        judged = (m for m in METRICS if states[m] - {State.SEARCH_FAILED, State.NOT_JUDGED})
+        return tuple(judged) or METRICS
+
 
 def read_rows(source: str, store_path: Path) -> RunRows:
     """Read one side of a comparison.

@@ -112,8 +112,12 @@ def compare(
         str | None, typer.Option("--baseline", help="The baseline, if not the second argument.")
     ] = None,
     metric: Annotated[
-        str, typer.Option("--metric", help="What to compare, e.g. correctness,completeness.")
-    ] = "correctness",
+        str | None,
+        typer.Option(
+            "--metric",
+            help="E.g. correctness,completeness; default: correctness, or the first that both ask.",
+        ),
+    ] = None,
     methods: Annotated[
         str | None, typer.Option("--methods", "-m", help="Default: those that both runs hold.")
     ] = None,

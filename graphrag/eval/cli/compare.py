@@ -16,6 +16,7 @@ from graphrag.eval.analysis import (
     list_runs,
     pin_baseline,
     read_rows,
+    shared_metrics,
 )
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open_console
@@ -46,7 +47,7 @@ class CompareOptions:
 
     new: str
     baseline: str = PINNED
-    metrics: str = "correctness"
+    metrics: str | None = None
     methods: str | None = None
     margin: float = MARGIN
     junit: Path | None = None
@@ -61,7 +62,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
             read_rows(place.take_run(options.new), store_path),
             read_rows(place.take_run(options.baseline), store_path),
             None if options.methods is None else _names(options.methods),
-            _names(options.metrics),
+            None if options.metrics is None else _names(options.metrics),
             options.margin,
         )
         _show(comparison, open_console(), options.junit)
@@ -96,7 +97,7 @@ def run_with_baseline(
         source = place.take_run(options.source, quiet=options.quiet)
         baseline = read_rows(source, store_path)
         _keep_meaning(options.source, baseline, store_path)
-        metric = config.metrics[0]
+        metric = shared_metrics(config.metrics, baseline.metrics)[0]
         early = EarlyStop(baseline, metric) if options.early_stop else None
         code = evaluate(None if early is None else early.watch)
         stopped = None if early is None else early.stopped

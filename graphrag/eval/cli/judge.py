@@ -116,6 +116,8 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         if outcome.is_complete:
             store.finish_run(run.run_id)
         recorded_at = store.recorded_at(run.run_id)
+        before = store.verdicts(judging.origin.run_id).values()
+        is_comparable = any(m in verdicts for verdicts in before for m in judging.config.metrics)
     views = await read_searched_views(judging.config.index_roots(), judging.setup)
     for line in describe_unmeasured(key for key in judging.setup["indexes"] if key not in views):
         supervisor.warn(line)
@@ -130,7 +132,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         ),
         outcome,
     )
-    if code == DONE:
+    if code == DONE and is_comparable:
         folder = config.output_dir
         line = eval_line("compare", run.run_id, judging.origin.run_id, "--output", folder)
         supervisor.note(f"Compare with: {line}")
