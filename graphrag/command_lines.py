@@ -63,10 +63,10 @@ def can_resume() -> bool:
     return given is None or given.resumes
 
 
-def again(flag: str) -> str:
-    """Return the command that was given, with another flag for how to go on."""
+def again(*flags: str) -> str:
+    """Return the command that was given, with other flags for how to go on."""
     given = _GIVEN.get() or Invocation(("graphrag", "eval"))
-    return _join([*given.program, *given.words, *given.place, flag])
+    return _join([*given.program, *given.words, *given.place, *flags])
 
 
 def eval_line(*words: str | Path) -> str:

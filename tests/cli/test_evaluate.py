@@ -542,6 +542,17 @@ def test_resuming_needs_an_unfinished_run(make_evaluation: MakeEvaluation):
     assert "no unfinished run" in sentence(finished)
 
 
+def test_what_can_not_go_on_names_the_flags_that_were_typed(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    nothing = evaluation.run("--retry-errors")
+    assert "to resume; leave --retry-errors out" in sentence(nothing)
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    evaluation.configure(metrics=["correctness"])
+    both = evaluation.run("--resume", "--retry-errors")
+    assert both.exit_code == USAGE
+    assert "leave --resume and --retry-errors out to begin a new run" in sentence(both)
+
+
 def test_an_unfinished_run_is_pointed_out(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"])
     assert evaluation.run("--skip-judge", "-q").exit_code == DONE

@@ -77,6 +77,7 @@ def test_a_verdict_that_is_cut_off_is_asked_for_once_and_unscored(make_evaluatio
     assert counts["n_judge_unparseable"] == 1
 
     # A higher bound changes no score that is there, so the run can go on with it.
+    assert "begin a new run" not in result.output
     server.behaviour = Behaviour(offline_reply())
     evaluation.configure(judge={"max_output_tokens": 500})
     again = evaluation.run("--retry-errors", "--resume")
@@ -109,6 +110,34 @@ def test_a_judge_without_room_names_the_budgets(make_evaluation, server):
     output = evaluation.run().output
     assert "9120 tokens" in output
     assert "lower the max_context_tokens of the methods" in output
+    assert "begin a new run with: graphrag eval --root" in " ".join(output.split())
+
+
+def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evaluation, server):
+    server.behaviour = Behaviour(
+        offline_reply(),
+        lambda _, request: (
+            Fault(ramble=True, content='{"sufficient": true, "answer": "')
+            if "Final attempt" in str(request.get("messages"))
+            else None
+        ),
+    )
+    evaluation = make_evaluation(server.base_url, methods=["tog", "basic"])
+    evaluation.write_rows(ROWS)
+    said = " ".join(evaluation.run().output.split())
+    assert "raise tog_search.max_answer_tokens" in said
+    new, _, again = said.partition("begin a new run with: ")[2].partition(" Ask again what ")
+    assert new.startswith("graphrag eval --root")
+    assert again == f"failed with: {new} --retry-errors"
+
+    settings = (evaluation.project / "settings.yaml").read_text("utf-8")
+    evaluation.write_settings(settings + "tog_search: {max_answer_tokens: 3000}\n")
+    refused = evaluation.run("--retry-errors")
+    assert refused.exit_code == 2
+    reason = " ".join(refused.output.split())
+    assert "max_answer_tokens" in reason
+    assert reason.endswith("Undo the change, or leave --retry-errors out to begin a new run.")
+    assert "--resume" not in reason
 
 
 async def test_waiting_for_the_runs_own_limit_fails_no_search(tmp_path):

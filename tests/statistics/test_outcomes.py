@@ -61,7 +61,7 @@ def test_failed_searches_alone_are_no_mean_of_what_was_not_judged():
 
 def test_failed_searches_are_no_mean_of_what_was_not_asked():
     made = outcomes(search_failed=2)
-    result = summarize_outcomes(Counter(made), n_planned=2, failed_search_is_zero=True, is_asked=False)
+    result = summarize_outcomes(made, n_planned=2, failed_search_is_zero=True, is_asked=False)
     assert result.end_to_end == mean_binary([])
     assert result.bounds is None
     assert result.n_search_failed == 2

@@ -216,7 +216,7 @@ def evaluate(
         methods=methods,
         imdb_key=imdb_key,
         columns=columns,
-        resume=resume or retry_errors,
+        resume=resume,
         retry_errors=retry_errors,
         limit=limit,
         concurrency=concurrency,

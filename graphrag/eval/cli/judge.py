@@ -98,7 +98,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         chosen = choose_run(
             store,
             RunPlan(judging.setup, judging.samples, details),
-            ResumeOptions(options.resume or options.retry_errors, options.retry_errors),
+            ResumeOptions(options.resume, options.retry_errors),
         )
         run = supervisor.take(chosen)
         store.copy_responses(judging.origin.run_id, run.run_id)

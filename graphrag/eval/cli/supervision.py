@@ -24,7 +24,7 @@ from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.measures import IndexView
-from graphrag.eval.records import QueryResult
+from graphrag.eval.records import METRICS, QueryResult
 from graphrag.eval.reports import (
     BarProgress,
     LineProgress,
@@ -44,7 +44,15 @@ from graphrag.eval.results import (
     EvaluationResults,
     aggregate_results,
 )
-from graphrag.eval.run import ChosenRun, Progress, RunOutcome, RunRequest, Tally, Watch
+from graphrag.eval.run import (
+    ChosenRun,
+    Progress,
+    RunOutcome,
+    RunRequest,
+    Tally,
+    Watch,
+    needs_new_run,
+)
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import Run, RunDetails, write_whole
 
@@ -179,6 +187,11 @@ class Supervisor:
             self.show(report)
             self.write(description, report, on_top=description.details.origin == "command")
         failures = [*describe_failures(report.results), *report.notes]
+        if description.is_stored and _name_setup(outcome):
+            self.note(
+                "A setting that a failure above says to change is part of what was evaluated: "
+                f"after changing it, begin a new run with: {again()}"
+            )
         if not outcome.is_complete:
             flag = "--retry-errors" if failures else "--resume"
             return _explain_stop(outcome, flag, description.is_stored)
@@ -295,6 +308,12 @@ def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     failed = [found for _, found in outcome.judged if found.failed]
     kinds = Counter(found.kind for found in failed)
     return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
+
+
+def _name_setup(outcome: RunOutcome) -> bool:
+    verdicts = (result.scores.get(metric) for result in outcome.results for metric in METRICS)
+    failures = [*(r.failure for r in outcome.results), *(v.failure for v in verdicts)]
+    return any(failure is not None and needs_new_run(failure) for failure in failures)
 
 
 def _describe_replaced(other: ShownRun, kept: Path) -> str:

@@ -1,5 +1,11 @@
 from .answered import Answer, read_answer
-from .bounds import describe_timeout, judge_bound, search_bound, search_failure
+from .bounds import (
+    describe_timeout,
+    judge_bound,
+    needs_new_run,
+    search_bound,
+    search_failure,
+)
 from .budget_warnings import list_budget_warnings, list_judge_limit_warnings
 from .controls import answer_control, evidence_of, response_type
 from .data_warnings import list_data_warnings
@@ -99,6 +105,7 @@ __all__ = [
     "list_judge_warnings",
     "list_setting_warnings",
     "load_method",
+    "needs_new_run",
     "open_answering",
     "open_judge",
     "own_header",

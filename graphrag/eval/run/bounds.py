@@ -2,8 +2,11 @@
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.records import Failure
-from graphrag.query.calls import CutOffReplyError
+from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
 from graphrag.query.usage import CallLog, OutputBound
+
+_OF_JUDGE = "judge.max_output_tokens in eval_config.yaml"
+_SO_RAISE = "of its replies were cut off, so raise"
 
 
 def search_bound(config: EvaluationConfig) -> OutputBound:
@@ -13,8 +16,7 @@ def search_bound(config: EvaluationConfig) -> OutputBound:
 
 def judge_bound(config: EvaluationConfig) -> OutputBound:
     """Return the bound of the judge's replies."""
-    setting = "judge.max_output_tokens in eval_config.yaml"
-    return OutputBound(config.judge.max_output_tokens, setting)
+    return OutputBound(config.judge.max_output_tokens, _OF_JUDGE)
 
 
 def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:
@@ -33,8 +35,18 @@ def search_failure(message: str, cause: BaseException | None, log: CallLog) -> F
         return Failure("search", "cut_off", message)
     n_cut = log.usage().cut_replies
     if n_cut and log.bound is not None:
-        message += f"; {n_cut} of its replies were cut off, so raise {log.bound.setting}"
+        message += f"; {n_cut} {_SO_RAISE} {log.bound.setting}"
     return Failure("search", "error", message)
+
+
+def needs_new_run(failure: Failure) -> bool:
+    """Say whether a failure names a setting that counts into a run's setup.
+
+    Time-outs and the bound of the judge's replies don't: with these changed, a run goes on.
+    """
+    if CONTEXT_IS_FULL in failure.message or _SO_RAISE in failure.message:
+        return True
+    return failure.kind == "cut_off" and _OF_JUDGE not in failure.message
 
 
 def describe_timeout(seconds: float, log: CallLog) -> str:

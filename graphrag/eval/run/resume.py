@@ -27,6 +27,12 @@ class ResumeOptions:
     resume: bool = False
     retry_errors: bool = False
 
+    @property
+    def flags(self) -> str:
+        """The flags that ask for an earlier run, as they are typed; "" without one."""
+        typed = {"--resume": self.resume, "--retry-errors": self.retry_errors}
+        return " and ".join(flag for flag, is_typed in typed.items() if is_typed)
+
 
 @dataclass(frozen=True, slots=True)
 class ChosenRun:
@@ -46,7 +52,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         If a run is to be resumed and there is none, or it was set up differently.
     """
     runs = store.runs()
-    if not options.resume:
+    if not options.flags:
         warnings: tuple[str, ...] = ()
         if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):
             warnings = ("an unfinished run of this configuration exists; --resume continues it",)
@@ -55,7 +61,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     wanted = runs if options.retry_errors else [r for r in runs if r.status == "unfinished"]
     alike = [run for run in wanted if run.setup == plan.setup]
     if not alike:
-        raise ResumeError(_why_not(wanted, plan.setup, store.path))
+        raise ResumeError(_why_not(wanted, plan.setup, store.path, options))
     # One that a program of the user's own began can go on too, if there is no other.
     same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
     in_flight = store.calls_in_flight(same.run_id)
@@ -69,15 +75,18 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     return ChosenRun(replace(same, details=plan.details), notes=(note,))
 
 
-def _why_not(runs: Sequence[Run], setup: Mapping[str, Any], path: Path) -> str:
+def _why_not(
+    runs: Sequence[Run], setup: Mapping[str, Any], path: Path, options: ResumeOptions
+) -> str:
     if not runs:
-        return f"There is no unfinished run in {path} to resume; leave --resume out."
+        return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
     # An added method alone gives many lines about the indexes, so these come last.
     differences = list_differences(runs[0].setup, setup)
     differences.sort(key=lambda line: line.startswith("indexes."))
     shown = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
+    refused = "its failures can't be asked again" if options.retry_errors else "it can't be resumed"
     return (
-        f"The last run ({runs[0].run_id}) was set up differently, so it can't be resumed: "
-        f"{shown}{more}. Undo the change, or leave --resume out to begin a new run."
+        f"The last run ({runs[0].run_id}) was set up differently, so {refused}: {shown}{more}. "
+        f"Undo the change, or leave {options.flags} out to begin a new run."
     )
