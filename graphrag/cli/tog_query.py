@@ -1,5 +1,7 @@
 """Adds ``--method tog`` to the released ``graphrag query``."""
 
+import contextlib
+import logging
 from collections.abc import Callable
 from enum import StrEnum
 from inspect import signature
@@ -10,6 +12,7 @@ import typer
 
 from graphrag.config.enums import SearchMethod
 from graphrag.installation import refuse_if_unfit
+from graphrag.log_lines import lines_to
 from graphrag.offline.counted import watch_offline
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 
@@ -182,8 +185,11 @@ def run_tog_query(
         index = GraphIndex(header, await open_tables(header.config))
         return await index.search("tog", query, on_text=show if streaming else None)
 
+    # The libraries log each attempt with its traceback; without a handler Python prints that.
+    quiet = lines_to(logging.NullHandler(), logging.WARNING)
     try:
-        result = asyncio.run(answer())
+        with contextlib.nullcontext() if verbose else quiet:
+            result = asyncio.run(answer())
     except (SettingsError, IndexNotBuiltError) as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from (error if verbose else None)

@@ -18,6 +18,7 @@ from graphrag_llm.config.types import RetryType
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt
 from tenacity.wait import wait_random_exponential
 
+from graphrag.query.service_advice import advise, is_wrong_provider, read_advice
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
@@ -116,18 +117,27 @@ CONTEXT_IS_FULL = "the model's context is too small"
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an error's kind and message on one line of at most 300 characters."""
+    """Return an error's kind and message on one line of at most 300 characters, and the remedy.
+
+    An error that says of a service no more than that there is none is named by the remedy alone.
+    """
     text = " ".join(str(error).split())
     if isinstance(error, CutOffReplyError):
         return text
     if has_no_room(error):
         said = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
         return f"{CONTEXT_IS_FULL} for the request ({said[:200]})"
-    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
+    advice = read_advice(error)
+    if advice is not None and not advice.startswith(";"):
+        return advice
+    named = f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
+    return f"{named}{advice or ''}"
 
 
 def is_refusal(error: BaseException) -> bool:
     """Say whether every further request to this model would fail for the same reason."""
+    if is_wrong_provider(error):
+        return True
     status = getattr(error, "status_code", None)
     # litellm's message leaves the provider's error code out; the error it was made from has it.
     return status in _REFUSED_STATUS or "insufficient_quota" in f"{error} {error.__context__}"
@@ -193,6 +203,7 @@ class ModelCaller:
     ) -> None:
         self.kind: Literal["completion", "embedding"] = kind
         self.model = f"{config.model_provider}/{config.model}"
+        self._config = config
         self._retry = retry
         self._identity = {"kind": kind, "model": self.model, "call_args": config.call_args}
         self._rate = config.rate_limit
@@ -304,10 +315,15 @@ class ModelCaller:
         try:
             answer = await send()
         except BaseException as error:
-            attempts.append(self.attempt(started, error=describe_error(error)))
+            attempts.append(self.attempt(started, error=self.describe(error)))
             raise
         attempts.append(self.attempt(started, answer))
         return answer.reply
+
+    def describe(self, error: BaseException) -> str:
+        """Return the sentence of a request's error, and put what it says of the service on it."""
+        advise(error, self.kind, self._config)
+        return describe_error(error)
 
     def attempt(
         self, started: float, answer: Answer | None = None, error: str | None = None

@@ -241,7 +241,7 @@ class CountedCompletion(LLMCompletion):
                     pieces.append(chunk.choices[0].delta.content or "")
                     yield chunk
         except BaseException as error:
-            failed = describe_error(error)
+            failed = self._caller.describe(error)
             raise
         finally:
             answered = self._count(request, "".join(pieces), usage) if pieces or usage else None
@@ -297,7 +297,7 @@ class CountedEmbedding(LLMEmbedding):
         try:
             answer = self._count(kwargs, self._inner.embedding(**kwargs))
         except Exception as error:
-            failed = describe_error(error)
+            failed = self._caller.describe(error)
             scope.attempts.append(self._caller.attempt(started, error=failed))
             scope.failures.append(failed)
             raise

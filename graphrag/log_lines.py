@@ -1,0 +1,42 @@
+"""The lines that libraries write beside the results of a command."""
+
+import logging
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+LIBRARIES = ("graphrag_llm", "LiteLLM", "asyncio")
+
+
+@contextmanager
+def lines_to(
+    handler: logging.Handler, level: int, names: Sequence[str] = LIBRARIES
+) -> Generator[None]:
+    """Send the log lines of these loggers to a handler alone, and close it at the end.
+
+    litellm drops the coroutine of a request that is cancelled while it is being made; what
+    Python says of it is left out too, as nothing was sent.
+
+    Parameters
+    ----------
+    handler : logging.Handler
+    level : int
+        Lines below it are left out.
+    names : sequence of str
+    """
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
+    for logger in loggers:
+        logger.handlers, logger.propagate = [handler], False
+        logger.setLevel(level)
+    # For the rest of the process: the coroutine may be found at its very end.
+    warnings.filterwarnings(
+        "ignore", r"coroutine '.*\.a(completion|embedding)' was never awaited", RuntimeWarning
+    )
+    try:
+        yield
+    finally:
+        for logger, (handlers, propagate, old) in zip(loggers, before, strict=True):
+            logger.handlers, logger.propagate = handlers, propagate
+            logger.setLevel(old)
+        handler.close()
