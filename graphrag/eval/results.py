@@ -28,7 +28,7 @@ from graphrag.eval.records import (
     measured_latency,
 )
 from graphrag.eval.store import write_whole
-from graphrag.query.usage import sum_usages
+from graphrag.query.usage import Usage, sum_usages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -89,7 +89,9 @@ class EvaluationResults:
         label that says in which roles offline baseline models were asked, None when they were
         not), cost_usd (of the searches and
         verdicts in ``results``, repeats included; further judges stand apart in the section
-        further_judges_cost_usd; None: a price is not known), and what the run adds.
+        further_judges_cost_usd; None: a price is not known), earlier_attempts (of failed
+        searches that were asked again, in no other figure; only where there are any), and what
+        the run adds.
     results : list of QueryResult
         Every trial; the other fields but ``repeats`` are of the first.
     by_method : dict
@@ -382,3 +384,16 @@ def _mean(counts: Sequence[int | None]) -> float | None:
 
 def _to_json(values: dict[str, Any], indent: int | None) -> str:
     return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
+
+
+def describe_forgotten(usages: Sequence[Usage]) -> dict[str, Any]:
+    """Return the metadata of failed searches that were asked again; empty if they took nothing."""
+    usage = sum_usages(usages)
+    counts = {
+        "prompt_tokens": usage.prompt_tokens,
+        "output_tokens": usage.output_tokens,
+        "embedding_tokens": usage.embedding_tokens,
+    }
+    if not any(counts.values()):
+        return {}
+    return {"earlier_attempts": {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}}

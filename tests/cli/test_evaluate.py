@@ -368,6 +368,41 @@ def test_only_what_failed_is_asked_again(
     assert evaluation.read_results("summary")["counts"]["basic"]["n_search_failed"] == 0
 
 
+def test_what_failed_searches_cost_is_told_after_they_were_asked_again(
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"])
+
+    def empty(_: int, request: dict[str, Any]) -> Fault | None:
+        is_search = "messages" in request and "response_format" not in request
+        return Fault(content="") if is_search and "Which bank does" in str(request) else None
+
+    watched.behave(faults=empty)
+    first = evaluation.run()
+    assert "1 of 6 searches failed" in sentence(first)
+    assert "earlier attempts" not in sentence(first)
+    assert "earlier_attempts" not in evaluation.read_results("summary")["metadata"]
+    with EvaluationStore(evaluation.store_path) as store:
+        run_id = store.runs()[0].run_id
+        (paid,) = [r.usage for r in store.responses(run_id).values() if r.failure is not None]
+    tokens = paid.prompt_tokens + paid.output_tokens + paid.embedding_tokens
+    assert tokens > 0
+    assert paid.cost_usd is not None
+
+    watched.behave()
+    told = f"earlier attempts of 1 failed search cost {tokens:,} tokens, ${paid.cost_usd:.4f}"
+    for again in (("--retry-errors",), ("show", run_id), ("show", "latest")):
+        assert told in sentence(evaluation.run(*again))
+        kept = evaluation.read_results("summary")["metadata"]["earlier_attempts"]
+        assert kept == {
+            "searches": 1,
+            "prompt_tokens": paid.prompt_tokens,
+            "output_tokens": paid.output_tokens,
+            "embedding_tokens": paid.embedding_tokens,
+            "cost_usd": paid.cost_usd,
+        }
+
+
 def test_unreadable_verdicts_alone_are_asked_again(
     make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
 ):

@@ -157,7 +157,8 @@ class _Command:
             if outcome.is_complete and not options.skip_judge:
                 store.finish_run(run.run_id)
             recorded_at = store.recorded_at(run.run_id)
-        description = RunDescription(run, config, recorded_at=recorded_at)
+            forgotten = store.forgotten_usage(run.run_id)
+        description = RunDescription(run, config, recorded_at=recorded_at, forgotten=forgotten)
         return await self._finish(prepared, outcome, description)
 
     def _details(self, prepared: Prepared) -> RunDetails:

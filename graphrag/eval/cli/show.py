@@ -64,6 +64,7 @@ async def _present(
         views=views,
         recorded_at=found.recorded_at,
         file=place.file,
+        forgotten=found.forgotten,
     )
     warnings = list(description.details.warnings)
     for line in [*warnings, *found.lacks, *describe_unmeasured(unmeasured)]:

@@ -43,6 +43,7 @@ from graphrag.eval.results import (
     SUMMARY_FILE,
     EvaluationResults,
     aggregate_results,
+    describe_forgotten,
 )
 from graphrag.eval.run import (
     ChosenRun,
@@ -55,6 +56,7 @@ from graphrag.eval.run import (
 )
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import Run, RunDetails, write_whole
+from graphrag.query.usage import Usage
 
 INTERRUPTED_REASON = "interrupted"
 
@@ -77,6 +79,8 @@ class RunDescription:
         Whether the run is in eval.db.
     file : Path or None
         Where the summary is written besides.
+    forgotten : sequence of Usage
+        Of the failed searches that were asked again.
     """
 
     run: Run
@@ -86,6 +90,7 @@ class RunDescription:
     recorded_at: str | None = None
     is_stored: bool = True
     file: Path | None = None
+    forgotten: Sequence[Usage] = ()
 
     @property
     def details(self) -> RunDetails:
@@ -367,5 +372,6 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             "n_planned": outcome.n_planned,
             "n_done": len(outcome.results),
             "concurrency": config.concurrency,
+            **describe_forgotten(description.forgotten),
         },
     )

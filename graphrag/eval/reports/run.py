@@ -58,7 +58,7 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         for line in describe_repeats(results.repeats, analysis.primary):
             console.print(f"  {line}", soft_wrap=True)
     console.print(_efficiency_table(results, analysis, note))
-    told = (describe_judge_cost(results), *describe_failures(results), *describe_oddities(results))
+    told = (*describe_costs(results), *describe_failures(results), *describe_oddities(results))
     for line in told:
         console.print(line, soft_wrap=True)
 
@@ -111,8 +111,21 @@ def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
     ]
 
 
-def describe_judge_cost(results: "EvaluationResults") -> str:
-    """Return what the verdicts cost, apart from the searches."""
+def describe_costs(results: "EvaluationResults") -> list[str]:
+    """Return what the table of the searches leaves out: the verdicts, and what was forgotten."""
+    earlier = results.metadata.get("earlier_attempts")
+    lines = [_describe_judge_cost(results)]
+    if earlier is not None:
+        tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
+        failed = f"{earlier['searches']} failed search{'' if earlier['searches'] == 1 else 'es'}"
+        cost = _number(earlier["cost_usd"], "${:.4f}")
+        lines.append(
+            f"The earlier attempts of {failed} cost {tokens:,} tokens, {cost} on top of that."
+        )
+    return lines
+
+
+def _describe_judge_cost(results: "EvaluationResults") -> str:
     costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
     known = [cost for cost in costs if cost is not None]
     total = _number(sum(known) if len(known) == len(costs) else None, "${:.4f}")

@@ -12,7 +12,7 @@ from graphrag.eval.run.judgements import is_wanted, list_judged
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Stop, Work
 from graphrag.eval.run.units import Unit, plan_judging, plan_run
 from graphrag.eval.store import EvaluationStore, Run, RunDetails, StoredResponse, StoredSession
-from graphrag.query.usage import CallLog
+from graphrag.query.usage import CallLog, Usage
 
 _UNFINISHED = "unfinished"
 _SEARCHES = ("tog", "local", "basic", "global", "drift")
@@ -34,6 +34,8 @@ class ReadRun:
         When its latest result was kept; None without any.
     lacks : tuple of str
         What an older release did not keep of it, a sentence each.
+    forgotten : tuple of Usage
+        Of the failed searches that were asked again.
     """
 
     run: Run
@@ -42,6 +44,7 @@ class ReadRun:
     outcome: RunOutcome
     recorded_at: str | None
     lacks: tuple[str, ...] = ()
+    forgotten: tuple[Usage, ...] = ()
 
 
 async def read_run(
@@ -84,7 +87,13 @@ async def read_run(
     outcome = await _outcome_of(units, session, run, config)
     outcome = replace(outcome, n_planned=run.details.n_units)
     return ReadRun(
-        run, config, tuple(samples), outcome, store.recorded_at(run.run_id), tuple(lacks)
+        run=run,
+        config=config,
+        samples=tuple(samples),
+        outcome=outcome,
+        recorded_at=store.recorded_at(run.run_id),
+        lacks=tuple(lacks),
+        forgotten=tuple(store.forgotten_usage(run.run_id)),
     )
 
 
