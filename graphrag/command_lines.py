@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,10 +64,24 @@ def can_resume() -> bool:
     return given is None or given.resumes
 
 
-def again(*flags: str) -> str:
-    """Return the command that was given, with other flags for how to go on."""
+def again(flag: str | None = None, instead: Mapping[str, str] | None = None) -> str:
+    """Return the command that was given, with another flag for how to go on, if one is named.
+
+    ``instead`` maps flags with a value to the value that they are to have in its place.
+    """
     given = _GIVEN.get() or Invocation(("graphrag", "eval"))
-    return _join([*given.program, *given.words, *given.place, *flags])
+    before = ("", *given.words)
+    new = instead or {}
+    words = [new.get(name, word) for name, word in zip(before, given.words, strict=False)]
+    return _join([*given.program, *words, *given.place, *([flag] if flag else [])])
+
+
+def config_name() -> str:
+    """Return the name of the configuration that the given command reads."""
+    given = _GIVEN.get()
+    place = () if given is None else given.place
+    named = dict(zip(place[::2], place[1::2], strict=True)).get("--config")
+    return "eval_config.yaml" if named is None else Path(named).name
 
 
 def eval_line(*words: str | Path) -> str:

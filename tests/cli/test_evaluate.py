@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import resource
 import shutil
 import subprocess
@@ -431,6 +432,9 @@ def test_a_cost_limit_stops_and_the_rest_can_be_had_later(
     first = evaluation.run("--max-cost", "0.005")
     assert first.exit_code == INCOMPLETE, first.output
     assert "of the allowed $0.005 is spent" in sentence(first)
+    more = re.search(r"Continue with: .* --max-cost (\S+) .*--resume", sentence(first))
+    assert more is not None, first.output
+    assert float(more[1]) >= 0.01, "a line that stops again at once is no way to go on"
     done = evaluation.read_results()["metadata"]["n_done"]
     assert 0 < done < 6
     # Nothing more may be spent, and what is there is still reported.

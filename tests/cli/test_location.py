@@ -102,6 +102,28 @@ def test_a_config_that_only_the_working_directory_has_is_taken_from_there(
     assert "unknown name 'nothing'" in said(result.output)
 
 
+def test_a_configuration_that_is_not_there_is_not_promised(spaced: Evaluation, tmp_path: Path):
+    named = spaced.run("--config", "nix.yaml")
+    assert named.exit_code == USAGE
+    assert f"{spaced.root / 'nix.yaml'} does not exist; check --config" in said(named.output)
+    assert "eval init" not in named.output
+    for command in ([], ["history"], ["show"]):
+        nowhere = in_process(*command, "--root", str(tmp_path / "nowhere"))
+        assert nowhere.exit_code == USAGE
+        told_of = f"The folder {tmp_path / 'nowhere'} does not exist; check --root"
+        assert told_of in said(nowhere.output), nowhere.output
+        assert "eval init" not in nowhere.output
+
+
+def test_messages_name_the_configuration_that_was_read(spaced: Evaluation):
+    shutil.move(spaced.root / "eval_config.yaml", spaced.root / "mine.yaml")
+    (spaced.root / "questions.json").unlink()
+    result = spaced.run("--config", "mine.yaml")
+    assert result.exit_code == USAGE
+    assert "set dataset.path in mine.yaml" in said(result.output)
+    assert "eval_config.yaml" not in result.output
+
+
 @pytest.mark.parametrize("command", [(), ("show",), ("judge", "latest")])
 def test_output_may_be_a_file_for_the_summary(spaced: Evaluation, command: tuple[str, ...]):
     if command:
@@ -169,9 +191,9 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     result = in_process(*flags, **variables)
     assert result.exit_code == INCOMPLETE, result.output
     (stopped,) = told(result.stderr)
-    for part in ("--max-cost 0.0", f"--root '{project}'", "--limit 2", "--resume"):
+    for part in ("--max-cost 1 ", f"--root '{project}'", "--limit 2", "--resume"):
         assert part in stopped
-    done = paste(stopped.replace("--max-cost 0.0", "--max-cost 1"), elsewhere, monkeypatch)
+    done = paste(stopped, elsewhere, monkeypatch)
     assert done.exit_code == DONE, done.output
 
     there = ["--root", relative, *flags[:4]]

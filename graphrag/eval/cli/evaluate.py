@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from graphrag.command_lines import config_name
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
@@ -325,7 +326,7 @@ def _select(
     """Return the samples to be asked, and what is to be said of how they were read."""
     keys = list(config.indexes)
     if not keys:
-        msg = "eval_config.yaml configures no index; add one under indexes."
+        msg = f"{config_name()} configures no index; add one under indexes."
         raise ConfigError(msg)
     only_key = keys[0] if len(keys) == 1 else None
     dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)

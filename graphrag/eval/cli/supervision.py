@@ -330,7 +330,8 @@ def _describe_replaced(other: ShownRun, kept: Path) -> str:
 
 def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool) -> int:
     interrupted = outcome.stopped == INTERRUPTED_REASON
-    go_on = f"Continue with: {again('--resume' if interrupted else flag)}"
+    more = {} if outcome.allow_usd is None else {"--max-cost": f"{outcome.allow_usd:g}"}
+    go_on = f"Continue with: {again('--resume' if interrupted else flag, more)}"
     if not is_stored:
         go_on = "Nothing can be continued, as output.save_intermediate is off."
     open_console(stderr=True).print(

@@ -140,9 +140,7 @@ class EvaluationConfig(FrozenSection):
         try:
             values = yaml.safe_load(file.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            init = eval_line("init", "--root", file.parent)
-            msg = f"{file} does not exist; write one with: {init}"
-            raise ConfigError(msg) from error
+            raise ConfigError(_describe_missing(file)) from error
         except (OSError, UnicodeDecodeError) as error:
             msg = f"{file} can't be read: {error}."
             raise ConfigError(msg) from error
@@ -203,3 +201,11 @@ def parse_config(values: Mapping[str, Any], source: str) -> EvaluationConfig:
             problem = f"unknown name {given!r}{nearest(given, _NAMES)}"
         msg = f"{source}: {where + ': ' if where else ''}{problem}."
         raise ConfigError(msg) from error
+
+
+def _describe_missing(file: Path) -> str:
+    if file.name != "eval_config.yaml":  # which is all that ``init`` writes
+        return f"{file} does not exist; check --config."
+    if not file.parent.is_dir():
+        return f"The folder {file.parent} does not exist; check --root."
+    return f"{file} does not exist; write one with: {eval_line('init', '--root', file.parent)}"

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.errors import DatasetError
 
@@ -157,7 +158,7 @@ def _refuse_two(field: str, given: list[str], row: Mapping[str, Any], where: str
         msg = (
             f"{where}: the columns {' and '.join(given)} may both be the {field}, and differ; "
             f"say which with --columns {field}={given[0]} or --columns {field}={given[1]} "
-            "(or dataset.columns in eval_config.yaml)."
+            f"(or dataset.columns in {config_name()})."
         )
         raise DatasetError(msg)
 
@@ -168,7 +169,7 @@ def _describe_missing(missing: list[str], headings: Iterable[str], source: str) 
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
         f"{_listed(headings)}; names known: {names}); say which with --columns {example} "
-        "(or dataset.columns in eval_config.yaml)."
+        f"(or dataset.columns in {config_name()})."
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from graphrag.command_lines import config_name
 from graphrag.eval.dataset.columns import LIST_FIELDS, field_of, heading_key
 from graphrag.eval.errors import DatasetError
 
@@ -61,7 +62,7 @@ def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
     try:
         content = file.read_bytes()
     except FileNotFoundError as error:
-        msg = f"The dataset {file} does not exist; set dataset.path in eval_config.yaml."
+        msg = f"The dataset {file} does not exist; set dataset.path in {config_name()}."
         raise DatasetError(msg) from error
     except OSError as error:
         msg = f"The dataset {file} can't be read: {error.strerror}."

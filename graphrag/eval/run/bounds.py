@@ -1,22 +1,24 @@
 """What a run's calls may take, tokens and seconds, and what is said when that is not enough."""
 
+from graphrag.command_lines import config_name
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.records import Failure
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
 from graphrag.query.usage import CallLog, OutputBound
 
-_OF_JUDGE = "judge.max_output_tokens in eval_config.yaml"
+_OF_JUDGE = "judge.max_output_tokens"
 _SO_RAISE = "of its replies were cut off, so raise"
 
 
 def search_bound(config: EvaluationConfig) -> OutputBound:
     """Return the bound of the methods' replies."""
-    return OutputBound(config.max_output_tokens, "max_output_tokens in eval_config.yaml")
+    return OutputBound(config.max_output_tokens, f"max_output_tokens in {config_name()}")
 
 
 def judge_bound(config: EvaluationConfig) -> OutputBound:
     """Return the bound of the judge's replies."""
-    return OutputBound(config.judge.max_output_tokens, _OF_JUDGE)
+    setting = f"{_OF_JUDGE} in {config_name()}"
+    return OutputBound(config.judge.max_output_tokens, setting)
 
 
 def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:

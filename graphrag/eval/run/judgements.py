@@ -154,7 +154,9 @@ class FurtherWork:
         except RunStoppedError as error:
             stopped, refused = str(error), True
         judged = list_judged(self._config, request.units, session)
-        return replace(outcome, stopped=stopped, refused=refused, judged=judged)
+        return replace(
+            outcome, stopped=stopped, refused=refused, judged=judged, allow_usd=work.allow_usd
+        )
 
     async def _run_tasks(
         self, tasks: Sequence[FurtherTask], request: RunRequest, outcome: RunOutcome, work: Work

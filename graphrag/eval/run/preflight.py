@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.project_settings import unknown_settings
 from graphrag.eval.config import CONTROLS, EvaluationConfig
@@ -67,7 +68,7 @@ def check_keys(samples: Sequence[Sample], roots: Mapping[str, Path]) -> None:
             known = list(roots)
             msg = (
                 f"Question {sample.id!r} is asked of index {sample.imdb_key!r}, which "
-                f"eval_config.yaml does not configure{nearest(sample.imdb_key, known)}; add it "
+                f"{config_name()} does not configure{nearest(sample.imdb_key, known)}; add it "
                 "to indexes."
             )
             raise DatasetError(msg)

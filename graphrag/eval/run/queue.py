@@ -63,7 +63,8 @@ class RunOutcome:
 
     ``stopped`` is None when every unit is done. ``refused`` says that it was the service that
     stopped the run, as it would refuse every further request. ``judged`` holds what further
-    judges said, with the unit that each of them is about.
+    judges said, with the unit that each of them is about. ``allow_usd`` is given when the
+    allowed cost stopped the run: a limit that lets it go on.
     """
 
     results: list[QueryResult]
@@ -71,6 +72,7 @@ class RunOutcome:
     stopped: str | None = None
     refused: bool = False
     judged: tuple[tuple[Unit, Judgement], ...] = ()
+    allow_usd: float | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -115,6 +117,7 @@ class Work:
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
         self._refused = False
+        self.allow_usd: float | None = None
 
     @property
     def stop_reason(self) -> str | None:
@@ -126,7 +129,7 @@ class Work:
         units = self._request.units
         results = [self._results[u.key] for u in units if u.key in self._results]
         stopped = self._stop.reason if len(results) < len(units) else None
-        return RunOutcome(results, len(units), stopped, self._refused)
+        return RunOutcome(results, len(units), stopped, self._refused, allow_usd=self.allow_usd)
 
     async def run(self) -> None:
         """Work until nothing is left or the stop is asked for, then finish what is in flight.
@@ -182,6 +185,7 @@ class Work:
         """Whether more work may begin: nobody asked to stop, and there is money left."""
         most, spent = self._request.max_cost_usd, self._session.spent_usd()
         if most is not None and spent >= most:
+            self.allow_usd = 2 * max(most, spent) or 1.0
             self._stop.request(f"${spent:.4f} of the allowed ${most:g} is spent; raise --max-cost")
         return not self._stop.requested.is_set()
 
