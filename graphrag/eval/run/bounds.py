@@ -60,9 +60,11 @@ def describe_timeout(seconds: float, log: CallLog) -> str:
     if not calls:
         return f"{given}, and no model was asked"
     slowest = max(calls, key=lambda attempt: attempt.latency_s)
-    took = sum(attempt.latency_s for attempt in calls)
-    number = "1 call" if len(calls) == 1 else f"{len(calls)} calls"
+    # Calls of one search may go on at the same time: their sum says nothing.
+    number = "1 call was made and"
+    if len(calls) > 1:
+        number = f"{len(calls)} calls were made, the slowest"
     return (
-        f"{given}: {number} took {took:.1f} s, the slowest {slowest.latency_s:.1f} s "
-        f"({slowest.phase}); raise timeout_s or lower concurrency"
+        f"{given}: {number} took {slowest.latency_s:.1f} s ({slowest.phase}); "
+        "raise timeout_s or lower concurrency"
     )
