@@ -64,16 +64,18 @@ def can_resume() -> bool:
     return given is None or given.resumes
 
 
-def again(flag: str | None = None, instead: Mapping[str, str] | None = None) -> str:
+def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
     """Return the command that was given, with another flag for how to go on, if one is named.
 
-    ``instead`` maps flags with a value to the value that they are to have in its place.
+    ``instead`` maps flags with a value to the value that they are to have in its place; ``but`` is
+    a flag without a value that is left out.
     """
     given = _GIVEN.get() or Invocation(("graphrag", "eval"))
     before = ("", *given.words)
     new = instead or {}
     words = [new.get(name, word) for name, word in zip(before, given.words, strict=False)]
-    return _join([*given.program, *words, *given.place, *([flag] if flag else [])])
+    kept = [word for word in words if word != but]
+    return _join([*given.program, *kept, *given.place, *([flag] if flag else [])])
 
 
 def config_name() -> str:

@@ -1,1 +1,1 @@
-"""Texts made comparable: words, sentences, and the tables that searches show to a model."""
+"""Texts: made comparable, read as the tables that searches show to a model, and put together."""

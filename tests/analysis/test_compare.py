@@ -415,6 +415,7 @@ async def test_wrong_usage_is_one_sentence(runs: Runs, arguments: list[str], sai
     result = runs.call(*arguments)
     assert result.exit_code == USAGE
     assert said in " ".join(result.output.split())
+    assert "?." not in result.output
     assert "Traceback" not in result.output
 
 

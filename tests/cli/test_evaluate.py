@@ -5,6 +5,7 @@ import json
 import re
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -339,11 +340,18 @@ def test_responses_first_verdicts_later(
     make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
 ):
     evaluation = make_evaluation(server.base_url)
-    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
+    first = evaluation.run("--skip-judge")
+    assert first.exit_code == DONE
+    (said,) = [line for line in first.output.splitlines() if line.startswith("Judge them with: ")]
+    assert said.endswith("--resume")
+    assert "--skip-judge" not in said
     assert len(watched.searched) == 12
     n_search_calls = len(watched.records)
     assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
-    assert evaluation.run("--resume", "-q").exit_code == DONE
+    resumed = evaluation.run("--resume")
+    assert resumed.exit_code == DONE
+    assert "12 of 12 responses are there, 0 of them judged; 0 calls were" in sentence(resumed)
+    assert "Judge them with" not in resumed.output
     assert len(watched.searched) == 12
     assert len(watched.records) == n_search_calls + 12 * 4
     assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
@@ -569,7 +577,43 @@ def test_how_a_run_goes_may_change_before_it_is_resumed(make_evaluation: MakeEva
     evaluation.configure(timeout_s=7, thresholds={"correctness": 0.01})
     result = evaluation.run("--resume", "-j", "2")
     assert result.exit_code == DONE
-    assert "6 of 6 responses are there; 0 calls were in flight" in sentence(result)
+    assert "6 of 6 responses are there, 0 of them judged; 0 calls were" in sentence(result)
+
+
+def test_a_resumed_run_begins_to_count_at_what_is_there(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], concurrency=1)
+    assert evaluation.run("-q").exit_code == DONE
+    with sqlite3.connect(evaluation.store_path) as db:
+        db.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM verdicts)")
+        db.execute("DELETE FROM calls")
+        db.execute("UPDATE runs SET status = 'unfinished'")
+    db.close()
+    output = evaluation.run("--resume").output
+    assert "6 of 6 responses are there, 5 of them judged;" in " ".join(output.split())
+    counted = re.findall(r"^(\d)/6", output, re.MULTILINE)
+    assert counted == ["5", "6"]
+
+
+def test_one_of_a_thing_is_not_many(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    planned = sentence(evaluation.run("--dry-run", "--limit", "1"))
+    assert "at most 1 completion and 1 embedding, retries aside" in planned
+    assert evaluation.run("-q", "--limit", "1").exit_code == DONE
+    judged = evaluation.run("judge", "latest")
+    assert "Judging 1 response of run" in sentence(judged)
+
+
+def test_a_question_ends_without_a_stop(make_evaluation: MakeEvaluation):
+    said = sentence(make_evaluation().run("--methods", "basc"))
+    assert "did you mean" in said
+    assert "?." not in said
+
+
+def test_a_row_without_an_id_is_named_by_its_words(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    evaluation.write_rows([{**ROWS[0], "evidence": ["The moon is a lamp of brass"], "id": None}])
+    said = sentence(evaluation.run("--dry-run"))
+    assert "e.g. 'Who built the tower clock of Ashcombe?': 'The moon is" in said
 
 
 def test_resuming_needs_an_unfinished_run(make_evaluation: MakeEvaluation):

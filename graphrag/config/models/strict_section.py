@@ -27,3 +27,8 @@ def nearest(word: str, known: Mapping[str, Any] | tuple[str, ...] | list[str]) -
     """Return ``; did you mean 'x'?`` for the known word nearest to a mistyped one, or ``""``."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def as_sentence(text: str) -> str:
+    """Return a text with a stop at its end, unless it ends with a question, as a hint does."""
+    return text if text.endswith("?") else f"{text}."

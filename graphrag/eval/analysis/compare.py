@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.rows import Row, paired_score
 from graphrag.eval.analysis.runs import RunMetadata, RunRows, read_rows
 from graphrag.eval.errors import UsageError
@@ -233,8 +233,8 @@ def _check(new: RunRows, baseline: RunRows, metrics: Sequence[str], margin: floa
         raise UsageError(msg)
     for metric in metrics:
         if metric not in METRICS:
-            msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}."
-            raise UsageError(msg)
+            msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}"
+            raise UsageError(as_sentence(msg))
 
 
 def _methods(rows: Sequence[Row]) -> list[str]:
@@ -248,8 +248,8 @@ def _choose_methods(
     both = [method for method in ours if method in theirs]
     for method in wanted or ():
         if method not in both:
-            msg = f"Not both runs hold method {method!r}{nearest(method, both)}."
-            raise UsageError(msg)
+            msg = f"Not both runs hold method {method!r}{nearest(method, both)}"
+            raise UsageError(as_sentence(msg))
     if not both:
         msg = (
             f"No method is in both runs: the new run holds {', '.join(ours) or 'none'}, the "

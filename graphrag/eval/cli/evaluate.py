@@ -59,6 +59,7 @@ from graphrag.eval.store import (
 )
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
+from graphrag.text.phrases import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +280,8 @@ class _Command:
         calls = "not bounded by the settings"
         if most.completion_calls is not None:
             calls = (
-                f"at most {most.completion_calls:,} completions and "
-                f"{most.embedding_calls:,} embeddings, retries aside"
+                f"at most {counted(most.completion_calls, 'completion')} and "
+                f"{counted(most.embedding_calls or 0, 'embedding')}, retries aside"
             )
         self._console.print(
             f"Dry run: nothing is sent.\n"

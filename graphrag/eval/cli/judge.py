@@ -41,6 +41,7 @@ from graphrag.eval.store import (
     open_store,
 )
 from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.text.phrases import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,8 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         run = supervisor.take(chosen)
         store.copy_responses(judging.origin.run_id, run.run_id)
         supervisor.note(
-            f"Judging {len(judging.units)} responses of run {judging.origin.run_id} with {judge} "
+            f"Judging {counted(len(judging.units), 'response')} of run {judging.origin.run_id} "
+            f"with {judge} "
             f"as run {run.run_id}; no search is paid for."
         )
         request = RunRequest(

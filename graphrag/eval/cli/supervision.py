@@ -204,6 +204,8 @@ class Supervisor:
             self.note(f"Ask again what failed with: {again('--retry-errors')}")
         if all(result.failure is not None for result in outcome.results):
             return ERROR
+        if description.details.skip_judge and description.is_stored:
+            self.note(f"Judge them with: {again('--resume', but='--skip-judge')}")
         if _has_unscored(config, outcome):
             return INCOMPLETE
         if description.details.skip_judge:

@@ -8,7 +8,7 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from graphrag.command_lines import eval_line
-from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.sections import (
     CONTROLS,
     DatasetSettings,
@@ -199,8 +199,8 @@ def parse_config(values: Mapping[str, Any], source: str) -> EvaluationConfig:
         if first["type"] == "literal_error":
             given = str(first["input"])
             problem = f"unknown name {given!r}{nearest(given, _NAMES)}"
-        msg = f"{source}: {where + ': ' if where else ''}{problem}."
-        raise ConfigError(msg) from error
+        msg = f"{source}: {where + ': ' if where else ''}{problem}"
+        raise ConfigError(as_sentence(msg)) from error
 
 
 def _describe_missing(file: Path) -> str:

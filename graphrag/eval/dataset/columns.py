@@ -72,7 +72,7 @@ def check_columns(columns: Mapping[str, str]) -> None:
     for field in columns:
         if field not in FIELDS:
             known = list(FIELDS)
-            msg = f"there is no field {field!r}{nearest(field, known)}; fields: {', '.join(known)}"
+            msg = f"there is no field {field!r}{nearest(field, known)} (fields: {', '.join(known)})"
             raise ValueError(msg)
     headings = list(columns.values())
     for heading in headings:

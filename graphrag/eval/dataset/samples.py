@@ -61,6 +61,11 @@ class Sample:
     answerable: bool = True
     tags: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    @property
+    def name(self) -> str:
+        """What a message calls it."""
+        return name_question(self.id, self.imdb_key, self.question)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON-ready values."""
         values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
@@ -71,6 +76,15 @@ class Sample:
         """Read what :meth:`to_dict` gave."""
         given: dict[str, Any] = {**values, **{name: tuple(values[name]) for name in LIST_FIELDS}}
         return cls(**given)
+
+
+def name_question(sample_id: str, imdb_key: str, question: str) -> str:
+    """Return what a message calls a question: its row's id, else its first words in quotes."""
+    return _short(question) if sample_id in ("", _hash(imdb_key, question)) else sample_id
+
+
+def _hash(imdb_key: str, question: str) -> str:
+    return hashlib.blake2b(f"{imdb_key}\n{question}".encode(), digest_size=8).hexdigest()
 
 
 def _as_text(value: Any) -> Any:
@@ -270,9 +284,8 @@ def _parse(row: Mapping[str, Any], number: int, only_key: str | None, source: st
     if key is None:
         msg = f"{source}: row {number}: imdb_key is missing, and several indexes are configured."
         raise DatasetError(msg)
-    fallback = hashlib.blake2b(f"{key}\n{read.question}".encode(), digest_size=8).hexdigest()
     return Sample(
-        id=read.id or fallback,
+        id=read.id or _hash(key, read.question),
         imdb_key=key,
         question=read.question,
         ground_truth=read.answer,

@@ -1,4 +1,4 @@
-"""A line on a terminal, which a pipe gets whole."""
+"""A line on a terminal, which a pipe gets whole, and the numbers in it."""
 
 from rich.console import Console
 

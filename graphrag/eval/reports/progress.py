@@ -53,7 +53,8 @@ class LineProgress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._shown_at = 0.0
+        self._shown_at = time.monotonic()
+        self._shown = ""
 
     def __enter__(self) -> "LineProgress":
         return self
@@ -67,7 +68,9 @@ class LineProgress:
         if latest is None or tally.done == tally.total or now - self._shown_at >= _LINE_EVERY_S:
             self._shown_at = now
             line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
-            self._console.print(line)
+            if line != self._shown:  # all may be there at the start
+                self._console.print(line)
+            self._shown = line
 
 
 def describe_tally(tally: Tally) -> str:

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from graphrag.eval.dataset import name_question
 from graphrag.eval.records import METRICS
 from graphrag.eval.results import has_impossible_latency
 from graphrag.query.model_facts import (
     is_offline,
     model_price,
 )
+from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis, RepeatAnalysis
+    from graphrag.eval.records import QueryResult
     from graphrag.eval.results import EvaluationResults
     from graphrag.eval.statistics import Estimate, LatencyQuantile, Outcomes
 
@@ -196,7 +199,7 @@ def describe_oddities(results: "EvaluationResults") -> list[str]:
             judged = f"; {len(answered)} of these answered and are judged as they are"
             lines.append(
                 f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
-                f"at {cut[0].sample_id or cut[0].question}{judged if answered else ''}; "
+                f"at {_question(cut[0])}{judged if answered else ''}; "
                 "max_output_tokens and tog_search's own bounds say how long a reply may be"
             )
         odd = [r for r in of_method if has_impossible_latency(r)]
@@ -204,9 +207,13 @@ def describe_oddities(results: "EvaluationResults") -> list[str]:
             lines.append(
                 f"{method}: the stored latency of {len(odd)} of {len(of_method)} searches can't be "
                 f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at "
-                f"{odd[0].sample_id or odd[0].question}"
+                f"{_question(odd[0])}"
             )
     return lines
+
+
+def _question(result: "QueryResult") -> str:
+    return name_question(result.sample_id, result.imdb_key, result.question)
 
 
 def _outcomes_table(
@@ -237,8 +244,8 @@ def _estimate_cell(estimate: "Estimate") -> str:
 def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
     table = Table(
         title=(
-            f"Means of questions in % over {_times(repeats.n_trials, 'search', 'searches')} and "
-            f"{_times(repeats.n_verdicts, 'verdict', 'verdicts')} each{note}"
+            f"Means of questions in % over {counted(repeats.n_trials, 'search', 'searches')} and "
+            f"{counted(repeats.n_verdicts, 'verdict')} each{note}"
         ),
         title_justify="left",
         caption=(
@@ -265,10 +272,6 @@ def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
             figures.variance.best_repeat or "-",
         )
     return table
-
-
-def _times(n: int, one: str, many: str) -> str:
-    return f"{n} {one if n == 1 else many}"
 
 
 def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: str) -> Table:

@@ -118,8 +118,8 @@ def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
     return [
         f"{n} of {sum(quoted.n_questions for quoted in found)} questions with evidence quote what "
-        f"their document does not hold{where}, e.g. {sample.id}: {shown!r}; these quotes are left "
-        "out of the retrieval figures and of where answers were lost"
+        f"their document does not hold{where}, e.g. {sample.name}: {shown!r}; these quotes are "
+        "left out of the retrieval figures and of where answers were lost"
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ValidationError
 
 from graphrag.config.models.prompt_files import SettingsError
-from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.run.controls import answering_config, describe_control
@@ -257,8 +257,8 @@ def _change(name: str, method: str, header: IndexHeader, changes: Mapping[str, A
     for key in changes:
         if key not in kind.model_fields:
             known = list(kind.model_fields)
-            msg = f"variants.{name}: {method} has no setting {key!r}{nearest(key, known)}."
-            raise ConfigError(msg)
+            msg = f"variants.{name}: {method} has no setting {key!r}{nearest(key, known)}"
+            raise ConfigError(as_sentence(msg))
     try:
         changed = kind.model_validate({**section.model_dump(), **changes})
     except ValidationError as error:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphrag.command_lines import config_name
-from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.project_settings import unknown_settings
 from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.dataset import Sample
@@ -67,11 +67,11 @@ def check_keys(samples: Sequence[Sample], roots: Mapping[str, Path]) -> None:
         if sample.imdb_key not in roots:
             known = list(roots)
             msg = (
-                f"Question {sample.id!r} is asked of index {sample.imdb_key!r}, which "
-                f"{config_name()} does not configure{nearest(sample.imdb_key, known)}; add it "
-                "to indexes."
+                f"Question {sample.name} is asked of index {sample.imdb_key!r}, which "
+                f"{config_name()} does not configure; add it to indexes"
+                f"{nearest(sample.imdb_key, known)}"
             )
-            raise DatasetError(msg)
+            raise DatasetError(as_sentence(msg))
 
 
 def check_output(folder: Path, n_units: int) -> None:

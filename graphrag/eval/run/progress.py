@@ -43,7 +43,7 @@ class Progress(Protocol):
     """Watches a run."""
 
     def advance(self, tally: Tally, latest: QueryResult | None) -> None:
-        """Be told that a unit is done; ``latest`` is None at the start."""
+        """Be told that a unit is done; ``latest`` is None when what was there is counted."""
         ...
 
 

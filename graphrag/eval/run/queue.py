@@ -139,7 +139,6 @@ class Work:
         StoreError
             If a result can't be kept.
         """
-        self._request.progress.advance(self._tally, None)
         for unit in (
             _shuffled(self._request.units) if self._request.shuffle else self._request.units
         ):
@@ -147,6 +146,7 @@ class Work:
                 self._count(unit)
             else:
                 self._queue.append(unit)
+        self._request.progress.advance(self._tally, None)
         n_workers = min(self._config.concurrency, len(self._queue))
         workers = {asyncio.create_task(self._run_units()) for _ in range(n_workers)}
         asked = asyncio.create_task(self._stop.requested.wait())

@@ -9,6 +9,7 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.run.units import list_differences
 from graphrag.eval.store import EvaluationStore, Run, RunDetails
+from graphrag.text.phrases import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,31 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     # One that a program of the user's own began can go on too, if there is no other.
     same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
     in_flight = store.calls_in_flight(same.run_id)
-    done = len(store.responses(same.run_id))
+    calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
     note = (
-        f"Resuming run {same.run_id}: {done} of {plan.details.n_units} responses are there; "
-        f"{in_flight} calls were in flight when it stopped and may be asked again."
+        f"Resuming run {same.run_id}: {_count_there(store, same, plan.details, options)}; "
+        f"{calls} in flight when it stopped and may be asked again."
     )
     store.reopen_run(same.run_id)
     store.keep_details(same.run_id, plan.details)
     return ChosenRun(replace(same, details=plan.details), notes=(note,))
+
+
+def _count_there(
+    store: EvaluationStore, run: Run, details: RunDetails, options: ResumeOptions
+) -> str:
+    """Say how many responses are there, and how many of them the run begins to count with."""
+    responses = store.responses(run.run_id)
+    said = f"{len(responses)} of {details.n_units} responses are there"
+    failed = {unit for unit, found in responses.items() if found.failure is not None}
+    if failed and options.retry_errors:
+        said += f", {len(failed)} failed and asked again"
+    if details.skip_judge:
+        return said
+    verdicts = store.verdicts(run.run_id)
+    metrics: list[str] = details.config["metrics"]
+    judged = [unit for unit in responses if all(m in verdicts.get(unit, {}) for m in metrics)]
+    return f"{said}, {len(judged)} of them judged"
 
 
 def _why_not(

@@ -8,7 +8,7 @@ from typing import Any, cast
 import yaml
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from graphrag.config.models.strict_section import StrictSection, nearest
+from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
 
 SUITES_FOLDER = Path("eval") / "suites"
@@ -164,8 +164,8 @@ def parse_suite(values: Mapping[str, Any], source: str = "the suite") -> Suite:
     try:
         return Suite.model_validate(values)
     except ValidationError as error:
-        msg = f"{source}: {explain_values(error, values)}."
-        raise ConfigError(msg) from error
+        msg = f"{source}: {explain_values(error, values)}"
+        raise ConfigError(as_sentence(msg)) from error
 
 
 def explain_values(error: ValidationError, values: Mapping[str, Any] | None = None) -> str:
@@ -205,8 +205,8 @@ def find_suite_files(target: str, root: Path) -> list[Path]:
     if not found:
         names = [path.stem for path in known]
         hint = nearest(Path(target).stem, names)
-        msg = f"There is no suite {target}{hint or '; name a file, or all'}."
-        raise ConfigError(msg)
+        msg = f"There is no suite {target}{hint or '; name a file, or all'}"
+        raise ConfigError(as_sentence(msg))
     return found[:1]
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from graphrag.config.models.strict_section import StrictSection, nearest
+from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.measures import (
     Extraction,
@@ -322,9 +322,9 @@ def _make(suite: Suite, root: Path, registered: Mapping[str, Evaluator]) -> Eval
         known = [*_BUILT_IN, *registered]
         msg = (
             f"Suite {suite.name}: there is no evaluator {name!r}"
-            f"{nearest(name, known) or '; write your own as module:Class'}."
+            f"{nearest(name, known) or '; write your own as module:Class'}"
         )
-        raise ConfigError(msg)
+        raise ConfigError(as_sentence(msg))
     try:
         made: Any = kind(**suite.settings)
     except ValidationError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, fingerprint_samples
 from graphrag.eval.errors import ConfigError
@@ -149,9 +149,9 @@ def _index_of(suite: Suite, case: SuiteCase, config: EvaluationConfig) -> str | 
     if case.index not in keys:
         msg = (
             f"Suite {suite.name}, case {case.id!r}: no index is configured for {case.index!r}"
-            f"{nearest(case.index, keys)}."
+            f"{nearest(case.index, keys)}"
         )
-        raise ConfigError(msg)
+        raise ConfigError(as_sentence(msg))
     return case.index
 
 
