@@ -344,6 +344,9 @@ def test_responses_first_verdicts_later(
     assert first.exit_code == DONE
     (said,) = [line for line in first.output.splitlines() if line.startswith("Judge them with: ")]
     assert said.endswith("--resume")
+    (row, *_) = [line for line in first.output.splitlines() if "basic" in line and "judged" in line]
+    assert row.count("not judged") == 4
+    assert "unscored" not in row
     assert "--skip-judge" not in said
     assert len(watched.searched) == 12
     n_search_calls = len(watched.records)
@@ -614,6 +617,14 @@ def test_a_row_without_an_id_is_named_by_its_words(make_evaluation: MakeEvaluati
     evaluation.write_rows([{**ROWS[0], "evidence": ["The moon is a lamp of brass"], "id": None}])
     said = sentence(evaluation.run("--dry-run"))
     assert "e.g. 'Who built the tower clock of Ashcombe?': 'The moon is" in said
+
+
+def test_a_method_that_mostly_abstains_is_named(make_evaluation: MakeEvaluation):
+    small = {"name": "small", "method": "basic", "max_context_tokens": 5}
+    evaluation = make_evaluation(methods=[small, "basic"])
+    said = sentence(evaluation.run(COLUMNS="200"))
+    assert "small: 6 of 6 answers abstained, 6 of them without a text in the context" in said
+    assert "basic: " not in said.partition("answers abstained")[0].rpartition("Efficiency")[2]
 
 
 def test_resuming_needs_an_unfinished_run(make_evaluation: MakeEvaluation):

@@ -139,6 +139,26 @@ def test_contexts_that_hold_most_of_the_text_are_warned_of(both: Evaluation):
     assert "says little" not in said(both.run("--dry-run"))
 
 
+def test_text_units_for_which_there_is_no_room_are_warned_of(both: Evaluation):
+    both.write_rows(rows_of(ROWS[:1], []))
+    both.configure(
+        methods=[
+            {"name": "small", "method": "basic", "max_context_tokens": 60},
+            {"name": "half", "method": "local", "max_context_tokens": 140},
+            "tog",
+            "closed_book",
+        ]
+    )
+    found = said(both.run("--dry-run"))
+    assert (
+        "3 of 4 text units of clock (the largest has 80 tokens) are larger than the room for text "
+        "of small (60 tokens) and half (70 of its 140 tokens for text), and can't be shown; raise "
+        "max_context_tokens, or index with a smaller chunking.size" in found
+    )
+    both.configure(methods=["tog", "local", "basic", {"name": "k1", "method": "basic", "k": 1}])
+    assert "can't be shown" not in said(both.run("--dry-run"))
+
+
 @pytest.mark.parametrize(
     ("model", "judge", "warned"),
     [

@@ -1,4 +1,4 @@
-"""A line on a terminal, which a pipe gets whole, and the numbers in it."""
+"""A line on a terminal, which a pipe gets whole."""
 
 from rich.console import Console
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from graphrag.eval.dataset import name_question
-from graphrag.eval.records import METRICS
+from graphrag.eval.records import METRICS, is_abstention
 from graphrag.eval.results import has_impossible_latency
 from graphrag.query.model_facts import (
     is_offline,
@@ -61,8 +61,8 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         for line in describe_repeats(results.repeats, analysis.primary):
             console.print(f"  {line}", soft_wrap=True)
     console.print(_efficiency_table(results, analysis, note))
-    told = (*describe_costs(results), *describe_failures(results), *describe_oddities(results))
-    for line in told:
+    told = (*describe_failures(results), *describe_abstentions(results))
+    for line in (*describe_costs(results), *told, *describe_oddities(results)):
         console.print(line, soft_wrap=True)
 
 
@@ -188,6 +188,25 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
     return lines
 
 
+def describe_abstentions(results: "EvaluationResults") -> list[str]:
+    """Return a line for each method that abstained in more than half of its searches."""
+    lines: list[str] = []
+    for method in results.metadata["methods"]:
+        of_method = [r for r in results.results if r.method == method]
+        found = [r for r in of_method if r.failure is None and is_abstention(r.response)]
+        if 2 * len(found) <= len(of_method):
+            continue
+        line = f"{method}: {len(found)} of {counted(len(of_method), 'answer')} abstained"
+        n_bare = sum(
+            r.retrieved is not None
+            and r.retrieved.text_unit_ids is not None
+            and not r.retrieved.n_sources
+            for r in found
+        )
+        lines.append(f"{line}, {n_bare} of them without a text in the context" if n_bare else line)
+    return lines
+
+
 def describe_oddities(results: "EvaluationResults") -> list[str]:
     """Return a line for each method with replies that were cut off, or impossible latencies."""
     lines: list[str] = []
@@ -229,7 +248,9 @@ def _outcomes_table(
 
 
 def _mean_cell(outcomes: "Outcomes") -> str:
-    return _estimate_cell(outcomes.end_to_end or outcomes.given_answer)
+    estimate = outcomes.end_to_end or outcomes.given_answer
+    is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
+    return "not judged" if estimate.mean is None and not is_judged else _estimate_cell(estimate)
 
 
 def _estimate_cell(estimate: "Estimate") -> str:

@@ -25,10 +25,19 @@ class _Room:
     bound: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """An index's text units: how many are larger than a room, how many, the largest's tokens."""
+
+    n_larger: int
+    n: int
+    largest: int
+
+
 async def list_budget_warnings(
     config: EvaluationConfig, methods: MethodSet, headers: "Mapping[str, IndexHeader]"
 ) -> list[str]:
-    """Warn where methods have room for half of an index's text or more.
+    """Warn where methods have room for half of an index's text or more, or for no text unit.
 
     A text's tokens are those that the index counted in its text units, overlaps included; where
     it did not count them nothing is said. Global and DRIFT search show reports, and are left out.
@@ -36,15 +45,26 @@ async def list_budget_warnings(
     Returns
     -------
     list of str
-        One line for all indexes in which the same methods have so much room.
+        One line for all indexes in which the same methods have so much room, or so little.
     """
     found: dict[tuple[str, ...], list[tuple[str, int, bool]]] = {}
+    cramped: dict[tuple[str, ...], dict[str, _Units]] = {}
     for key, header in headers.items():
         counts = await IndexPreview(header).count_tokens()
         total = sum(counts or ())
         if counts is None or not total:
             continue
         rooms = {name: _room(name, methods, header, counts) for name in config.methods}
+        small = {
+            name: room
+            for name, room in rooms.items()
+            if room is not None and room.text_tokens < max(counts)
+        }
+        if small:
+            listed = tuple(f"{name} ({room.bound})" for name, room in small.items())
+            least = max(room.text_tokens for room in small.values())
+            n_larger = sum(count > least for count in counts)
+            cramped.setdefault(listed, {})[key] = _Units(n_larger, len(counts), max(counts))
         said: list[str] = []
         holds_all = True
         for name, room in rooms.items():
@@ -65,7 +85,7 @@ async def list_budget_warnings(
             f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens "
             "in text units): this comparison says little about retrieval"
         )
-    return warnings
+    return [*warnings, *(_describe_cramped(names, units) for names, units in cramped.items())]
 
 
 def list_judge_limit_warnings(
@@ -101,6 +121,16 @@ def list_judge_limit_warnings(
         f"take as many or more; verdicts on {_joined(metrics)} may fail: lower "
         "max_context_tokens, or choose another judge.model"
     ]
+
+
+def _describe_cramped(names: Sequence[str], units: "Mapping[str, _Units]") -> str:
+    found = list(units.values())
+    return (
+        f"{sum(each.n_larger for each in found):,} of {sum(each.n for each in found):,} text units "
+        f"of {_joined(list(units))} (the largest has {max(each.largest for each in found):,} "
+        f"tokens) are larger than the room for text of {_joined(names)}, and can't be shown; raise "
+        "max_context_tokens, or index with a smaller chunking.size"
+    )
 
 
 def _room(
