@@ -336,6 +336,40 @@ def test_a_dry_run_bounds_what_a_run_then_asks(
     assert len([r for r in watched.records if r.endpoint == "chat"]) <= completions + judged
 
 
+def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvaluation):
+    small = {"max_context_tokens": 300}
+    evaluation = make_evaluation(
+        methods=[
+            {"name": "b", "method": "basic", **small},
+            {"name": "l", "method": "local", **small},
+            {"name": "t", "method": "tog", "prune_strategy": "bm25", **small},
+            "closed_book",
+            "oracle",
+        ],
+        judge={"rubric": True, "quality": True, "pairwise": True, "repeats": 3},
+        max_output_tokens=200,
+    )
+    evaluation.write_rows([{**row, "evidence": ["The town of Ashcombe"]} for row in ROWS[:2]])
+    evaluation.write_settings(OFFLINE_SETTINGS + "tog_search: {max_answer_tokens: 200}\n")
+    for flags in ((), ("--skip-judge",)):
+        shown = sentence(evaluation.run("--dry-run", *flags))
+        (said,) = re.findall(r"Prompt tokens: about ([\d,]+) if every context and answer", shown)
+        assert evaluation.run("-q", *flags).exit_code == DONE
+        with EvaluationStore(evaluation.store_path) as store:
+            run_id = store.runs()[0].run_id
+            usages = [found.usage for found in store.responses(run_id).values()]
+            usages += [usage for each in store.judge_usage(run_id).values() for usage in each]
+            usages += [judged.usage for judged in store.judgements(run_id)]
+        used = sum(usage.prompt_tokens for usage in usages)
+        assert 0.2 * int(said.replace(",", "")) < used <= int(said.replace(",", ""))
+
+
+def test_no_number_bounds_the_edges_that_tog_reads(make_evaluation: MakeEvaluation):
+    shown = sentence(make_evaluation(methods=["tog"]).run("--dry-run"))
+    assert "Prompt tokens: not bounded by the settings" in shown
+    assert "more where the edges of a step of ToG don't fit one call" in shown
+
+
 def test_responses_first_verdicts_later(
     make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
 ):

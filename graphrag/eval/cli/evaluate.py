@@ -276,13 +276,18 @@ class _Command:
         )
         tokens = "not bounded by the settings"
         if most.prompt_tokens is not None:
-            tokens = f"at most about {most.prompt_tokens:,}, by the settings' context budgets"
+            tokens = (
+                f"about {most.prompt_tokens:,} if every context and answer fills its budget, "
+                "retries aside"
+            )
         calls = "not bounded by the settings"
         if most.completion_calls is not None:
             calls = (
                 f"at most {counted(most.completion_calls, 'completion')} and "
                 f"{counted(most.embedding_calls or 0, 'embedding')}, retries aside"
             )
+            if most.may_split:
+                calls += "; more where the edges of a step of ToG don't fit one call"
         self._console.print(
             f"Dry run: nothing is sent.\n"
             f"Searches:         {most.searches:,}\n"

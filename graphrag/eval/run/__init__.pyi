@@ -9,6 +9,7 @@ from .bounds import (
 from .budget_warnings import list_budget_warnings, list_judge_limit_warnings
 from .controls import answer_control, evidence_of, response_type
 from .data_warnings import list_data_warnings
+from .estimation import Estimate, estimate
 from .headers import (
     describe_indexes,
     own_header,
@@ -24,7 +25,6 @@ from .preflight import (
     check_keys,
     check_output,
     check_prices,
-    estimate,
     list_judge_warnings,
     list_setting_warnings,
 )
@@ -57,6 +57,7 @@ __all__ = [
     "Answer",
     "CallbackProgress",
     "ChosenRun",
+    "Estimate",
     "FurtherJudges",
     "FurtherWork",
     "Method",

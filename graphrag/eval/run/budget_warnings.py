@@ -110,7 +110,7 @@ def list_judge_limit_warnings(
         for name in config.methods:
             budget = _budget(name, methods, header)
             if budget is not None:
-                answer = _answer_bound(name, methods, header, config.max_output_tokens)
+                answer = answer_bound(name, methods, header, config.max_output_tokens)
                 needs[name] = max(needs.get(name, 0), budget + answer)
     short = {name: need for name, need in needs.items() if need >= limit}
     if not short:
@@ -162,7 +162,7 @@ def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
     return int(methods.header(name, header).section(method).max_context_tokens)
 
 
-def _answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int) -> int:
+def answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int) -> int:
     """Return the most tokens of an answer; ``most`` is the bound of what is not Think-on-Graph."""
     method, varied = methods.search_method(name), methods.header(name, header)
     own = own_bound(varied.model_configs(method)["completion"])

@@ -1,0 +1,168 @@
+"""What a run will ask: its calls, bounded, and its prompt tokens, reckoned from the budgets."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from graphrag.eval.config import CONTROLS, EvaluationConfig
+from graphrag.eval.metrics import JUDGED_METRICS, PAIRWISE_PROMPT, QUALITY_PROMPT, RUBRIC_PROMPT
+from graphrag.eval.run.budget_warnings import answer_bound
+from graphrag.eval.run.controls import answering_config
+from graphrag.eval.run.methods import MethodSet
+from graphrag.eval.run.units import Unit
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.output import own_bound
+
+_INSTRUCTIONS = 1_000
+"""Tokens of a search's own instructions: the built-in ones take 400 to 700."""
+_AROUND = 250
+"""Tokens of a call beside its texts: the message's form, and the shape of a judge's reply."""
+_RUBRIC_LISTS = 1_000
+"""Tokens of the names, ids and keys in what the rubric's judge reads, beside the context."""
+_AS_TABLE = 1.1
+"""How much longer a context gets when quotes in its cells are doubled."""
+_AS_JSON = 1.5
+"""How much longer a text gets when its quotes and line breaks are escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a run will ask, from its settings alone; retries are left out.
+
+    Attributes
+    ----------
+    searches, judge_calls : int
+        Upper bounds.
+    completion_calls, embedding_calls : int or None
+        Of the searches, upper bounds. None when a method's settings set no bound: global
+        and DRIFT search ask once for each part of the index or follow-up, Think-on-Graph that
+        scores by entity once for each, a method of one's own as often as it likes.
+    prompt_tokens : int or None
+        All prompt tokens if every context and answer is as long as its setting allows, rather too
+        many than too few: what a text takes is known to its model's tokenizer alone. None when
+        the settings of a method set no bound; those of Think-on-Graph whose edges the model
+        scores set none, as that reads edges beside the context.
+    may_split : bool
+        Whether Think-on-Graph asks more often where the edges of one depth don't fit one call.
+    """
+
+    searches: int
+    completion_calls: int | None
+    embedding_calls: int | None
+    judge_calls: int
+    prompt_tokens: int | None
+    may_split: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One search: its calls, the tokens of a call's prompt, of the context and of the answer."""
+
+    completions: int
+    embeddings: int
+    prompt: int | None
+    context: int
+    answer: int
+
+
+def estimate(
+    config: EvaluationConfig,
+    units: Sequence[Unit],
+    headers: Mapping[str, IndexHeader],
+    methods: MethodSet,
+    n_metrics: int,
+) -> Estimate:
+    """Reckon what a run will ask; without verdicts where ``n_metrics`` is 0."""
+    found = [(unit, _search(unit, config, headers, methods)) for unit in units]
+    known = [search for _, search in found if search is not None]
+    is_bounded = len(known) == len(units)
+    tokens = [
+        0 if search.prompt is None else search.prompt * search.completions for search in known
+    ]
+    pairs = config.judge.pairs(config.methods) if n_metrics else ()
+    n_compared = len({unit.sample.id for unit in units}) * 2  # both orders
+    if n_metrics:
+        tokens += [n for unit, each in found if each for n in _judgings(unit, each, config)]
+        tokens += _comparisons(found, pairs)
+    further = config.judge.rubric + config.judge.quality if n_metrics else 0
+    return Estimate(
+        len(units),
+        sum(search.completions for search in known) if is_bounded else None,
+        sum(search.embeddings for search in known) if is_bounded else None,
+        len(units) * (n_metrics * config.judge.repeats + further) + n_compared * len(pairs),
+        sum(tokens) if is_bounded and all(s.prompt is not None for s in known) else None,
+        any(search.prompt is None for search in known),
+    )
+
+
+def _search(
+    unit: Unit, config: EvaluationConfig, headers: Mapping[str, IndexHeader], methods: MethodSet
+) -> _Search | None:
+    """Return what a search asks and gives; None when its settings don't say."""
+    if methods.function(unit.method) is not None:
+        return None
+    header, question = headers[unit.sample.imdb_key], _count(unit.sample.question)
+    if unit.method in CONTROLS:
+        own = own_bound(answering_config(header))
+        answer = config.max_output_tokens if own is None else own.tokens
+        quotes = unit.sample.evidence if unit.method == "oracle" else ()
+        context = sum(_count(quote) + 10 for quote in quotes)
+        return _Search(1, 0, _INSTRUCTIONS + _AROUND + question + context, context, answer)
+    method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
+    section: Any = varied.section(method)
+    if method in ("global", "drift") or (method == "tog" and section.scores_per_entity):
+        return None
+    context = int(section.max_context_tokens * _AS_TABLE)
+    files = varied.prompt_files(method).values()
+    instructions = max(_INSTRUCTIONS, sum(file.stat().st_size // 2 for file in files))
+    prompt: int | None = instructions + _AROUND + question + context
+    calls = 1
+    if method == "tog" and section.mode == "explore":
+        is_scored = section.prune_strategy == "llm"
+        calls = int(section.depth) * (2 if is_scored else 1)
+        prompt = None if is_scored else prompt
+    answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
+    return _Search(calls, 1, prompt, context, answer)
+
+
+def _judgings(unit: Unit, search: _Search, config: EvaluationConfig) -> Iterator[int]:
+    """Yield the prompt tokens of each verdict, rubric and quality of a response."""
+    sample = unit.sample
+    material = {
+        "question": _count(sample.question),
+        "ground_truth": _count(sample.ground_truth),
+        "predicted": search.answer,
+        "answer": search.answer,
+        "context": search.context,
+    }
+    for name in config.metrics:
+        metric = JUDGED_METRICS[name]
+        read = sum(material[field] for field in metric.fields)
+        yield config.judge.repeats * _judging(metric.prompt, read)
+    read = material["question"] + search.answer + search.context
+    if config.judge.rubric:
+        yield _judging(RUBRIC_PROMPT, read + _RUBRIC_LISTS)
+    if config.judge.quality:
+        yield _judging(QUALITY_PROMPT, read + material["ground_truth"])
+
+
+def _comparisons(
+    found: Sequence[tuple[Unit, _Search | None]], pairs: Sequence[tuple[str, str]]
+) -> Iterator[int]:
+    """Yield the prompt tokens of holding the methods against each other, in both orders."""
+    answers = {
+        (unit.sample.id, unit.method): search.answer for unit, search in found if search is not None
+    }
+    for sample in {unit.sample.id: unit.sample for unit, _ in found}.values():
+        for pair in pairs:
+            read = sum(answers.get((sample.id, method), 0) for method in pair)
+            yield 2 * _judging(PAIRWISE_PROMPT, _count(sample.question) + read)
+
+
+def _judging(prompt: str, n_read: int) -> int:
+    return _count(prompt) + _AROUND + int(n_read * _AS_JSON)
+
+
+def _count(text: str) -> int:
+    """Return more tokens than a text takes: tokenizers give a token to three or four bytes."""
+    return len(text.encode()) // 2 + 1
