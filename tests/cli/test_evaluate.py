@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -346,22 +347,35 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
             "closed_book",
             "oracle",
         ],
-        judge={"rubric": True, "quality": True, "pairwise": True, "repeats": 3},
         max_output_tokens=200,
     )
     evaluation.write_rows([{**row, "evidence": ["The town of Ashcombe"]} for row in ROWS[:2]])
     evaluation.write_settings(OFFLINE_SETTINGS + "tog_search: {max_answer_tokens: 200}\n")
-    for flags in ((), ("--skip-judge",)):
+    reckoned: dict[str, int] = {}  # what each kind of call adds to the number
+    before = 0
+    judge: dict[str, Any] = {"repeats": 3}
+    for kind in ("search", "verdict", "rubric", "quality", "pairwise"):
+        if kind not in ("search", "verdict"):
+            judge[kind] = True
+        evaluation.configure(judge=judge)
+        flags = ("--skip-judge",) if kind == "search" else ()
         shown = sentence(evaluation.run("--dry-run", *flags))
         (said,) = re.findall(r"Prompt tokens: about ([\d,]+) if every context and answer", shown)
-        assert evaluation.run("-q", *flags).exit_code == DONE
-        with EvaluationStore(evaluation.store_path) as store:
-            run_id = store.runs()[0].run_id
-            usages = [found.usage for found in store.responses(run_id).values()]
-            usages += [usage for each in store.judge_usage(run_id).values() for usage in each]
-            usages += [judged.usage for judged in store.judgements(run_id)]
-        used = sum(usage.prompt_tokens for usage in usages)
-        assert 0.2 * int(said.replace(",", "")) < used <= int(said.replace(",", ""))
+        reckoned[kind] = int(said.replace(",", "")) - before
+        before += reckoned[kind]
+    assert evaluation.run("-q").exit_code == DONE
+    used: Counter[str] = Counter()
+    with EvaluationStore(evaluation.store_path) as store:
+        run_id = store.runs()[0].run_id
+        for found in store.responses(run_id).values():
+            used["search"] += found.usage.prompt_tokens
+        for usages in store.judge_usage(run_id).values():
+            used["verdict"] += sum(usage.prompt_tokens for usage in usages)
+        for judged in store.judgements(run_id):
+            used[judged.kind.partition(":")[0]] += judged.usage.prompt_tokens
+    assert set(used) == set(reckoned)
+    for kind, tokens in used.items():
+        assert 0.15 * reckoned[kind] < tokens <= reckoned[kind], kind
 
 
 def test_no_number_bounds_the_edges_that_tog_reads(make_evaluation: MakeEvaluation):
