@@ -116,7 +116,7 @@ def assert_released(seen):
         ("graphrag.cli.tog_query", "", "import graphrag.moved", "No module named"),
         ("graphrag.eval.cli", "", _RAISE, "RuntimeError: broken on purpose"),
         # Found out after `query` was replaced: what was done is undone.
-        ("graphrag.eval.cli", "    released.add_typer(", "    released.added(", "'added'"),
+        ("graphrag.eval.cli.app", "    released.add_typer(", "    released.added(", "'added'"),
     ],
     ids=["query-renamed", "query-changed", "module-moved", "ours-broken", "half-done"],
 )
