@@ -293,7 +293,7 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: Ma
         (("show", "20"), ("2 runs begin with '20'", "give more of the id")),
         (
             ("show", "--config", "no.yaml"),
-            ("no.yaml does not exist", "graphrag eval init --root /"),
+            ("no.yaml does not exist", "check --config"),
         ),
         (("show", "--output", "nowhere"), ("There is no run in",)),
     ],
