@@ -22,6 +22,12 @@ DONE, USAGE, INCOMPLETE = 0, 2, 3
 BIN = Path(sys.executable).parent
 
 
+@pytest.fixture(autouse=True)
+def _own_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take back that ``uv run``, which may run these tests, lends its path to programs."""
+    monkeypatch.delenv("UV_RUN_RECURSION_DEPTH", raising=False)
+
+
 def ask(words: Sequence[str | Path] | str, folder: Path, **variables: str):
     """Run a command as a shell in a folder does, with the environment's programs on its path."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("GRAPHRAG_")}
