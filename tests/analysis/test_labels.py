@@ -7,7 +7,7 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from support.clock_evaluation import OFFLINE_SETTINGS, server_settings
+from support.projects import OFFLINE_SETTINGS, server_settings
 from typer.testing import CliRunner
 
 from graphrag.eval.analysis import label_embedded

@@ -5,8 +5,9 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, server_settings
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
+from support.projects import server_settings
 
 from graphrag.eval.analysis import list_runs
 from graphrag.eval.store import EvaluationStore, Run, StoredResponse

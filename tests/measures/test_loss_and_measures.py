@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.lighthouse import METHODS, OFFLINE_SETTINGS, TEXT
+from support.lighthouse import METHODS, TEXT
+from support.projects import OFFLINE_SETTINGS
 
 from graphrag.eval.analysis import render_retrieval_report, retrieval_report
 from graphrag.eval.config import SuccessCriterion

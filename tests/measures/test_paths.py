@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.lighthouse import OFFLINE_SETTINGS, TEXT
+from support.lighthouse import TEXT
+from support.projects import OFFLINE_SETTINGS
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import (

@@ -4,10 +4,12 @@ import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.lighthouse import OFFLINE_SETTINGS, SERVER_SETTINGS, TEXT, SpiedServer
+from support.lighthouse import TEXT, SpiedServer
 from support.openai_server import offline_reply, running_server
+from support.projects import OFFLINE_SETTINGS, server_settings
 
 from graphrag.eval.run import build_index
 from graphrag.query.graph_index import GraphIndex
@@ -45,11 +47,11 @@ def server(_server: SpiedServer) -> SpiedServer:
 def make_project(project: Path, server: SpiedServer, tmp_path: Path) -> MakeProject:
     """Return a function that makes a project beside the built one, asking the server."""
 
-    def make(extra: str = "", name: str = "remote", **values: object) -> Path:
+    def make(extra: str = "", name: str = "remote", **values: Any) -> Path:
         root = tmp_path / name
         shutil.copytree(project / "output", root / "output")
-        given = {"base": server.base_url, "max_retries": 6, "model_extra": "", **values}
-        settings = SERVER_SETTINGS.format(**given) + extra
+        given = {"base_url": server.base_url, "max_retries": 6, **values}
+        settings = server_settings(**given) + extra
         (root / "settings.yaml").write_text(settings, encoding="utf-8")
         return root
 

@@ -174,7 +174,7 @@ async def test_a_shared_limit_holds_over_all_searches(
     method: str, live: bool, make_project: Any
 ) -> None:
     with running_server(latency_s=0.01) as limited:
-        index = await GraphIndex.open(make_project(base=limited.base_url))
+        index = await GraphIndex.open(make_project(base_url=limited.base_url))
         limit = asyncio.Semaphore(3)
         logs = [CallLog(limit=limit, live=live) for _ in range(20)]
         await asyncio.gather(

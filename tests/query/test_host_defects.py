@@ -20,8 +20,9 @@ from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
 from graphrag_llm.embedding import create_embedding
 from graphrag_llm.model_cost_registry import model_cost_registry
-from support.lighthouse import OFFLINE_SETTINGS, SpiedServer
+from support.lighthouse import SpiedServer
 from support.openai_server import Fault
+from support.projects import OFFLINE_SETTINGS
 
 from graphrag.config.load_config import load_config
 from graphrag.config.project_settings import read_settings

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.lighthouse import OFFLINE_SETTINGS
+from support.projects import OFFLINE_SETTINGS
 
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import unknown_settings

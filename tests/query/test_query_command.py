@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.lighthouse import OFFLINE_SETTINGS
+from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner, Result
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 from support import parity_calls
-from support.lighthouse import SERVER_SETTINGS
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply, running_server
+from support.projects import server_settings
 from uv import find_uv_bin
 
 DRIFT = "drift_search: {drift_k_followups: 1, n_depth: 2}\n"
@@ -87,7 +87,7 @@ def _run(python: Path, project: Path, root: Path, server: LocalServer) -> Seen:
 
     server.behaviour = Behaviour(_reply, keep)
     shutil.copytree(project / "output", root / "output")
-    settings = SERVER_SETTINGS.format(base=server.base_url, max_retries=2, model_extra="")
+    settings = server_settings(server.base_url)
     (root / "settings.yaml").write_text(settings + DRIFT + GLOBAL, encoding="utf-8")
     done = subprocess.run(
         [python, parity_calls.__file__, root, server.base_url],

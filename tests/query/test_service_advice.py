@@ -34,7 +34,7 @@ def set_chat(project: Path, before: str, after: str) -> None:
 async def test_a_service_that_is_not_there_is_named_by_its_address(
     method: str, make_project: Any
 ) -> None:
-    cause = await cause_of(make_project(base=NOWHERE, max_retries=2), method)
+    cause = await cause_of(make_project(base_url=NOWHERE, max_retries=2), method)
 
     kind = "completion" if method in ("global", "drift") else "embedding"
     assert f"no connection to {NOWHERE}" in str(cause)
@@ -45,7 +45,7 @@ async def test_a_service_that_is_not_there_is_named_by_its_address(
 
 async def test_an_address_is_named_without_the_password_in_it(make_project: Any) -> None:
     secret = "http://me:hidden@127.0.0.1:9/v1?key=hidden"
-    cause = await cause_of(make_project(base=secret, max_retries=2))
+    cause = await cause_of(make_project(base_url=secret, max_retries=2))
 
     assert NOWHERE in str(cause)
     assert "hidden" not in str(cause)
@@ -96,7 +96,7 @@ def query(project: Path, *flags: str) -> Result:
 
 @pytest.mark.parametrize("flags", [(), ("--streaming",)])
 def test_a_query_that_fails_says_one_sentence(flags: tuple[str, ...], make_project: Any) -> None:
-    result = query(make_project(base=NOWHERE, max_retries=2), *flags)
+    result = query(make_project(base_url=NOWHERE, max_retries=2), *flags)
 
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: the search failed: no connection to ")

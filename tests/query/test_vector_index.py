@@ -13,6 +13,7 @@ from graphrag_vectors.lancedb import LanceDBVectorStore
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lancedb.index import IvfFlat
+from support.projects import offline_settings
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.eval.cli import find_roots, list_vector_warnings, run_optimise
@@ -29,14 +30,7 @@ from graphrag.query.vector_index import (
 
 LENGTH = 12
 MANY = 12_000
-SETTINGS = f"""\
-completion_models:
-  default_completion_model: {{type: offline, model_provider: offline, model: rules}}
-embedding_models:
-  default_embedding_model:
-    {{type: offline, model_provider: offline, model: hashed-ngrams, dimensions: {LENGTH}}}
-vector_store: {{vector_size: {LENGTH}}}
-"""
+SETTINGS = offline_settings(dimensions=LENGTH)
 
 
 def random_vectors(count: int, seed: int = 3) -> np.ndarray:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from support.clock_evaluation import OFFLINE_SETTINGS, ROWS, TEXT, Evaluation
+from support.clock_evaluation import ROWS, TEXT, Evaluation
 from support.llama_server import RealModel, real_model
+from support.projects import OFFLINE_SETTINGS
 from support.real_project import CONTEXT_TOKENS, EVALUATION, SETTINGS
 
 from graphrag.eval.run import build_index

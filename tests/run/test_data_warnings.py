@@ -5,8 +5,9 @@ import shutil
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import OFFLINE_SETTINGS, ROWS, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import LocalServer
+from support.projects import OFFLINE_SETTINGS
 
 from graphrag.eval.run import build_index
 
@@ -143,16 +144,16 @@ def test_text_units_for_which_there_is_no_room_are_warned_of(both: Evaluation):
     both.write_rows(rows_of(ROWS[:1], []))
     both.configure(
         methods=[
-            {"name": "small", "method": "basic", "max_context_tokens": 60},
-            {"name": "half", "method": "local", "max_context_tokens": 140},
+            {"name": "small", "method": "basic", "max_context_tokens": 45},
+            {"name": "half", "method": "local", "max_context_tokens": 105},
             "tog",
             "closed_book",
         ]
     )
     found = said(both.run("--dry-run"))
     assert (
-        "3 of 4 text units of clock (the largest has 80 tokens) are larger than the room for text "
-        "of small (60 tokens) and half (70 of its 140 tokens for text), and can't be shown; raise "
+        "4 of 5 text units of clock (the largest has 60 tokens) are larger than the room for text "
+        "of small (45 tokens) and half (52 of its 105 tokens for text), and can't be shown; raise "
         "max_context_tokens, or index with a smaller chunking.size" in found
     )
     both.configure(methods=["tog", "local", "basic", {"name": "k1", "method": "basic", "k": 1}])

@@ -39,41 +39,6 @@ ROWS = [
     {"id": "q6", "question": "What did Nadia Sorrel find on the Wren?", "answer": "The pendulum"},
 ]
 
-OFFLINE_SETTINGS = """\
-completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
-embedding_models:
-  default_embedding_model:
-    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
-vector_store: {vector_size: 384}
-chunking: {type: tokens, size: 80, overlap: 10, encoding_model: o200k_base}
-extract_graph:
-  entity_types: [person, place, organization, object, event]
-  max_gleanings: 0
-"""
-
-SERVER_SETTINGS = """\
-completion_models:
-  default_completion_model:
-    model_provider: openai
-    model: MODEL
-    api_base: BASE
-    api_key: test
-    retry: {type: immediate, max_retries: 2}
-embedding_models:
-  default_embedding_model:
-    model_provider: openai
-    model: text-embedding-3-small
-    api_base: BASE
-    api_key: test
-    retry: {type: immediate, max_retries: 2}
-vector_store: {vector_size: 384}
-"""
-
-
-def server_settings(base_url: str, model: str = "gpt-4o") -> str:
-    return SERVER_SETTINGS.replace("BASE", base_url).replace("MODEL", model)
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -8,15 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support.clock_evaluation import (
-    OFFLINE_SETTINGS,
-    ROWS,
-    TEXT,
-    Evaluation,
-    MakeEvaluation,
-    server_settings,
-)
+from support.clock_evaluation import ROWS, TEXT, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer, offline_reply, running_server
+from support.projects import OFFLINE_SETTINGS, server_settings
 
 from graphrag.eval.run import build_index
 

@@ -25,18 +25,6 @@ Isle to the Northern Whaling Company. The Northern Whaling Company is led by Sil
 Crane once worked for Berta Lindqvist. Marta Quill wrote a letter to Agnes Thorne about the
 sale. Rufus Doyle carried the letter on the Halcyon.
 """
-SETTINGS = """\
-completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
-embedding_models:
-  default_embedding_model:
-    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
-vector_store: {vector_size: 384}
-extract_graph:
-  entity_types: [person, place, organization, object, event]
-  max_gleanings: 0
-chunking: {type: tokens, size: 60, overlap: 10, encoding_model: o200k_base}
-"""
 Frame = Any
 
 

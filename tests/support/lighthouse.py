@@ -22,42 +22,6 @@ Crane once worked for Berta Lindqvist. Marta Quill wrote a letter to Agnes Thorn
 sale. Rufus Doyle carried the letter on the Halcyon.
 """
 
-OFFLINE_SETTINGS = """\
-completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
-embedding_models:
-  default_embedding_model:
-    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
-vector_store: {vector_size: 384}
-chunking: {type: tokens, size: 60, overlap: 10, encoding_model: o200k_base}
-extract_graph:
-  entity_types: [person, place, organization, object, event]
-  max_gleanings: 0
-"""
-
-SERVER_SETTINGS = """\
-completion_models:
-  default_completion_model:
-    model_provider: openai
-    model: gpt-4o
-    api_base: {base}
-    api_key: test
-    retry:
-      type: immediate
-      max_retries: {max_retries}
-{model_extra}
-embedding_models:
-  default_embedding_model:
-    model_provider: openai
-    model: text-embedding-3-small
-    api_base: {base}
-    api_key: test
-    retry:
-      type: immediate
-      max_retries: {max_retries}
-vector_store: {{vector_size: 384}}
-"""
-
 
 @dataclass
 class SpiedServer:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.projects import OFFLINE_SETTINGS
 from support.tog_world import (
     Embedder,
     ScriptedModel,
@@ -341,16 +342,6 @@ Company. Silas Crane once worked for Berta Lindqvist.
 
 Piotr Zielinski met Ana Moreno in Lisbon.
 """
-SETTINGS = """\
-completion_models:
-  default_completion_model: {type: offline, model_provider: offline, model: rules}
-embedding_models:
-  default_embedding_model:
-    {type: offline, model_provider: offline, model: hashed-ngrams, dimensions: 384}
-vector_store: {vector_size: 384}
-chunking: {type: tokens, size: 60, overlap: 10, encoding_model: o200k_base}
-extract_graph: {entity_types: [person, place, organization, object, event], max_gleanings: 0}
-"""
 RELATED = "How are Silas Crane and Jonas Feld related?"
 APART = "How are Piotr Zielinski and Jonas Feld related?"
 
@@ -361,7 +352,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("connect")
     (root / "input").mkdir()
     (root / "input" / "isle.txt").write_text(TEXT, encoding="utf-8")
-    (root / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
+    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
     loop = asyncio.new_event_loop()
     loop.run_until_complete(build_index(root, lambda _: None))
     loop.close()

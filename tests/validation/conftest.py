@@ -2,7 +2,8 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from support.damaged_index import FERRY, ISLE, SETTINGS, DamagedIndex, copy_index
+from support.damaged_index import FERRY, ISLE, DamagedIndex, copy_index
+from support.projects import OFFLINE_SETTINGS
 
 from graphrag.eval.run import build_index
 
@@ -14,7 +15,7 @@ def sound_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "input").mkdir()
     for name, text in (("isle", ISLE), ("ferry", FERRY)):
         (root / "input" / f"{name}.txt").write_text(text, encoding="utf-8")
-    (root / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
+    (root / "settings.yaml").write_text(OFFLINE_SETTINGS, encoding="utf-8")
     asyncio.run(build_index(root, lambda _: None))
     return root
 

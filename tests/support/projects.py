@@ -1,0 +1,48 @@
+"""Settings of small projects: the embedded models, or models behind a local server."""
+
+
+def offline_settings(dimensions: int = 384) -> str:
+    """Return a settings.yaml of the embedded models, whose last section is ``extract_graph``."""
+    return f"""\
+completion_models:
+  default_completion_model: {{type: offline, model_provider: offline, model: rules}}
+embedding_models:
+  default_embedding_model:
+    {{type: offline, model_provider: offline, model: hashed-ngrams, dimensions: {dimensions}}}
+vector_store: {{vector_size: {dimensions}}}
+chunking: {{type: tokens, size: 60, overlap: 10, encoding_model: o200k_base}}
+extract_graph:
+  entity_types: [person, place, organization, object, event]
+  max_gleanings: 0
+"""
+
+
+OFFLINE_SETTINGS = offline_settings()
+
+
+def server_settings(
+    base_url: str, model: str = "gpt-4o", max_retries: int = 2, model_extra: str = ""
+) -> str:
+    """Return a settings.yaml whose models are behind ``base_url``.
+
+    ``model_extra`` are further lines of the completion model, indented by four blanks.
+    """
+    retry = f"{{type: immediate, max_retries: {max_retries}}}"
+    return f"""\
+completion_models:
+  default_completion_model:
+    model_provider: openai
+    model: {model}
+    api_base: {base_url}
+    api_key: test
+    retry: {retry}
+{model_extra}
+embedding_models:
+  default_embedding_model:
+    model_provider: openai
+    model: text-embedding-3-small
+    api_base: {base_url}
+    api_key: test
+    retry: {retry}
+vector_store: {{vector_size: 384}}
+"""
