@@ -15,15 +15,9 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import (
-    OFFLINE_SETTINGS,
-    ROWS,
-    Evaluation,
-    MakeEvaluation,
-    server_settings,
-    wait_until,
-)
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, wait_until
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
+from support.projects import OFFLINE_SETTINGS, server_settings
 
 from graphrag.eval.run import is_built
 from graphrag.eval.store import EvaluationStore
@@ -129,6 +123,17 @@ def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation: Ma
     assert detailed["metadata"]["concurrency"] == 2
     assert len(detailed["results"]) == 2
     assert detailed["results"][0]["methods"]["basic"]["scores"]["correctness"] is None
+
+
+def test_commands_have_variables_of_their_own_and_share_those_of_the_place(
+    make_evaluation: MakeEvaluation,
+):
+    elsewhere = {"GRAPHRAG_EVAL_PLAN_ROOT": "/nowhere", "GRAPHRAG_EVAL_PLAN_OUTPUT": "none"}
+    result = make_evaluation().run(
+        "plan", "--detect", "0.05", GRAPHRAG_EVAL_PLAN_DISCORDANCE="0.02", **elsewhere
+    )
+    assert result.exit_code == USAGE
+    assert "discordance" in sentence(result)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import commands as cli_projects
-from graphrag.eval.cli import commands as cli_runs
+from graphrag.eval.cli import commands
 from graphrag.eval.cli.options import Outer, note_command
 from graphrag.installation import refuse_if_unfit
 
@@ -16,33 +15,30 @@ app = typer.Typer(
     help="Compare search methods over a list of questions.",
     invoke_without_command=True,
     no_args_is_help=False,
+    context_settings={"auto_envvar_prefix": "GRAPHRAG_EVAL"},
 )
 baseline_app = typer.Typer(help="The run that others are compared with.", no_args_is_help=True)
 audit_app = typer.Typer(help="How far the judge agrees with people.", no_args_is_help=True)
 app.add_typer(baseline_app, name="baseline")
 app.add_typer(audit_app, name="audit")
-app.command("init")(cli_projects.init)
-app.command("validate")(cli_projects.validate)
-app.command("optimise")(cli_projects.optimise)
-app.command("compare")(cli_runs.compare)
-app.command("judge")(cli_runs.judge)
-app.command("plan")(cli_runs.plan)
-app.command("show")(cli_runs.show)
-app.command("history")(cli_runs.history)
-app.command("suite")(cli_runs.suite)
-app.command("ratings")(cli_runs.ratings)
-baseline_app.command("set")(cli_runs.set_baseline)
-audit_app.command("export")(cli_runs.export_audit)
-audit_app.command("import")(cli_runs.import_audit)
+app.command("init")(commands.init)
+app.command("validate")(commands.validate)
+app.command("optimise")(commands.optimise)
+app.command("compare")(commands.compare)
+app.command("judge")(commands.judge)
+app.command("plan")(commands.plan)
+app.command("show")(commands.show)
+app.command("history")(commands.history)
+app.command("suite")(commands.suite)
+app.command("ratings")(commands.ratings)
+baseline_app.command("set")(commands.set_baseline)
+audit_app.command("export")(commands.export_audit)
+audit_app.command("import")(commands.import_audit)
 
 
 def add_eval_commands(released: typer.Typer) -> None:
     """Add ``graphrag eval`` to the released command line."""
     released.add_typer(app, name="eval")
-
-
-def _env(name: str) -> str:
-    return f"GRAPHRAG_EVAL_{name}"
 
 
 @app.callback()
@@ -53,33 +49,29 @@ def evaluate(
         typer.Option(
             "--root",
             "-r",
-            envvar=_env("ROOT"),
             help="Folder that --config, --output and the configuration's paths are relative to.",
         ),
     ] = Path(),
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config", "-c", envvar=_env("CONFIG"), help="Default: eval_config.yaml in the root."
-        ),
+        typer.Option("--config", "-c", help="Default: eval_config.yaml in the root."),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option("--methods", "-m", envvar=_env("METHODS"), help="E.g. tog,local,basic."),
+        typer.Option("--methods", "-m", help="E.g. tog,local,basic."),
     ] = None,
     imdb_key: Annotated[
         str | None,
-        typer.Option("--imdb-key", envvar=_env("IMDB_KEY"), help="Only questions of this index."),
+        typer.Option("--imdb-key", help="Only questions of this index."),
     ] = None,
     resume: Annotated[
         bool,
-        typer.Option("--resume", envvar=_env("RESUME"), help="Continue the last unfinished run."),
+        typer.Option("--resume", help="Continue the last unfinished run."),
     ] = False,
     retry_errors: Annotated[
         bool,
         typer.Option(
             "--retry-errors",
-            envvar=_env("RETRY_ERRORS"),
             help="Continue the last run and ask again what failed; implies --resume.",
         ),
     ] = False,
@@ -87,20 +79,18 @@ def evaluate(
         str | None,
         typer.Option(
             "--columns",
-            envvar=_env("COLUMNS"),
             help="Which columns of the dataset hold what, e.g. question=Frage,answer=Antwort.",
         ),
     ] = None,
     limit: Annotated[
         int | None,
-        typer.Option("--limit", envvar=_env("LIMIT"), min=1, help="Only the first questions."),
+        typer.Option("--limit", min=1, help="Only the first questions."),
     ] = None,
     concurrency: Annotated[
         int | None,
         typer.Option(
             "--concurrency",
             "-j",
-            envvar=_env("CONCURRENCY"),
             min=1,
             help="Model calls in flight at the same time.",
         ),
@@ -109,7 +99,6 @@ def evaluate(
         bool,
         typer.Option(
             "--equal-terms",
-            envvar=_env("EQUAL_TERMS"),
             help="Hold the searches to one form of answer and one context budget.",
         ),
     ] = False,
@@ -117,26 +106,22 @@ def evaluate(
         int | None,
         typer.Option(
             "--repeat",
-            envvar=_env("REPEAT"),
             min=1,
             help="Ask everything this often, to see what varies by chance.",
         ),
     ] = None,
     index: Annotated[
         bool,
-        typer.Option("--index", envvar=_env("INDEX"), help="First build the indexes missing."),
+        typer.Option("--index", help="First build the indexes missing."),
     ] = False,
     validate: Annotated[
         bool,
-        typer.Option(
-            "--validate", envvar=_env("VALIDATE"), help="First check the indexes; stop at a fault."
-        ),
+        typer.Option("--validate", help="First check the indexes; stop at a fault."),
     ] = False,
     skip_judge: Annotated[
         bool,
         typer.Option(
             "--skip-judge",
-            envvar=_env("SKIP_JUDGE"),
             help="Collect responses only; --resume judges them later.",
         ),
     ] = False,
@@ -144,7 +129,6 @@ def evaluate(
         float | None,
         typer.Option(
             "--max-cost",
-            envvar=_env("MAX_COST"),
             min=0,
             help="Begin no new work once this many US dollars are spent.",
         ),
@@ -153,7 +137,6 @@ def evaluate(
         bool,
         typer.Option(
             "--dry-run",
-            envvar=_env("DRY_RUN"),
             help="Show the most that would be asked; send nothing.",
         ),
     ] = False,
@@ -162,7 +145,6 @@ def evaluate(
         typer.Option(
             "--output",
             "-o",
-            envvar=_env("OUTPUT"),
             help="Folder of the results; or a FILE.json that the summary is written to besides.",
         ),
     ] = None,
@@ -170,7 +152,6 @@ def evaluate(
         str | None,
         typer.Option(
             "--baseline",
-            envvar=_env("BASELINE"),
             help="Then compare with this run, file, latest or pinned, and let the gate decide.",
         ),
     ] = None,
@@ -178,17 +159,14 @@ def evaluate(
         bool,
         typer.Option(
             "--early-stop",
-            envvar=_env("EARLY_STOP"),
             help="With --baseline: stop as soon as the run is worse beyond doubt.",
         ),
     ] = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", envvar=_env("VERBOSE"), help="Tracebacks and debug log."),
+        typer.Option("--verbose", "-v", help="Tracebacks and debug log."),
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", envvar=_env("QUIET"), help="Only errors.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
 ) -> None:
     """Ask every question by every method, judge the responses, and write the results.
 

@@ -20,7 +20,10 @@ from graphrag.eval.cli.options import (
 def init(
     context: typer.Context,
     root: Annotated[
-        Path | None, typer.Option("--root", "-r", help="An existing GraphRAG project.")
+        Path | None,
+        typer.Option(
+            "--root", "-r", allow_from_autoenv=False, help="An existing GraphRAG project."
+        ),
     ] = None,
 ) -> None:
     """Write eval_config.yaml and a dataset template beside a GraphRAG project."""
@@ -50,7 +53,8 @@ def init(
 def validate(
     context: typer.Context,
     root: Annotated[
-        Path | None, typer.Option("--root", "-r", help="A built GraphRAG project.")
+        Path | None,
+        typer.Option("--root", "-r", allow_from_autoenv=False, help="A built GraphRAG project."),
     ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", help="Write the report to this file as well.")
@@ -73,7 +77,12 @@ def optimise(
     context: typer.Context,
     root: Annotated[
         Path | None,
-        typer.Option("--root", "-r", help="A project, or a folder with eval_config.yaml."),
+        typer.Option(
+            "--root",
+            "-r",
+            allow_from_autoenv=False,
+            help="A project, or a folder with eval_config.yaml.",
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,

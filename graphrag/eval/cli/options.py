@@ -11,22 +11,40 @@ from graphrag.command_lines import Invocation, remember, runnable
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
 
+# Where results are has its variables without a command's name, e.g. GRAPHRAG_EVAL_ROOT.
 RootOption = Annotated[
     Path | None,
-    typer.Option("--root", "-r", help="Folder that --config and --output are relative to."),
+    typer.Option(
+        "--root",
+        "-r",
+        allow_from_autoenv=False,
+        help="Folder that --config and --output are relative to.",
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option("--config", "-c", help="Default: eval_config.yaml in the root."),
+    typer.Option(
+        "--config",
+        "-c",
+        allow_from_autoenv=False,
+        help="Default: eval_config.yaml in the root.",
+    ),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Folder of the results, from the root.")
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        allow_from_autoenv=False,
+        help="Folder of the results, from the root.",
+    ),
 ]
 FileOutputOption = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
+        allow_from_autoenv=False,
         help="Folder of the results, or a FILE.json to write besides, from the root.",
     ),
 ]
