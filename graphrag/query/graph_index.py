@@ -9,8 +9,9 @@ from graphrag.query.calls import describe_error, is_refusal, name_remedy
 from graphrag.query.counted_result import CountedSearchResult, make_result
 from graphrag.query.engine_building import EngineBuilder, open_graph_of
 from graphrag.query.engines import OnText, SearchEngine
-from graphrag.query.index_header import METHODS, IndexHeader, SearchOptions, read_header
+from graphrag.query.index_header import IndexHeader, SearchOptions, read_header
 from graphrag.query.index_tables import Tables, open_tables
+from graphrag.query.methods import METHODS
 from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.output import context_budget
 from graphrag.query.usage import CallLog, measure_calls

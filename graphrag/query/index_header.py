@@ -11,9 +11,7 @@ from graphrag.config.models.prompt_files import prompt_files
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.query.index_tables import check_vectors, fingerprint_tables
-from graphrag.query.model_facts import (
-    is_offline,
-)
+from graphrag.query.model_facts import is_offline
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 _SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IGNORECASE)
-METHODS = ("tog", "local", "basic", "global", "drift")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from graphrag.config.models.strict_section import StrictSection
 from graphrag.eval.dataset import check_columns
+from graphrag.query.methods import SearchMethod
 
 Met = Literal["met target", "met minimum", "missed", "not measured"]
 
@@ -53,7 +54,6 @@ class SuccessCriterion(BaseModel):
 
 
 Metric = Literal["correctness", "faithfulness", "relevance", "completeness"]
-SearchMethod = Literal["tog", "local", "basic", "global", "drift"]
 Control = Literal["closed_book", "oracle"]
 CONTROLS: tuple[str, ...] = get_args(Control)
 

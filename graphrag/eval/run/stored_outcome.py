@@ -12,10 +12,10 @@ from graphrag.eval.run.judgements import is_wanted, list_judged
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Stop, Work
 from graphrag.eval.run.units import Unit, plan_judging, plan_run
 from graphrag.eval.store import EvaluationStore, Run, RunDetails, StoredResponse, StoredSession
+from graphrag.query.methods import METHODS
 from graphrag.query.usage import CallLog, Usage
 
 _UNFINISHED = "unfinished"
-_SEARCHES = ("tog", "local", "basic", "global", "drift")
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +166,9 @@ def _assume_config(run: Run, present: EvaluationConfig | None) -> EvaluationConf
 def _assume_details(run: Run, config: EvaluationConfig, samples: Sequence[Sample]) -> RunDetails:
     variants = config.variants
     chosen = {
-        name: name if name in _SEARCHES else variants[name].method
+        name: name if name in METHODS else variants[name].method
         for name in config.methods
-        if name in _SEARCHES or name in variants
+        if name in METHODS or name in variants
     }
     return RunDetails(
         origin=run.origin or "command",
