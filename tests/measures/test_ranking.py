@@ -84,7 +84,8 @@ def test_an_item_is_found_where_the_first_of_its_units_stands():
 
 def test_a_missing_list_is_0_and_a_missing_label_is_no_score():
     found = score_retrieval([item("a")], None)
-    assert set(found.to_dict().values()) == {0.0}
+    at_k = [score for at in found.at for score in (at.hit_rate, at.recall, at.precision)]
+    assert {found.hit_rate, found.mrr, found.recall, found.precision, *at_k} == {0.0}
     assert not found.has_list
     assert score_retrieval([item("a")], []).has_list
     assert score_retrieval([], ["a"]) is None

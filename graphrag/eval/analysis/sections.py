@@ -1,7 +1,7 @@
 """What is said of a run beyond the verdicts: retrieval, losses, further judges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,6 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import (
     NOT_NEEDED,
     Answered,
-    CombinedInput,
     CombinedSettings,
     IndexView,
     LossRow,
@@ -43,8 +42,6 @@ from graphrag.eval.run import Unit, pair_kind
 from graphrag.eval.statistics import Estimate, t_estimate
 from graphrag.eval.store import Judgement
 from graphrag.query.usage import Usage, sum_usages
-
-_RETRIEVAL = ("hit_rate", "mrr", "recall", "precision", "retrieved_entity_recall", "combined_score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +79,7 @@ class Figures:
     def to_dict(self) -> dict[str, Any]:
         """Return the sections of the summary file."""
         return {
-            "measures": {method: asdict(found) for method, found in self.measures.items()},
+            "measures": {method: found.to_dict() for method, found in self.measures.items()},
             "loss": [row.to_dict() for row in self.loss],
             "criteria": [asdict(result) for result in self.criteria],
             "rubric": {
@@ -197,20 +194,16 @@ def _measure_all(
 ) -> list[MeasuredAnswer]:
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
     telling = {each.method for each in answered if each.retrieved is not None}
-    found: list[MeasuredAnswer] = []
-    for each in answered:
-        measured = measure(samples[each.sample_id], each, views[each.imdb_key].measured, settings)
-        found.append(measured if each.method in telling else _without_retrieval(measured))
-    return found
-
-
-def _without_retrieval(measured: MeasuredAnswer) -> MeasuredAnswer:
-    values = {
-        name: None if name.startswith(_RETRIEVAL) else value
-        for name, value in measured.values.items()
-    }
-    nothing = CombinedInput(None, measured.combined.judge, measured.combined.tokens)
-    return replace(measured, values=values, combined=nothing)
+    return [
+        measure(
+            samples[each.sample_id],
+            each,
+            views[each.imdb_key].measured,
+            settings,
+            is_told=each.method in telling,
+        )
+        for each in answered
+    ]
 
 
 def _values(

@@ -5,6 +5,8 @@ from .combined import (
     combined_score,
     summarize_combined,
 )
+from .declaration import Group, Measure, MeasureForm
+from .discovery import list_forms
 from .entities import (
     Extraction,
     MatchScores,
@@ -29,19 +31,17 @@ from .loss import (
     trace_loss,
 )
 from .loss_summary import LossRow, summarize_loss
-from .paths import check_paths, measure_paths
-from .quotes import fold_text, phrase_key
-from .ranking import score_retrieval
-from .response import (
-    Answered,
+from .measuring import (
     MeasuredAnswer,
-    MeasuredIndex,
-    MeasureSettings,
     MethodMeasures,
     measure,
     measure_answer,
     summarize_measures,
 )
+from .paths import check_paths, measure_paths
+from .quotes import fold_text, phrase_key
+from .ranking import score_retrieval
+from .response import Answered, MeasuredIndex, MeasureInput, MeasureSettings
 from .retrieved import RetrievalReader, read_retrieved
 from .wording import aspect_coverage, keyword_relevance, states_answer, time_score
 
@@ -55,12 +55,16 @@ __all__ = [
     "CombinedSettings",
     "Evidence",
     "Extraction",
+    "Group",
     "IndexRecords",
     "IndexView",
     "LossRecord",
     "LossRow",
     "LossSettings",
     "MatchScores",
+    "Measure",
+    "MeasureForm",
+    "MeasureInput",
     "MeasureSettings",
     "MeasuredAnswer",
     "MeasuredIndex",
@@ -81,6 +85,7 @@ __all__ = [
     "graph_connectivity",
     "id_lists_of",
     "keyword_relevance",
+    "list_forms",
     "measure",
     "measure_answer",
     "measure_citations",

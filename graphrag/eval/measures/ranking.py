@@ -65,20 +65,6 @@ class RetrievalScores:
     n_retrieved: int
     has_list: bool
 
-    def to_dict(self) -> dict[str, float]:
-        """Return the scores by name: ``recall``, ``recall_at_5``, ..."""
-        values = {
-            "hit_rate": self.hit_rate,
-            "mrr": self.mrr,
-            "recall": self.recall,
-            "precision": self.precision,
-        }
-        for scores in self.at:
-            values[f"hit_rate_at_{scores.k}"] = scores.hit_rate
-            values[f"recall_at_{scores.k}"] = scores.recall
-            values[f"precision_at_{scores.k}"] = scores.precision
-        return values
-
 
 def score_retrieval(
     items: Sequence[Evidence],

@@ -1,41 +1,18 @@
 """What the terminal shows of the figures beyond the verdicts."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
 from graphrag.eval.analysis import Figures
-from graphrag.eval.measures import STAGES, LossRow, MethodMeasures, Stage
+from graphrag.eval.measures import STAGES, Group, LossRow, MeasureForm, MethodMeasures, Stage
 from graphrag.eval.metrics import PreferenceSummary
 from graphrag.eval.statistics import Estimate
 
-_SHOWN = (
-    "hit_rate",
-    "mrr",
-    "recall",
-    "precision",
-    "retrieved_entity_recall",
-    "keyword_relevance",
-    "aspect_coverage",
-    "time_score",
-)
-_TRACED = (
-    "path_edges_exist",
-    "path_joins_meet",
-    "path_edges_supported",
-    "answer_entities_traced",
-    "citation_validity",
-    "citations_in_index",
-    "context_cited",
-)
-_HEADINGS = {
-    "path_edges_exist": "edges exist",
-    "path_joins_meet": "joins meet",
-    "path_edges_supported": "edges supported",
-    "answer_entities_traced": "names traced",
-    "citation_validity": "citations shown",
-    "citations_in_index": "citations in index",
+_TABLES: Mapping[str, tuple[Group, ...]] = {
+    "Measured without a model": ("ranking", "entities", "words"),
+    "Traced to the index": ("traced",),
 }
 _STAGE_HEADINGS: dict[Stage, str] = {
     "in_source": "source",
@@ -66,8 +43,7 @@ def show_figures(console: Console, figures: Figures, label: str | None) -> None:
         for method, found in figures.rubric.items()
     }
     for table in (
-        _measures_table("Measured without a model", figures.measures, _names, note),
-        _measures_table("Traced to the index", figures.measures, lambda _: list(_TRACED), note),
+        *(_measures_table(title, figures.measures, note) for title in _TABLES),
         _loss_table(figures.loss, note),
         _judged_table("Rubric, 1 to 5", rubric, note),
         _judged_table("Quality, 0 to 1", figures.quality, note),
@@ -88,41 +64,43 @@ def show_figures(console: Console, figures: Figures, label: str | None) -> None:
         console.print(f"The further judges cost {known}.")
 
 
-def _measures_table(
-    title: str,
-    measures: Mapping[str, MethodMeasures],
-    choose: Callable[[Iterable[MethodMeasures]], list[str]],
-    note: str,
-) -> Table | None:
-    names = [
-        name
-        for name in choose(measures.values())
-        if any(found.measures[name].estimate.mean is not None for found in measures.values())
+def _measures_table(title: str, measures: Mapping[str, MethodMeasures], note: str) -> Table | None:
+    given = {
+        name: summary.form
+        for found in measures.values()
+        for name, summary in found.measures.items()
+        if summary.form.measure.group in _TABLES[title]
+    }
+    forms = [
+        form
+        for form in _columns(list(given.values()))
+        if any(found.measures[form.name].estimate.mean is not None for found in measures.values())
     ]
-    if not names:
+    if not forms:
         return None
     table = Table(
         title=f"{title}, in % (95 % interval){note}", title_justify="left", padding=_NARROW
     )
     table.add_column("method", no_wrap=True)
-    for name in names:
-        table.add_column(_HEADINGS.get(name, name.replace("_", " ")), justify="right")
+    for form in forms:
+        table.add_column(form.heading, justify="right")
     for method, found in measures.items():
-        cells = [_percent(found.measures[name].estimate) for name in names]
+        cells = [_percent(found.measures[form.name].estimate) for form in forms]
         table.add_row(method, *cells)
     return table
 
 
-def _names(measures: Iterable[MethodMeasures]) -> list[str]:
-    """Return the measures of the whole list, then those of the middle cutoff."""
-    given = list(dict.fromkeys(name for found in measures for name in found.measures))
-    cutoffs = sorted({int(n.rpartition("_")[2]) for n in given if "_at_" in n})
-    middle: list[str] = []
-    if cutoffs:
-        k = cutoffs[len(cutoffs) // 2]
-        middle = [f"recall_at_{k}", f"precision_at_{k}"]
-    chosen = [*_SHOWN[:4], *middle, *_SHOWN[4:]]
-    return [name for name in chosen if name in given]
+def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
+    """Return the measures over everything and at the middle cutoff, in the order of columns."""
+    cutoffs = sorted({form.k for form in forms if form.k is not None})
+    middle = cutoffs[len(cutoffs) // 2] if cutoffs else None
+    shown = [
+        (form.measure.column, form)
+        for form in forms
+        if form.measure.column is not None
+        and (form.k is None or (form.k == middle and form.measure.shows_cutoff))
+    ]
+    return [form for _, form in sorted(shown, key=lambda each: each[0])]
 
 
 def _loss_table(rows: list[LossRow], note: str) -> Table | None:

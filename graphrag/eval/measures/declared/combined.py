@@ -1,0 +1,27 @@
+"""One number for evidence found, answer quality and tokens spent."""
+
+from graphrag.eval.measures.combined import CombinedInput, combined_score
+from graphrag.eval.measures.declaration import Measure, MeasureForm
+from graphrag.eval.measures.declared.ranking import HIT_RATE
+from graphrag.eval.measures.response import MeasureInput
+
+
+def combined_input(given: MeasureInput) -> CombinedInput:
+    """Return what the combined score of one response is made of."""
+    return CombinedInput(
+        hit_rate=MeasureForm(HIT_RATE).compute(given),
+        judge=given.answered.correctness,
+        tokens=given.answered.tokens,
+    )
+
+
+MEASURES = (
+    Measure(
+        name="combined_score",
+        kind="unbounded",
+        group="combined",
+        source="this project",
+        compute=lambda given: combined_score(combined_input(given), given.settings.combined),
+        needs_retrieved=True,
+    ),
+)

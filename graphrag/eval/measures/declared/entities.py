@@ -1,0 +1,36 @@
+"""How many of the expected entities the index has, and how many were shown."""
+
+from graphrag.eval.measures.declaration import Measure
+from graphrag.eval.measures.entities import NameRule, score_entities
+from graphrag.eval.measures.response import MeasureInput
+
+
+def _indexed(given: MeasureInput) -> float | None:
+    rule = NameRule(aliases=given.settings.aliases)
+    return score_entities(given.index.entities, given.sample.expected_entities, rule).recall
+
+
+def _retrieved(given: MeasureInput) -> float | None:
+    shown = () if given.retrieved is None else given.retrieved.entities
+    rule = NameRule(aliases=given.settings.aliases)
+    return score_entities(shown, given.sample.expected_entities, rule).recall
+
+
+MEASURES = (
+    Measure(
+        name="indexed_entity_recall",
+        kind="share",
+        group="entities",
+        source="this project",
+        compute=_indexed,
+        column=None,  # of the index, and so the same for every method
+    ),
+    Measure(
+        name="retrieved_entity_recall",
+        kind="share",
+        group="entities",
+        source="this project",
+        compute=_retrieved,
+        needs_retrieved=True,
+    ),
+)
