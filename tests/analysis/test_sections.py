@@ -76,6 +76,12 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
         "missed",
         "not measured",
     }
+    _, _, table = result.output.partition("Measured without a model")
+    table, _, _ = table.partition("Traced to the index")
+    assert "100 (" in table
+    assert "100.0" not in table
+    (row,) = (line for line in table.splitlines() if "closed_book" in line)
+    assert row.split("│")[2].strip() == "-"
     shown = " ".join(result.output.split())
     for text in (
         "Measured without a model, in % (95 % interval) (offline baseline models)",

@@ -10,6 +10,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import UsageError
+from graphrag.eval.reports import share
 from graphrag.eval.statistics import (
     detectable_difference,
     mean_binary,
@@ -80,17 +81,17 @@ def _plan(place: Place, options: PlanOptions) -> int:
 def _cells(line: _Line, options: PlanOptions, n_now: int | None) -> list[str]:
     shares = [line.discordance, *([] if line.high is None else [line.high])]
     needed = [
-        questions_needed(options.detect, max(share, options.detect), options.power)
-        for share in shares
+        questions_needed(options.detect, max(each, options.detect), options.power)
+        for each in shares
     ]
     cells = [
         line.source,
-        " to ".join(f"{100 * share:.1f}" for share in shares),
+        " to ".join(map(share, shares)),
         " to ".join("over 100 million" if n is None else f"{n:,}" for n in needed),
     ]
     if n_now is not None:
-        seen = [detectable_difference(n_now, share, options.power) for share in shares]
-        points = ["nothing" if each is None else f"{100 * each:.1f}" for each in seen]
+        seen = [detectable_difference(n_now, each, options.power) for each in shares]
+        points = [share(each, missing="nothing") for each in seen]
         cells.append(" to ".join(points) + (" points" if points[-1] != "nothing" else ""))
     return cells
 
@@ -106,7 +107,7 @@ def _lines(place: Place, options: PlanOptions) -> tuple[list[_Line], str | None]
         return [_Line("given", options.discordance)], None
     run = _read_run(place, options.run)
     observed = [] if run is None else _observed(run.rows)
-    assumed = [_Line("assumed", share) for share in _TYPICAL if share >= options.detect]
+    assumed = [_Line("assumed", each) for each in _TYPICAL if each >= options.detect]
     return [*observed, *assumed], None if run is None else run.metadata.embedded_models
 
 
@@ -120,9 +121,9 @@ def _observed(rows: list[Row]) -> list[_Line]:
             for (method, question), score in scores.items()
             if method == a
         ]
-        share = mean_binary([int(x != y) for x, y in pairs if x is not None and y is not None])
-        if share.mean is not None:
-            found.append(_Line(f"{a}, {b} (observed)", share.mean, share.high))
+        discordant = mean_binary([int(x != y) for x, y in pairs if x is not None and y is not None])
+        if discordant.mean is not None:
+            found.append(_Line(f"{a}, {b} (observed)", discordant.mean, discordant.high))
     return found
 
 

@@ -1,4 +1,5 @@
 from .audit import show_audit
+from .cells import share
 from .comparison import (
     list_annotations,
     list_unjoined,
@@ -33,6 +34,7 @@ __all__ = [
     "run_folder",
     "say",
     "set_aside",
+    "share",
     "show_audit",
     "show_comparison",
     "show_faults",

@@ -6,9 +6,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from graphrag.eval.reports.cells import number, percent, points, share, span
+
 if TYPE_CHECKING:
     from graphrag.eval.people import Audit, JudgeAgreement
-    from graphrag.eval.statistics import BinaryAgreement, Corrected, Estimate
+    from graphrag.eval.statistics import BinaryAgreement, Corrected
 
 _ALL = "all methods"
 
@@ -53,10 +55,10 @@ def _agreement_cells(agreement: "JudgeAgreement") -> list[str]:
     alpha = agreement.alpha_unweighted if found.alpha is None else found.alpha
     return [
         str(found.n),
-        _share(found.sensitivity),
-        _share(found.specificity),
-        _share(found.raw_agreement),
-        ", ".join("-" if v is None else f"{v:.2f}" for v in (found.kappa, found.ac1, alpha)),
+        percent(found.sensitivity),
+        percent(found.specificity),
+        percent(found.raw_agreement),
+        ", ".join(map(number, (found.kappa, found.ac1, alpha))),
     ]
 
 
@@ -67,18 +69,17 @@ def _corrected_table(audit: "Audit") -> Table:
     for name in ("labels", "by the judge", "corrected", "95 % interval"):
         table.add_column(name, justify="right")
     n_methods = len(audit.means)
-    for number, (name, corrected) in enumerate(_figures(audit)):
-        if number == n_methods:
+    for row, (name, corrected) in enumerate(_figures(audit)):
+        if row == n_methods:
             table.add_section()
-        form = "{:.1f}" if number < n_methods else "{:+.1f}"
+        shown = share if row < n_methods else points
         estimate = corrected.estimate
-        limits = [_points(limit, form) for limit in (estimate.low, estimate.high)]
         table.add_row(
             name,
             str(corrected.n_labels),
-            _points(corrected.uncorrected, form),
-            _points(estimate.mean, form),
-            "unknown" if estimate.low is None else " to ".join(limits),
+            shown(corrected.uncorrected),
+            shown(estimate.mean),
+            span(estimate.low, estimate.high, shown),
         )
     return table
 
@@ -86,16 +87,3 @@ def _corrected_table(audit: "Audit") -> Table:
 def _figures(audit: "Audit") -> "list[tuple[str, Corrected]]":
     pairs = [(f"{each.a} - {each.b}", each.corrected) for each in audit.differences]
     return [*audit.means.items(), *pairs]
-
-
-def _share(estimate: "Estimate") -> str:
-    if estimate.mean is None:
-        return "-"
-    mean = _points(estimate.mean, "{:.1f}")
-    if estimate.low is None or estimate.high is None:
-        return mean
-    return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
-
-
-def _points(value: float | None, form: str) -> str:
-    return "unknown" if value is None else form.format(100 * value)

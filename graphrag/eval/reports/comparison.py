@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graphrag.eval.analysis import BASELINE, NEW
+from graphrag.eval.reports.cells import money, number, points, span
 from graphrag.eval.statistics import GateOutcome
 
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
             run.status,
             str(run.n_questions),
             "\n".join(
-                f"{method} {'unscored' if mean is None else f'{mean:.3f}'}"
-                for method, mean in run.correctness.items()
+                f"{method} {number(mean, '.3f')}" for method, mean in run.correctness.items()
             ),
-            "unknown" if run.cost_usd is None else f"{run.cost_usd:.4f}",
+            money(run.cost_usd),
         )
     console.print(table)
 
@@ -156,22 +156,15 @@ def _note(comparison: "RunComparison") -> str:
 
 def _cells(item: "MethodComparison") -> list[str]:
     result = item.difference
-    limits = "unknown"
-    if result.low is not None and result.high is not None:
-        limits = f"{_points(result.low)} to {_points(result.high)}"
     return [
         item.method,
         item.metric,
         str(result.n_pairs),
-        _points(result.difference),
-        limits,
+        points(result.difference),
+        span(result.low, result.high),
         item.verdict,
         _word(item.decision.outcome),
     ]
-
-
-def _points(value: float | None) -> str:
-    return "unknown" if value is None else f"{100 * value:+.1f}"
 
 
 def _word(outcome: GateOutcome) -> str:

@@ -13,6 +13,7 @@ from rich.progress import (
 )
 
 from graphrag.eval.records import QueryResult
+from graphrag.eval.reports.cells import money
 from graphrag.eval.run import Tally
 
 _LINE_EVERY_S = 10.0
@@ -77,7 +78,7 @@ def describe_tally(tally: Tally) -> str:
     """Return failures, unscored verdicts, tokens and cost as one line."""
     parts = [f"{tally.tokens:,} tokens"] if tally.tokens else []
     if tally.cost_usd:
-        parts.append(f"${tally.cost_usd:.4f}")
+        parts.append(money(tally.cost_usd, "$"))
     if tally.failed:
         parts.append(f"{tally.failed} failed")
     if tally.unscored:

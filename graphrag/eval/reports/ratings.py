@@ -6,9 +6,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from graphrag.eval.reports.cells import UNKNOWN, number, percent, plain
+
 if TYPE_CHECKING:
     from graphrag.eval.people import RatingAgreement, RatingsReport
-    from graphrag.eval.statistics import Estimate
 
 _ALL = "all methods"
 _N_LISTED = 10
@@ -31,7 +32,7 @@ def list_differences(report: "RatingsReport") -> list[str]:
             lines.append(f"{each.a} - {each.b}: no question is rated for both.")
             continue
         limits = (
-            "interval unknown"
+            f"interval {UNKNOWN}"
             if found.low is None or found.high is None
             else f"{found.low:+.2f} to {found.high:+.2f}"
         )
@@ -71,8 +72,8 @@ def _satisfaction_table(report: "RatingsReport") -> Table:
             method,
             f"{found.n_rated} of {found.n_answers}",
             str(found.n_ratings),
-            _cell(found.mean, 1, "{:.2f}", "{:.1f}"),
-            _cell(found.share_satisfied, 100, "{:.1f}", "{:.0f}"),
+            plain(found.mean, limits=".1f"),
+            percent(found.share_satisfied),
             " / ".join(str(n) for n in found.distribution.values()),
         )
     return table
@@ -96,17 +97,7 @@ def _agreement_cells(found: "RatingAgreement") -> list[str]:
     return [
         str(found.n),
         str(found.n_unjudged),
-        _cell(found.same, 100, "{:.1f}", "{:.0f}"),
-        _cell(found.auc, 1, "{:.2f}", "{:.2f}"),
-        ", ".join("-" if value is None else f"{value:.2f}" for value in correlations),
+        percent(found.same),
+        plain(found.auc),
+        ", ".join(map(number, correlations)),
     ]
-
-
-def _cell(estimate: "Estimate", scale: float, form: str, limit_form: str) -> str:
-    if estimate.mean is None:
-        return "-"
-    mean = form.format(scale * estimate.mean)
-    if estimate.low is None or estimate.high is None:
-        return mean
-    low, high = (limit_form.format(scale * limit) for limit in (estimate.low, estimate.high))
-    return f"{mean} ({low}-{high})"

@@ -8,6 +8,19 @@ from rich.table import Table
 
 from graphrag.eval.dataset import name_question
 from graphrag.eval.records import METRICS, is_abstention
+from graphrag.eval.reports.cells import (
+    MISSING,
+    NOT_JUDGED,
+    UNKNOWN,
+    UNSCORED,
+    money,
+    number,
+    percent,
+    points,
+    seconds,
+    share,
+    span,
+)
 from graphrag.eval.results import has_impossible_latency
 from graphrag.query.model_facts import (
     is_offline,
@@ -19,7 +32,7 @@ if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.records import QueryResult
     from graphrag.eval.results import EvaluationResults
-    from graphrag.eval.statistics import Estimate, LatencyQuantile, Outcomes
+    from graphrag.eval.statistics import Estimate, Outcomes
 
 
 def show_results(console: Console, results: "EvaluationResults") -> None:
@@ -95,9 +108,10 @@ def describe_asked(results: "EvaluationResults") -> list[str]:
 def describe_comparisons(analysis: "Analysis") -> list[str]:
     """Return difference, interval, test and verdict of each pair of methods, a line each."""
     return [
-        f"{compared.a} - {compared.b}: {_points(compared.result.difference)} "
-        f"({_points(compared.result.low)} to {_points(compared.result.high)}), "
-        f"p {_number(compared.result.p_holm, '{:.3f}')}: {compared.verdict}"
+        f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
+        f"({points(compared.result.low, UNKNOWN)} to "
+        f"{points(compared.result.high, UNKNOWN)}), "
+        f"p {number(compared.result.p_holm, '.3f', UNKNOWN)}: {compared.verdict}"
         for compared in analysis.comparisons
         if compared.in_family
     ]
@@ -106,9 +120,10 @@ def describe_comparisons(analysis: "Analysis") -> list[str]:
 def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
     """Return the differences between the methods' means of questions, a line each pair."""
     return [
-        f"{compared.a} - {compared.b}: {_points(compared.result.difference)} "
-        f"({_points(compared.result.low)} to {_points(compared.result.high)}), "
-        f"p {_number(compared.p_holm, '{:.3f}')}, permutation test on the means of questions"
+        f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
+        f"({points(compared.result.low, UNKNOWN)} to "
+        f"{points(compared.result.high, UNKNOWN)}), "
+        f"p {number(compared.p_holm, '.3f', UNKNOWN)}, permutation test on the means of questions"
         for compared in repeats.comparisons
         if compared.metric == primary
     ]
@@ -121,7 +136,7 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
     if earlier is not None:
         tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
         failed = f"{earlier['searches']} failed search{'' if earlier['searches'] == 1 else 'es'}"
-        cost = _number(earlier["cost_usd"], "${:.4f}")
+        cost = money(earlier["cost_usd"], "$", UNKNOWN)
         lines.append(
             f"The earlier attempts of {failed} cost {tokens:,} tokens, {cost} on top of that."
         )
@@ -131,10 +146,10 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
 def _describe_judge_cost(results: "EvaluationResults") -> str:
     costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
     known = [cost for cost in costs if cost is not None]
-    total = _number(sum(known) if len(known) == len(costs) else None, "${:.4f}")
+    total = money(sum(known) if len(known) == len(costs) else None, "$", UNKNOWN)
     line = f"The judge cost {total} on top of the searches."
     if results.repeats is not None and results.repeats.n_trials > 1:
-        everything = _number(results.metadata["cost_usd"], "${:.4f}")
+        everything = money(results.metadata["cost_usd"], "$", UNKNOWN)
         return f"{line} All repeats together, judge included, cost {everything}."
     return line
 
@@ -149,7 +164,8 @@ def describe_documents(analysis: "Analysis") -> list[str]:
         agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
         lines.append(
             f"{compared.a} - {compared.b}: of {len(view.documents)} documents {agree}; mean over "
-            f"documents {_points(view.estimate.mean)} {_limits(view.estimate)} ({view.label})"
+            f"documents {points(view.estimate.mean, UNKNOWN)} {_limits(view.estimate)} "
+            f"({view.label})"
         )
     return lines
 
@@ -250,16 +266,7 @@ def _outcomes_table(
 def _mean_cell(outcomes: "Outcomes") -> str:
     estimate = outcomes.end_to_end or outcomes.given_answer
     is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
-    return "not judged" if estimate.mean is None and not is_judged else _estimate_cell(estimate)
-
-
-def _estimate_cell(estimate: "Estimate") -> str:
-    if estimate.mean is None:
-        return "unscored"
-    mean = "100" if estimate.mean == 1 else f"{100 * estimate.mean:.1f}"
-    if estimate.low is None or estimate.high is None:
-        return mean
-    return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
+    return percent(estimate, UNSCORED if is_judged else NOT_JUDGED)
 
 
 def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
@@ -284,13 +291,11 @@ def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
         table.add_row(
             figures.method,
             figures.metric,
-            _estimate_cell(figures.mean),
-            _number(figures.search_flip_rate, "{:.1%}", "-"),
-            _number(figures.judge_flip_rate, "{:.1%}", "-"),
-            "/".join(
-                _number(shares[factor], "{:.0%}", "-") for factor in ("question", "search", "judge")
-            ),
-            figures.variance.best_repeat or "-",
+            percent(figures.mean, UNSCORED),
+            share(figures.search_flip_rate, "%"),
+            share(figures.judge_flip_rate, "%"),
+            "/".join(number(shares[factor], ".0%") for factor in ("question", "search", "judge")),
+            figures.variance.best_repeat or MISSING,
         )
     return table
 
@@ -309,13 +314,13 @@ def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: 
         further = analysis.efficiency[method]
         table.add_row(
             method,
-            _quantile(further.latency_median),
-            _quantile(further.latency_p95),
-            _number(figures["avg_llm_calls"], "{:.2f}"),
-            _number(_total(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), "{:,.0f}"),
-            _number(figures["cost_usd"], "{:.4f}"),
-            _number(further.cost_per_correct.value, "{:.4f}"),
-            "unknown" if further.is_pareto is None else "yes" if further.is_pareto else "no",
+            seconds(further.latency_median),
+            seconds(further.latency_p95),
+            number(figures["avg_llm_calls"]),
+            number(_total(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), ",.0f"),
+            money(figures["cost_usd"]),
+            money(further.cost_per_correct.value),
+            MISSING if further.is_pareto is None else "yes" if further.is_pareto else "no",
         )
     return table
 
@@ -325,21 +330,7 @@ def _total(*parts: float | None) -> float | None:
     return sum(known) if len(known) == len(parts) else None
 
 
-def _quantile(quantile: "LatencyQuantile") -> str:
-    if quantile.value is None and quantile.at_least is not None:
-        return f">= {quantile.at_least:.2f}"
-    return _number(quantile.value, "{:.2f}")
-
-
-def _points(value: float | None) -> str:
-    return "unknown" if value is None else f"{100 * value:+.1f}"
-
-
 def _limits(estimate: "Estimate") -> str:
     if estimate.low is None or estimate.high is None:
         return "without an interval"
-    return f"({_points(estimate.low)} to {_points(estimate.high)})"
-
-
-def _number(value: float | None, form: str, missing: str = "unknown") -> str:
-    return missing if value is None else form.format(value)
+    return f"({span(estimate.low, estimate.high)})"

@@ -8,6 +8,7 @@ from rich.table import Table
 from graphrag.eval.analysis import Figures
 from graphrag.eval.measures import STAGES, Group, LossRow, MeasureForm, MethodMeasures, Stage
 from graphrag.eval.metrics import PreferenceSummary
+from graphrag.eval.reports.cells import UNKNOWN, UNSCORED, money, number, percent, plain, share
 from graphrag.eval.statistics import Estimate
 
 _TABLES: Mapping[str, tuple[Group, ...]] = {
@@ -59,9 +60,8 @@ def show_figures(console: Console, figures: Figures, label: str | None) -> None:
     ):
         console.print(f"  {line}", soft_wrap=True)
     if figures.rubric or figures.quality or figures.pairwise:
-        cost = figures.usage.cost_usd
-        known = "unknown" if cost is None else f"${cost:.4f}"
-        console.print(f"The further judges cost {known}.")
+        cost = money(figures.usage.cost_usd, "$", UNKNOWN)
+        console.print(f"The further judges cost {cost}.")
 
 
 def _measures_table(title: str, measures: Mapping[str, MethodMeasures], note: str) -> Table | None:
@@ -85,7 +85,7 @@ def _measures_table(title: str, measures: Mapping[str, MethodMeasures], note: st
     for form in forms:
         table.add_column(form.heading, justify="right")
     for method, found in measures.items():
-        cells = [_percent(found.measures[form.name].estimate) for form in forms]
+        cells = [percent(found.measures[form.name].estimate) for form in forms]
         table.add_row(method, *cells)
     return table
 
@@ -169,16 +169,16 @@ def _judged_table(
     for name in next(iter(estimates.values())):
         table.add_column(name, justify="right")
     for method, found in estimates.items():
-        table.add_row(method, *map(_plain, found.values()))
+        cells = [plain(estimate, missing=UNSCORED) for estimate in found.values()]
+        table.add_row(method, *cells)
     return table
 
 
 def _pairwise_lines(pairs: Mapping[tuple[str, str], PreferenceSummary]) -> list[str]:
     lines: list[str] = []
     for (a, b), found in pairs.items():
-        p = "unknown" if found.p is None else f"{found.p:.3f}"
-        flips = found.flip_rate.mean
-        flipped = "unknown" if flips is None else f"{flips:.1%}"
+        p = number(found.p, ".3f", UNKNOWN)
+        flipped = share(found.flip_rate.mean, "%", UNKNOWN)
         lines.append(
             f"{a} against {b}: {found.n_a} better, {found.n_b} worse, {found.n_ties} ties, "
             f"{found.n_missing} missing; sign test p {p} (not corrected); the order decided "
@@ -202,24 +202,7 @@ def _combined_lines(measures: Mapping[str, MethodMeasures]) -> list[str]:
 def _criteria_lines(figures: Figures) -> list[str]:
     return [
         f"{each.method}: {each.metric} "
-        f"{'unknown' if each.value is None else f'{each.value:.3f}'}, minimum {each.minimum:g}, "
+        f"{number(each.value, '.3f', UNKNOWN)}, minimum {each.minimum:g}, "
         f"target {each.target:g}: {each.result}"
         for each in figures.criteria
     ]
-
-
-def _percent(estimate: Estimate) -> str:
-    if estimate.mean is None:
-        return "-"
-    mean = f"{100 * estimate.mean:.1f}"
-    if estimate.low is None or estimate.high is None:
-        return mean
-    return f"{mean} ({100 * estimate.low:.0f}-{100 * estimate.high:.0f})"
-
-
-def _plain(estimate: Estimate) -> str:
-    if estimate.mean is None:
-        return "unscored"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.mean:.2f}"
-    return f"{estimate.mean:.2f} ({estimate.low:.2f}-{estimate.high:.2f})"

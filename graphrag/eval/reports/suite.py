@@ -4,8 +4,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from graphrag.eval.reports.cells import UNKNOWN, money, number, seconds, span
 from graphrag.eval.reports.lines import say
-from graphrag.eval.statistics import LatencyQuantile
 from graphrag.eval.suite import CaseResult, MethodReport, Performance, SuiteReport
 
 _STYLES = {"passed": "green", "warning": "yellow", "incomplete": "yellow", "failed": "bold red"}
@@ -27,7 +27,7 @@ def show_suite(
         say(console, f"{method.method} took {_performance(method.performance)}.")
     share = f"{report.n_passed} of {report.n_total} passed"
     marks = f"passing {report.thresholds.passing:g}, warning {report.thresholds.warning:g}"
-    say(console, f"Overall score {_figure(report.score.mean)} ({marks}), {share}.")
+    say(console, f"Overall score {number(report.score.mean, '.3f', UNKNOWN)} ({marks}), {share}.")
     for result in report.results:
         if every_case or result.status in ("failed", "unscored"):
             say(console, _case_line(result))
@@ -39,14 +39,11 @@ def show_suite(
 
 
 def _cells(method: MethodReport) -> list[Text]:
-    limits = "unknown"
-    if method.score.low is not None and method.score.high is not None:
-        limits = f"{method.score.low:.3f} to {method.score.high:.3f}"
     given = [
         method.method,
         method.status,
-        _figure(method.score.mean),
-        limits,
+        number(method.score.mean, ".3f"),
+        span(method.score.low, method.score.high, lambda limit: number(limit, ".3f")),
         f"{method.n_passed}/{method.n_total}",
         str(method.n_unscored),
     ]
@@ -54,26 +51,17 @@ def _cells(method: MethodReport) -> list[Text]:
 
 
 def _performance(took: Performance) -> str:
-    calls = "unknown calls" if took.llm_calls is None else f"{took.llm_calls:,} model calls"
-    tokens = "unknown tokens" if took.tokens is None else f"{took.tokens:,} tokens"
+    calls = f"{UNKNOWN} calls" if took.llm_calls is None else f"{took.llm_calls:,} model calls"
     known = took.cost_usd is not None and took.judge_cost_usd is not None
-    cost = f"$ {(took.cost_usd or 0) + (took.judge_cost_usd or 0):.4f}" if known else "$ unknown"
+    total = (took.cost_usd or 0) + (took.judge_cost_usd or 0)
+    cost = money(total if known else None, missing=UNKNOWN)
     return (
-        f"a median of {_seconds(took.latency_median)} s, p95 {_seconds(took.latency_p95)} s, "
-        f"{calls}, {tokens}, {cost} with the judge"
+        f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
+        f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s, "
+        f"{calls}, {number(took.tokens, ',', UNKNOWN)} tokens, $ {cost} with the judge"
     )
 
 
 def _case_line(result: CaseResult) -> str:
     score = "" if result.score is None else f" {result.score:.2f}"
     return f"  {result.status}{score} {result.case_id} ({result.method}): {result.reason}"
-
-
-def _figure(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3f}"
-
-
-def _seconds(found: LatencyQuantile) -> str:
-    if found.at_least is not None:
-        return f">= {found.at_least:.3f}"
-    return "unknown" if found.value is None else f"{found.value:.3f}"
