@@ -11,7 +11,6 @@ from graphrag.eval.measures import (
     Citation,
     IndexRecords,
     check_citations,
-    measure_citations,
     read_citations,
     strip_citations,
 )
@@ -110,7 +109,7 @@ def test_a_citation_without_a_table_can_not_hold():
     ],
 )
 def test_a_cited_id_is_looked_for_in_its_own_table(cited, validity, in_index):
-    values = measure_citations(SHOWN, f"So it is. [Data: {cited}]", RECORDS, REPORTS)
+    values = check_citations(SHOWN, f"So it is. [Data: {cited}]", RECORDS, REPORTS).values
     assert values["citation_validity"] == validity
     assert values["citations_in_index"] == in_index
 
@@ -127,7 +126,7 @@ def test_the_share_of_the_context_counts_each_row_once():
 
 def test_reports_of_global_search_have_no_heading():
     text = 'id|title|occurrence weight|content\n4|North|1.0|"About\nit"\n5|South|0.5|Other\n'
-    values = measure_citations(Retrieved("global"), "[Data: Reports (4, 6)]", RECORDS, text)
+    values = check_citations(Retrieved("global"), "[Data: Reports (4, 6)]", RECORDS, text).values
     assert values == {
         "citations_in_index": 0.5,
         "citation_validity": 0.5,
@@ -137,7 +136,7 @@ def test_reports_of_global_search_have_no_heading():
 
 
 def test_an_answer_without_citations_uses_none_of_its_context():
-    assert measure_citations(SHOWN, "So it is.", RECORDS) == {
+    assert check_citations(SHOWN, "So it is.", RECORDS).values == {
         "citations_in_index": None,
         "citation_validity": None,
         "context_cited": 0,
@@ -147,7 +146,7 @@ def test_an_answer_without_citations_uses_none_of_its_context():
 
 def test_a_search_that_showed_nothing_makes_every_citation_invalid():
     nothing = Retrieved("tog", text_unit_ids=())
-    values = measure_citations(nothing, "A [Data: Sources (1)]", RECORDS)
+    values = check_citations(nothing, "A [Data: Sources (1)]", RECORDS).values
     assert values["citation_validity"] == 0
     assert values["context_cited"] is values["sources_cited"] is None
 
@@ -163,12 +162,12 @@ def test_a_search_that_showed_nothing_makes_every_citation_invalid():
     ids=["not recorded", "no index", "no answer", "context unknown"],
 )
 def test_with_nothing_to_measure_every_measure_is_none(retrieved, response, records):
-    assert measure_citations(retrieved, response, records) == dict.fromkeys(NAMES)
+    assert check_citations(retrieved, response, records).values == dict.fromkeys(NAMES)
 
 
 def test_a_table_name_inside_a_source_is_no_report():
     text = "-----Sources-----\nid|text\n1|Act\n-----Finale-----\n40|curtain\n"
-    values = measure_citations(SHOWN, "A [Data: Finale (40)]", RECORDS, text)
+    values = check_citations(SHOWN, "A [Data: Finale (40)]", RECORDS, text).values
     assert values["citation_validity"] == 0
 
 
@@ -183,11 +182,11 @@ def test_what_is_written_is_read_and_scored_alike_in_any_order(cited, random):
 
     expected = tuple(dict.fromkeys(Citation(t.lower(), str(n)) for t, n in cited))
     assert read_citations(write(cited)) == expected
-    values = measure_citations(SHOWN, write(cited), RECORDS, REPORTS)
+    values = check_citations(SHOWN, write(cited), RECORDS, REPORTS).values
     assert set(values) == NAMES
     assert all(value is None or 0 <= value <= 1 for value in values.values())
     mixed = random.sample(cited, len(cited))
-    assert measure_citations(SHOWN, write(mixed), RECORDS, REPORTS) == values
+    assert check_citations(SHOWN, write(mixed), RECORDS, REPORTS).values == values
     if cited:
         assert values["citation_validity"] <= values["citations_in_index"]
 

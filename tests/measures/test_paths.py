@@ -23,7 +23,6 @@ from graphrag.eval.measures import (
     check_paths,
     measure,
     measure_answer,
-    measure_paths,
     summarize_measures,
 )
 from graphrag.eval.records import Hop, Retrieved
@@ -236,9 +235,11 @@ def test_entities_of_the_answer_are_on_a_path_or_in_a_source(response, named, un
 
 def test_an_end_of_a_shown_relationship_counts_for_methods_without_paths():
     response = "Ada knows Oak Hill."
-    without = measure_paths(shown(units=["u2"]), response, RECORDS)
+    without = check_paths(shown(units=["u2"]), response, RECORDS).values
     assert without["answer_entities_traced"] == 0
-    with_edge = measure_paths(shown(units=["u2"], relationships=["r0", "gone"]), response, RECORDS)
+    with_edge = check_paths(
+        shown(units=["u2"], relationships=["r0", "gone"]), response, RECORDS
+    ).values
     assert with_edge["answer_entities_traced"] == 1
 
 
@@ -253,11 +254,11 @@ def test_an_end_of_a_shown_relationship_counts_for_methods_without_paths():
     ids=["not recorded", "no index", "no list", "empty index"],
 )
 def test_with_nothing_to_measure_every_measure_is_none(retrieved, records):
-    assert measure_paths(retrieved, "Ada", records) == dict.fromkeys(NAMES)
+    assert check_paths(retrieved, "Ada", records).values == dict.fromkeys(NAMES)
 
 
 def test_an_answer_that_names_nothing_known_is_unmeasured():
-    assert measure_paths(shown(WHOLE), "Nobody.", RECORDS)["answer_entities_traced"] is None
+    assert check_paths(shown(WHOLE), "Nobody.", RECORDS).values["answer_entities_traced"] is None
 
 
 def test_they_are_measures_of_the_evaluation():
@@ -304,11 +305,11 @@ HOPS = st.builds(
     st.randoms(use_true_random=False),
 )
 def test_measures_lie_between_0_and_1_and_do_not_depend_on_the_order(paths, response, random):
-    values = measure_paths(shown(*paths, units=["u0"]), response, RECORDS)
+    values = check_paths(shown(*paths, units=["u0"]), response, RECORDS).values
     assert set(values) == NAMES
     assert all(value is None or 0 <= value <= 1 for value in values.values())
     mixed = [random.sample(path, len(path)) for path in random.sample(paths, len(paths))]
-    assert measure_paths(shown(*mixed, units=["u0"]), response, RECORDS) == values
+    assert check_paths(shown(*mixed, units=["u0"]), response, RECORDS).values == values
     exist, supported = values["path_edges_exist"], values["path_edges_supported"]
     assert (exist is None) == (not any(paths))
     assert exist is None or supported <= exist

@@ -1,4 +1,4 @@
-from .citations import Citation, check_citations, measure_citations, read_citations, strip_citations
+from .citations import Citation, check_citations, read_citations, strip_citations
 from .combined import (
     CombinedInput,
     CombinedSettings,
@@ -38,7 +38,7 @@ from .measuring import (
     measure_answer,
     summarize_measures,
 )
-from .paths import check_paths, measure_paths
+from .paths import check_paths
 from .quotes import fold_text, phrase_key
 from .ranking import score_retrieval
 from .response import Answered, MeasuredIndex, MeasureInput, MeasureSettings
@@ -88,8 +88,6 @@ __all__ = [
     "list_forms",
     "measure",
     "measure_answer",
-    "measure_citations",
-    "measure_paths",
     "phrase_key",
     "read_citations",
     "read_index_views",

@@ -74,7 +74,29 @@ class CitationCheck:
 
     @property
     def values(self) -> dict[str, float | None]:
-        """The measures by name, as :func:`measure_citations` describes them."""
+        """The measures by name.
+
+        Returns
+        -------
+        dict
+            Each in [0, 1], or None when there is nothing to measure:
+
+            ``citations_in_index``
+                Share of the distinct cited ids that the index has; an id of a table that was not
+                read, such as reports, counts when the context has it.
+            ``citation_validity``
+                Share of the distinct cited ids that the context has. Both are None for an answer
+                that cites nothing.
+            ``context_cited``
+                Share of the context's rows (sources, relationships, entities, reports, claims)
+                that the answer cites; 0 for an answer that cites nothing.
+            ``sources_cited``
+                The same of its sources alone, which tog, local and basic search all show.
+
+        Notes
+        -----
+        Defined by this project, not by a paper.
+        """
         n = len(self.cited)
         return {
             "citations_in_index": _share(n - len(self.not_in_index), n, self.is_known),
@@ -91,13 +113,13 @@ class CitationCheck:
 _NOTHING = CitationCheck((), (), (), 0, 0, 0, 0, is_known=False)
 
 
-def measure_citations(
+def check_citations(
     retrieved: Retrieved | None,
     response: str,
     index: IndexRecords | None,
     context_text: str = "",
-) -> dict[str, float | None]:
-    """Measure an answer's citations against what its method showed to the model.
+) -> CitationCheck:
+    """Check an answer's citations against what its method showed to the model.
 
     Parameters
     ----------
@@ -111,38 +133,7 @@ def measure_citations(
     context_text : str
         What the model was shown. Tables that `retrieved` does not hold, such as reports and
         claims, are read from it.
-
-    Returns
-    -------
-    dict
-        Each in [0, 1], or None when there is nothing to measure:
-
-        ``citations_in_index``
-            Share of the distinct cited ids that the index has; an id of a table that was not
-            read, such as reports, counts when the context has it.
-        ``citation_validity``
-            Share of the distinct cited ids that the context has. Both are None for an answer
-            that cites nothing.
-        ``context_cited``
-            Share of the context's rows (sources, relationships, entities, reports, claims)
-            that the answer cites; 0 for an answer that cites nothing.
-        ``sources_cited``
-            The same of its sources alone, which tog, local and basic search all show.
-
-    Notes
-    -----
-    Defined by this project, not by a paper.
     """
-    return check_citations(retrieved, response, index, context_text).values
-
-
-def check_citations(
-    retrieved: Retrieved | None,
-    response: str,
-    index: IndexRecords | None,
-    context_text: str = "",
-) -> CitationCheck:
-    """Return what :func:`measure_citations` counts, with each id that did not hold."""
     if retrieved is None or index is None or not response.strip():
         return _NOTHING
     cited = read_citations(response)

@@ -46,7 +46,32 @@ class PathEvidence:
 
     @property
     def values(self) -> dict[str, float | None]:
-        """The measures by name, as :func:`measure_paths` describes them."""
+        """The measures by name.
+
+        Returns
+        -------
+        dict
+            Each in [0, 1], 1 being best, or None when there is nothing to measure:
+
+            ``path_edges_exist``
+                Share of the paths' distinct relationships that the index has between the same
+                ends in the same direction.
+            ``path_joins_meet``
+                Share of the joins, over all paths, at which the next hop starts where the last one
+                ended. None when no path has two hops.
+            ``path_edges_supported``
+                Share of the paths' distinct relationships of which at least one text unit, of those
+                that the index names for them, holds the titles of both ends.
+            ``answer_entities_traced``
+                Share of the entities in the answer that are on a path, at an end of a shown
+                relationship, or in a source that was shown.
+
+            The first three are None without paths: for every method but Think-on-Graph.
+
+        Notes
+        -----
+        Defined by this project, not by a paper.
+        """
         n_entities = len(self.answer_entities) if self.is_traceable else 0
         return {
             "path_edges_exist": _share_without(self.missing_edges, self.n_edges),
@@ -63,10 +88,10 @@ class PathEvidence:
 _NOTHING = PathEvidence(0, (), (), 0, (), (), (), is_traceable=False)
 
 
-def measure_paths(
+def check_paths(
     retrieved: Retrieved | None, response: str, index: IndexRecords | None
-) -> dict[str, float | None]:
-    """Measure how far an answer's paths and names can be traced to the index.
+) -> PathEvidence:
+    """Check how far an answer's paths and names can be traced to the index.
 
     Parameters
     ----------
@@ -76,38 +101,7 @@ def measure_paths(
         The answer; "" for a search that failed.
     index : IndexRecords or None
         Of the index that was searched; None when it can't be looked at.
-
-    Returns
-    -------
-    dict
-        Each in [0, 1], 1 being best, or None when there is nothing to measure:
-
-        ``path_edges_exist``
-            Share of the paths' distinct relationships that the index has between the same
-            ends in the same direction.
-        ``path_joins_meet``
-            Share of the joins, over all paths, at which the next hop starts where the last one
-            ended. None when no path has two hops.
-        ``path_edges_supported``
-            Share of the paths' distinct relationships of which at least one text unit, of those
-            that the index names for them, holds the titles of both ends.
-        ``answer_entities_traced``
-            Share of the entities in the answer that are on a path, at an end of a shown
-            relationship, or in a source that was shown.
-
-        The first three are None without paths: for every method but Think-on-Graph.
-
-    Notes
-    -----
-    Defined by this project, not by a paper.
     """
-    return check_paths(retrieved, response, index).values
-
-
-def check_paths(
-    retrieved: Retrieved | None, response: str, index: IndexRecords | None
-) -> PathEvidence:
-    """Return what :func:`measure_paths` counts, with each edge and name that did not hold."""
     if retrieved is None or index is None:
         return _NOTHING
     edges = {

@@ -1,5 +1,7 @@
 """Whether the paths, names and citations of an answer can be traced to the index."""
 
+from collections.abc import Callable
+
 from graphrag.eval.measures.citations import CitationCheck, check_citations
 from graphrag.eval.measures.declaration import Measure
 from graphrag.eval.measures.paths import PathEvidence, check_paths
@@ -18,25 +20,18 @@ def _citations(given: MeasureInput) -> CitationCheck:
     return check_citations(given.retrieved, citing, given.index.records, context)
 
 
-def _of_paths(name: str, heading: str) -> Measure:
+def _declare(
+    name: str,
+    check: Callable[[MeasureInput], PathEvidence | CitationCheck],
+    heading: str | None = None,
+    column: int | None = 0,
+) -> Measure:
     return Measure(
         name=name,
         kind="share",
         group="traced",
         source="this project",
-        compute=lambda given: given.once(_paths).values[name],
-        needs_retrieved=True,
-        heading=heading,
-    )
-
-
-def _of_citations(name: str, heading: str | None = None, column: int | None = 0) -> Measure:
-    return Measure(
-        name=name,
-        kind="share",
-        group="traced",
-        source="this project",
-        compute=lambda given: given.once(_citations).values[name],
+        compute=lambda given: given.once(check).values[name],
         needs_retrieved=True,
         heading=heading,
         column=column,
@@ -44,12 +39,12 @@ def _of_citations(name: str, heading: str | None = None, column: int | None = 0)
 
 
 MEASURES = (
-    _of_paths("path_edges_exist", "edges exist"),
-    _of_paths("path_joins_meet", "joins meet"),
-    _of_paths("path_edges_supported", "edges supported"),
-    _of_paths("answer_entities_traced", "names traced"),
-    _of_citations("citations_in_index", "citations in index", column=1),
-    _of_citations("citation_validity", "citations shown"),
-    _of_citations("context_cited", column=1),
-    _of_citations("sources_cited", column=None),
+    _declare("path_edges_exist", _paths, "edges exist"),
+    _declare("path_joins_meet", _paths, "joins meet"),
+    _declare("path_edges_supported", _paths, "edges supported"),
+    _declare("answer_entities_traced", _paths, "names traced"),
+    _declare("citations_in_index", _citations, "citations in index", column=1),
+    _declare("citation_validity", _citations, "citations shown"),
+    _declare("context_cited", _citations, column=1),
+    _declare("sources_cited", _citations, column=None),
 )
