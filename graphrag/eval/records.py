@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Any, Literal
 
+from graphrag.eval.judged import DEFAULT_METRICS, METRICS
 from graphrag.offline import NOT_FOUND
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.usage import Usage
@@ -110,7 +111,6 @@ class Retrieved:
         )
 
 
-METRICS = ("correctness", "faithfulness", "relevance", "completeness")
 SEARCH_FAILED = "Search failed"
 NOT_JUDGED = "Not judged"
 
@@ -195,15 +195,30 @@ _NOT_JUDGED = JudgeResult(None, NOT_JUDGED)
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """The verdicts on one response, one a metric; what was not judged has score None."""
+    """The verdicts on one response, one a metric; what was not judged has score None.
+
+    ``further`` holds those of the metrics that are judged only when they are named.
+    """
 
     correctness: JudgeResult = _NOT_JUDGED
     faithfulness: JudgeResult = _NOT_JUDGED
     relevance: JudgeResult = _NOT_JUDGED
     completeness: JudgeResult = _NOT_JUDGED
+    further: Mapping[str, JudgeResult] = field(
+        default_factory=dict[str, JudgeResult], hash=False, repr=False
+    )
+
+    @classmethod
+    def of(cls, verdicts: Mapping[str, JudgeResult]) -> "MetricScores":
+        """Return the verdicts of a mapping; a name that is no metric's is left out."""
+        known = {metric: verdicts[metric] for metric in METRICS if metric in verdicts}
+        named = {metric: known.pop(metric) for metric in DEFAULT_METRICS if metric in known}
+        return cls(**named, further=known)
 
     def get(self, metric: str) -> JudgeResult:
         """Return the verdict of a metric by its name."""
+        if metric in METRICS and metric not in DEFAULT_METRICS:
+            return self.further.get(metric, _NOT_JUDGED)
         result: JudgeResult = getattr(self, metric)
         return result
 
@@ -218,7 +233,7 @@ class MetricScores:
 
 def failed_search_scores() -> MetricScores:
     """Return the scores of a search that failed: 0 in every metric, by definition."""
-    return MetricScores(*(JudgeResult(0, SEARCH_FAILED) for _ in METRICS))
+    return MetricScores.of(dict.fromkeys(METRICS, JudgeResult(0, SEARCH_FAILED)))
 
 
 def measured_latency(seconds: float | None) -> float | None:

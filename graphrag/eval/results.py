@@ -21,6 +21,7 @@ from graphrag.eval.analysis import (
     state_of,
 )
 from graphrag.eval.records import (
+    DEFAULT_METRICS,
     METRICS,
     EfficiencyMetrics,
     MetricScores,
@@ -132,8 +133,8 @@ class EvaluationResults:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """What responses were to be judged on; all metrics where the metadata does not say."""
-        return tuple(self.metadata.get("metrics", METRICS))
+        """What responses were to be judged on; the default where the metadata does not say."""
+        return tuple(self.metadata.get("metrics", DEFAULT_METRICS))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the summary as JSON-ready values; sections that were not computed are left out."""
@@ -245,7 +246,7 @@ class EvaluationResults:
 
 
 def aggregate_results(
-    results: Sequence[QueryResult], metrics: Sequence[str] = METRICS
+    results: Sequence[QueryResult], metrics: Sequence[str] = DEFAULT_METRICS
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
 

@@ -11,6 +11,7 @@ from graphrag.config.project_settings import is_project
 from graphrag.eval.config import CONTROLS
 from graphrag.eval.dataset import Sample, as_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
+from graphrag.eval.judged import DEFAULT_METRICS
 from graphrag.eval.measures import RetrievalReader
 from graphrag.eval.metrics import Judge, read_entity_types
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
@@ -30,6 +31,7 @@ from graphrag.eval.run import (
     answer_control,
     ask_method,
     ask_verdicts,
+    check_judge,
     describe_indexes,
     describe_judge,
     describe_setup,
@@ -207,9 +209,14 @@ class EvaluationRunner:
 
         Raises
         ------
+        ConfigError
+            If the judge can't grade one of the metrics; nothing is asked.
         StoreError
             If something that was paid for can't be kept; nothing further is asked.
         """
+        metrics = self._settings.metrics
+        if not request.skip_judge and not set(metrics) <= set(DEFAULT_METRICS):
+            check_judge(await self._load_judge(), metrics)
         self._stop = Stop()
         work = Work(request, self._settings, self.search_unit, self.judge_unit, self._stop)
         await work.run()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.metrics import Judge
+from graphrag.eval.metrics import JUDGED_METRICS, Judge
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.query.structured_search.base import SearchResult
@@ -63,10 +63,17 @@ class ScriptedJudge:
         """Grade by the script."""
         return self._ask("completeness", {"question": question, "answer": answer})
 
+    async def judge_metric(
+        self, metric: str, question: str, ground_truth: str, predicted: str, context: str
+    ) -> JudgeResult:
+        """Grade by the script."""
+        material = JUDGED_METRICS[metric].material(question, ground_truth, predicted, context)
+        return self._ask(metric, material)
+
     async def evaluate_all(
         self, question: str, ground_truth: str, predicted: str, context: str
     ) -> MetricScores:
-        """Grade all four metrics by the script."""
+        """Grade the four default metrics by the script."""
         return MetricScores(
             await self.judge_correctness(question, ground_truth, predicted),
             await self.judge_faithfulness(context, predicted),

@@ -1,4 +1,4 @@
-"""Verdicts by word overlap, for the four judge metrics.
+"""Verdicts by word overlap, for the judge metrics that there are rules for.
 
 A verdict here is an arithmetic of words, good for trying the evaluation out, not for claims
 about quality. Everything judged is read as a bag of terms, so text in it that speaks to the
@@ -7,6 +7,7 @@ judge has no way to be obeyed.
 
 import re
 from collections.abc import Callable
+from typing import NamedTuple
 
 from graphrag.offline.answering import fits_type
 from graphrag.offline.errors import OfflineModelError
@@ -129,15 +130,25 @@ def judge_completeness(question: str, answer: str) -> tuple[str, int]:
     )
 
 
-_METRICS: dict[frozenset[str], tuple[tuple[str, str], Callable[[str, str], tuple[str, int]]]] = {
-    frozenset({"question", "ground_truth", "predicted"}): (
-        ("ground_truth", "predicted"),
-        judge_correctness,
+class Rule(NamedTuple):
+    """How a metric is judged: the fields of its material, those compared, and the comparison."""
+
+    fields: tuple[str, ...]
+    compared: tuple[str, str]
+    compare: Callable[[str, str], tuple[str, int]]
+
+
+RULES: dict[str, Rule] = {
+    "correctness": Rule(
+        ("question", "ground_truth", "predicted"), ("ground_truth", "predicted"), judge_correctness
     ),
-    frozenset({"context", "answer"}): (("context", "answer"), judge_faithfulness),
-    frozenset({"question", "context"}): (("question", "context"), judge_relevance),
-    frozenset({"question", "answer"}): (("question", "answer"), judge_completeness),
+    "faithfulness": Rule(("context", "answer"), ("context", "answer"), judge_faithfulness),
+    "relevance": Rule(("question", "context"), ("question", "context"), judge_relevance),
+    "completeness": Rule(("question", "answer"), ("question", "answer"), judge_completeness),
 }
+"""Metric -> its rule; nothing else is judged."""
+
+_BY_FIELDS = {frozenset(rule.fields): rule for rule in RULES.values()}
 
 
 def judge(request: Request) -> dict[str, object]:
@@ -146,16 +157,16 @@ def judge(request: Request) -> dict[str, object]:
     Raises
     ------
     OfflineModelError
-        When the message ends with no object of one of the four metrics' fields.
+        When the object is not the material of a metric with a rule: what names another metric
+        is never taken for one of these, though its further fields may be the same.
     """
     given = find_json_object(request.user) or {}
-    metric = _METRICS.get(frozenset(given))
-    if metric is None:
+    rule = _BY_FIELDS.get(frozenset(given))
+    if rule is None:
         raise OfflineModelError(
             "Judging needs one JSON object at the end of the user message with the fields "
-            + "; or ".join(", ".join(sorted(fields)) for fields in _METRICS)
+            + "; or ".join(", ".join(sorted(rule.fields)) for rule in RULES.values())
             + "."
         )
-    fields, measure = metric
-    reason, score = measure(*(str(given[field]) for field in fields))
+    reason, score = rule.compare(*(str(given[field]) for field in rule.compared))
     return {"reason": reason, "score": score}

@@ -1,13 +1,14 @@
 """Results as rows: what became of each question, and what it counts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult, is_abstention
 from graphrag.eval.statistics import State
 
-ZERO_IF_FAILED = {"correctness", "completeness"}
+ZERO_IF_FAILED = {name for name, metric in JUDGED_METRICS.items() if metric.zero_if_failed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,16 @@ def rows_of(results: Sequence[QueryResult]) -> list[Row]:
             ends[end] = _states_and_scores(result)
         rows.append(_row(result, *ends[end]))
     return rows
+
+
+def with_every_metric(row: Row) -> Row:
+    """Return a row that was kept when there were fewer metrics; those were not judged."""
+    missing = State.SEARCH_FAILED if row.censored else State.NOT_JUDGED
+    return replace(
+        row,
+        states={**dict.fromkeys(METRICS, missing), **row.states},
+        scores={**dict.fromkeys(METRICS), **row.scores},
+    )
 
 
 def state_of(result: QueryResult, metric: str) -> State:

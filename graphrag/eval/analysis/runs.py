@@ -12,9 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.analysis.labels import label_usages, names_no_model
-from graphrag.eval.analysis.rows import Row, rows_of
+from graphrag.eval.analysis.rows import Row, rows_of, with_every_metric
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import (
+    DEFAULT_METRICS,
     METRICS,
     EfficiencyMetrics,
     JudgeResult,
@@ -88,10 +89,10 @@ class RunRows(NamedTuple):
         """What responses were to be judged on; of a file that does not say, what they were."""
         described: Mapping[str, Any] | None = self.metadata.setup.get("metrics")
         if described is not None:
-            return tuple(described)
+            return tuple(metric for metric in described if metric in METRICS)
         states = {metric: {row.states[metric] for row in self.rows} for metric in METRICS}
         judged = (m for m in METRICS if states[m] - {State.SEARCH_FAILED, State.NOT_JUDGED})
-        return tuple(judged) or METRICS
+        return tuple(judged) or DEFAULT_METRICS
 
 
 def read_rows(source: str, store_path: Path) -> RunRows:
@@ -238,13 +239,12 @@ def _baseline_path(store_path: Path) -> Path:
 def _stored_result(
     found: StoredResponse, document: str, verdicts: Mapping[str, JudgeResult]
 ) -> QueryResult:
-    known = {metric: verdict for metric, verdict in verdicts.items() if metric in METRICS}
     return QueryResult(
         imdb_key=document,
         question="",
         method=found.method,
         response=found.response,
-        scores=failed_search_scores() if found.failure else MetricScores(**known),
+        scores=failed_search_scores() if found.failure else MetricScores.of(verdicts),
         efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
         sample_id=found.sample_id,
         failure=found.failure,
@@ -263,7 +263,7 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and "pinned_at" in values:
             pinned = _Baseline.model_validate(values)
-            return RunRows(pinned.rows, pinned.metadata)
+            return RunRows([*map(with_every_metric, pinned.rows)], pinned.metadata)
         detailed = _Detailed.model_validate(values)
     except FileNotFoundError as error:
         if path == _baseline_path(store_path):
@@ -283,7 +283,8 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
             f"({where}: {first['msg']}); name the run itself."
         )
         raise UsageError(msg) from error
-    return RunRows(_file_rows(detailed), _file_metadata(path, detailed.metadata, store_path))
+    rows = [*map(with_every_metric, _file_rows(detailed))]
+    return RunRows(rows, _file_metadata(path, detailed.metadata, store_path))
 
 
 def _file_rows(detailed: _Detailed) -> list[Row]:

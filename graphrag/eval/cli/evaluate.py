@@ -29,6 +29,7 @@ from graphrag.eval.run import (
     Unit,
     Watch,
     build_index,
+    check_judge_model,
     check_keys,
     check_output,
     check_prices,
@@ -197,24 +198,27 @@ class _Command:
         judge = describe_judge(config, headers)
         asked = [(name, header) for header in headers.values() for name in config.methods]
         models = {model for name, header in asked for model in methods.models(name, header)}
+        judging: str | None = None
         if not self._options.skip_judge:
-            models.add(model_name(judge_model(config, headers)))
+            model = judge_model(config, headers)
+            check_judge_model(model, config.metrics)
+            judging = model_name(model)
+            models.add(judging)
         if self._options.max_cost_usd is not None:
             check_prices(sorted(models))
         warnings = [*said, *list_setting_warnings(roots)]
         warnings += await list_data_warnings(samples, headers)
         warnings += await list_budget_warnings(config, methods, headers)
         warnings += await asyncio.to_thread(list_vector_warnings, headers)
-        if not self._options.skip_judge:
+        if judging is not None:
             warnings += list_judge_warnings(
-                model_name(judge_model(config, headers)),
+                judging,
                 {
                     model
                     for name, header in asked
                     if (model := methods.answering_model(name, header)) is not None
                 },
             )
-            judging = model_name(judge_model(config, headers))
             warnings += list_judge_limit_warnings(config, judging, methods, headers)
         without = sum(not sample.evidence for sample in samples)
         if "oracle" in config.methods and without:

@@ -17,6 +17,7 @@ from graphrag.eval.run import (
     RunPlan,
     RunRequest,
     Unit,
+    check_judge_model,
     check_prices,
     choose_run,
     describe_further,
@@ -82,7 +83,9 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     name = place.take_run(options.run, quiet=options.quiet)
     with open_store(config.output_dir / "eval.db") as store:
         judging = _prepare(store, config, name)
-        judge = model_name(judge_model(judging.config, judging.headers))
+        model = judge_model(judging.config, judging.headers)
+        check_judge_model(model, judging.config.metrics)
+        judge = model_name(model)
         if options.max_cost_usd is not None:
             check_prices([judge])
         warnings = list_judge_warnings(judge, _answering_models(judging.setup))

@@ -22,10 +22,9 @@ from graphrag.eval.config.sections import (
     Variant,
 )
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.records import METRICS
+from graphrag.eval.records import DEFAULT_METRICS
 
 _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
-_NAMES = (*_METHODS, *METRICS)
 
 
 class EvaluationConfig(FrozenSection):
@@ -45,7 +44,8 @@ class EvaluationConfig(FrozenSection):
         None: each method keeps its own length of answer and context budget. ``true`` in the
         file stands for the defaults.
     metrics : tuple of str
-        Of correctness, faithfulness, relevance and completeness.
+        Names of ``graphrag.eval.judged``; by default correctness, faithfulness, relevance and
+        completeness.
     trials : int
         How often every search is repeated as a whole, >= 1.
     concurrency : int
@@ -72,7 +72,7 @@ class EvaluationConfig(FrozenSection):
     equal_terms: EqualTerms | None = None
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
-    metrics: tuple[Metric, ...] = Field(default=METRICS, min_length=1)
+    metrics: tuple[Metric, ...] = Field(default=DEFAULT_METRICS, min_length=1)
     trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
     timeout_s: float = Field(default=300.0, gt=0)
@@ -198,7 +198,7 @@ def parse_config(values: Mapping[str, Any], source: str) -> EvaluationConfig:
         problem = first["msg"].removeprefix("Value error, ")
         if first["type"] == "literal_error":
             given = str(first["input"])
-            problem = f"unknown name {given!r}{nearest(given, _NAMES)}"
+            problem = f"unknown name {given!r}{nearest(given, _METHODS)}"
         msg = f"{source}: {where + ': ' if where else ''}{problem}"
         raise ConfigError(as_sentence(msg)) from error
 

@@ -4,10 +4,18 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
-from graphrag.config.models.strict_section import StrictSection
+from graphrag.config.models.strict_section import StrictSection, nearest
 from graphrag.eval.dataset import check_columns
+from graphrag.eval.records import METRICS
 from graphrag.query.methods import SearchMethod
 
 Met = Literal["met target", "met minimum", "missed", "not measured"]
@@ -53,7 +61,14 @@ class SuccessCriterion(BaseModel):
         return "met minimum" if sign * value >= sign * self.minimum else "missed"
 
 
-Metric = Literal["correctness", "faithfulness", "relevance", "completeness"]
+def _known_metric(given: Any) -> Any:
+    if given not in METRICS:
+        msg = f"unknown name {str(given)!r}{nearest(str(given), METRICS)}"
+        raise ValueError(msg)
+    return given
+
+
+Metric = Annotated[str, BeforeValidator(_known_metric)]
 Control = Literal["closed_book", "oracle"]
 CONTROLS: tuple[str, ...] = get_args(Control)
 

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from graphrag.eval.metrics import prompts
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.metrics.asking import (
     JudgeModel,
     ReplyForm,
@@ -16,32 +15,6 @@ from graphrag.eval.metrics.asking import (
     whole_number,
 )
 from graphrag.eval.records import JudgeResult, MetricScores
-
-
-@dataclass(frozen=True, slots=True)
-class JudgedMetric:
-    """A metric that the judge scores: its prompt and the fields the prompt needs.
-
-    ``version`` is raised when what a score means changes otherwise than by the prompt's text.
-    """
-
-    name: Literal["correctness", "faithfulness", "relevance", "completeness"]
-    prompt: str
-    fields: tuple[str, ...]
-    version: int = prompts.PROMPT_VERSION
-
-
-JUDGED_METRICS: dict[str, JudgedMetric] = {
-    metric.name: metric
-    for metric in (
-        JudgedMetric(
-            "correctness", prompts.CORRECTNESS_PROMPT, ("question", "ground_truth", "predicted")
-        ),
-        JudgedMetric("faithfulness", prompts.FAITHFULNESS_PROMPT, ("context", "answer")),
-        JudgedMetric("relevance", prompts.RELEVANCE_PROMPT, ("question", "context")),
-        JudgedMetric("completeness", prompts.COMPLETENESS_PROMPT, ("question", "answer")),
-    )
-}
 
 
 class JudgeReply(BaseModel):
@@ -67,7 +40,10 @@ _WANTED = ReplyForm(JudgeReply, '{"reason": "...", "score": 0 or 1}')
 
 
 class Judge(Protocol):
-    """Grades responses; :class:`LLMJudge` or any object with the same methods."""
+    """Grades responses; :class:`LLMJudge` or any object with the same methods.
+
+    A metric of another name is asked of ``judge_<name>``, given the metric's fields in order.
+    """
 
     async def judge_correctness(
         self, question: str, ground_truth: str, predicted: str
@@ -90,7 +66,7 @@ class Judge(Protocol):
     async def evaluate_all(
         self, question: str, ground_truth: str, predicted: str, context: str
     ) -> MetricScores:
-        """Grade a response on all four metrics; never raises."""
+        """Grade a response on the four metrics that are judged by default; never raises."""
         ...
 
 
@@ -143,7 +119,7 @@ class LLMJudge:
     async def evaluate_all(
         self, question: str, ground_truth: str, predicted: str, context: str
     ) -> MetricScores:
-        """Grade a response on all four metrics at the same time; never raises."""
+        """Grade a response on the four default metrics at the same time; never raises."""
         results = await asyncio.gather(
             self.judge_correctness(question, ground_truth, predicted),
             self.judge_faithfulness(context, predicted),
@@ -151,6 +127,13 @@ class LLMJudge:
             self.judge_completeness(question, predicted),
         )
         return MetricScores(*results)
+
+    async def judge_metric(
+        self, metric: str, question: str, ground_truth: str, predicted: str, context: str
+    ) -> JudgeResult:
+        """Grade a response on a metric by its name; what the metric does not read is not sent."""
+        material = JUDGED_METRICS[metric].material(question, ground_truth, predicted, context)
+        return await self._grade(metric, **material)
 
     async def _grade(self, metric: str, **material: str) -> JudgeResult:
         quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}

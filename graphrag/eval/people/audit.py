@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from graphrag.eval.errors import UsageError
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.people.audited_run import AuditedQuestion, AuditedRun
 from graphrag.eval.statistics import (
     MIN_LABELS,
@@ -24,8 +25,6 @@ from graphrag.eval.statistics import (
     corrected_mean,
     draw_for_labels,
 )
-
-WITH_CONTEXT = ("faithfulness", "relevance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +131,7 @@ def draw_items(run: AuditedRun, n_questions: int, seed: int = 0) -> list[AuditIt
     drawable = [question for question in run.questions if question.judged]
     drawn = draw_for_labels([question.stratum for question in drawable], n_questions, seed)
     codes = _Codes.of(run)
+    is_about_context = JUDGED_METRICS[run.metric].reads_context
     items = [
         AuditItem(
             item=codes.item(question, method),
@@ -141,7 +141,7 @@ def draw_items(run: AuditedRun, n_questions: int, seed: int = 0) -> list[AuditIt
             question=question.question,
             ground_truth=question.ground_truth,
             response=found.response,
-            context=found.context if run.metric in WITH_CONTEXT else "",
+            context=found.context if is_about_context else "",
         )
         for question in (drawable[row] for row in drawn)
         for method, found in question.judged.items()

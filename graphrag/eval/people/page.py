@@ -6,36 +6,9 @@ from importlib.resources import files
 
 from jinja2 import Environment, StrictUndefined
 
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.people.audit import AuditItem
 from graphrag.eval.people.sheet import COLUMNS
-
-_MEANING = {
-    "correctness": (
-        "the response means the same as the ground truth; wording, order and further detail that "
-        "does not contradict it are fine",
-        "it says something else, leaves out what the ground truth consists of, contradicts it, "
-        "or says that it does not know",
-    ),
-    "faithfulness": (
-        "every claim of the response can be traced to the context, directly or by an obvious step",
-        "at least one claim can't, even if you know it to be true",
-    ),
-    "relevance": (
-        "the context holds information that helps to answer the question, fully or in part",
-        "nothing in the context brings a reader closer to the answer",
-    ),
-    "completeness": (
-        "the response addresses every part of the question, whether rightly or not",
-        "it leaves a part out, evades it, or only says that it is unknown",
-    ),
-}
-# What the judge saw is shown; the rest stays folded, so that both judge by the same.
-_SHOWN = {
-    "correctness": ("question", "ground_truth", "response"),
-    "faithfulness": ("response", "context"),
-    "relevance": ("question", "context"),
-    "completeness": ("question", "response"),
-}
 
 
 def render_page(items: Sequence[AuditItem], embedded_models: str | None = None) -> str:
@@ -53,19 +26,19 @@ def render_page(items: Sequence[AuditItem], embedded_models: str | None = None) 
     """
     template = files("graphrag.eval.people").joinpath("audit.html.j2").read_text("utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined)
-    metric = items[0].metric
-    one, zero = _MEANING[metric]
+    metric = JUDGED_METRICS[items[0].metric]
     return environment.from_string(template).render(
         run=items[0].run,
-        metric=metric,
-        one=one,
-        zero=zero,
+        metric=metric.name,
+        one=metric.one,
+        zero=metric.zero,
         embedded_models=embedded_models,
         data={
             "run": items[0].run,
-            "metric": metric,
+            "metric": metric.name,
             "columns": COLUMNS,
-            "shown": _SHOWN[metric],
+            # The rest stays folded, so that person and judge judge by the same.
+            "shown": metric.shown,
             "items": [asdict(item) for item in items],
         },
     )

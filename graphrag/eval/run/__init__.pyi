@@ -18,7 +18,14 @@ from .headers import (
     read_settings_of,
 )
 from .index_building import build_index, is_built
-from .judge_choice import describe_judge, judge_model, open_answering, open_judge
+from .judge_choice import (
+    check_judge,
+    check_judge_model,
+    describe_judge,
+    judge_model,
+    open_answering,
+    open_judge,
+)
 from .judgements import FurtherJudges, FurtherWork, is_wanted, pair_kind
 from .methods import Method, MethodAnswer, MethodSet, ask_method, describe_method, load_method
 from .preflight import (
@@ -81,6 +88,8 @@ __all__ = [
     "ask_method",
     "ask_verdicts",
     "build_index",
+    "check_judge",
+    "check_judge_model",
     "check_keys",
     "check_output",
     "check_prices",

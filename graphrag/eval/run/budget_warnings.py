@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.run.index_preview import IndexPreview
 from graphrag.eval.run.methods import MethodSet
 from graphrag.query.model_facts import input_limit, is_offline
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from graphrag.query.index_header import IndexHeader
 
 _MOST = 0.5
-_READS_CONTEXT = ("faithfulness", "relevance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def list_judge_limit_warnings(
     limit = config.judge.max_input_tokens
     if limit is None and not is_offline(judge):
         limit = input_limit(judge)
-    metrics = [name for name in config.metrics if name in _READS_CONTEXT]
+    metrics = [name for name in config.metrics if JUDGED_METRICS[name].reads_context]
     if limit is None or not metrics:
         return []
     needs: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """Who judges, and who answers without an index: chosen from settings, opened, described."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphrag_llm.config import ModelConfig
@@ -8,8 +8,11 @@ from graphrag_llm.config import ModelConfig
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.metrics import Judge, LLMJudge
 from graphrag.eval.run.controls import answering_config
+from graphrag.eval.run.verdicts import has_method
+from graphrag.offline.judging import RULES
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
 from graphrag.query.model_facts import is_offline
@@ -49,6 +52,50 @@ def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) ->
     return models[0]
 
 
+def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
+    """Refuse an embedded judge of a metric that it has no rule for.
+
+    Raises
+    ------
+    ConfigError
+        Naming the metrics.
+    """
+    unknown = [metric for metric in metrics if metric not in RULES]
+    if model.type == "offline" and unknown:
+        msg = (
+            f"metrics: the embedded judge has no rule for {' and '.join(unknown)}; name a language "
+            "model in judge.model, or leave it out."
+        )
+        raise ConfigError(msg)
+
+
+def check_judge(judge: Any, metrics: Iterable[str]) -> None:
+    """Refuse a judge that can't grade one of the metrics; the default ones any judge can.
+
+    Raises
+    ------
+    ConfigError
+        Naming the metric, and what is missing.
+    """
+    further = [metric for metric in metrics if metric not in DEFAULT_METRICS]
+    model = _model_of(judge)
+    if model is not None:
+        check_judge_model(model, further)
+    for metric in further:
+        if not (has_method(judge, "judge_metric") or has_method(judge, f"judge_{metric}")):
+            wanted = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"
+            msg = (
+                f"The judge, a {type(judge).__qualname__}, does not grade {metric}; give it "
+                f"{wanted}, or leave {metric} out of metrics."
+            )
+            raise ConfigError(msg)
+
+
+def _model_of(judge: Any) -> ModelConfig | None:
+    model = getattr(getattr(judge, "model", None), "config", None)
+    return model if isinstance(model, ModelConfig) else None
+
+
 def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> LLMJudge:
     """Make the judge of a configuration."""
     model = judge_model(config, headers)
@@ -63,8 +110,8 @@ def describe_judge(
 ) -> dict[str, Any]:
     """Return everything about the judge that changes what a score means."""
     if judge is not None:
-        model = getattr(getattr(judge, "model", None), "config", None)
-        named = model_name(model) if isinstance(model, ModelConfig) else None
+        own = _model_of(judge)
+        named = None if own is None else model_name(own)
         return {"kind": type(judge).__qualname__, "model": named}
     model = judge_model(config, headers)
     return {

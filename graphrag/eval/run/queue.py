@@ -253,7 +253,7 @@ class Work:
             response=found.response,
             scores=failed_search_scores()
             if found.failure
-            else MetricScores(**self._session.verdicts(unit.key)),
+            else MetricScores.of(self._session.verdicts(unit.key)),
             efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
             ground_truth=unit.sample.ground_truth,
             context_text=found.context_text,

@@ -2,12 +2,13 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from graphrag.eval.errors import EvalError, RunStoppedError
+from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.metrics import NO_REASON, Judge, whole_number
-from graphrag.eval.records import METRICS, Failure, JudgeResult, combine_repeats
+from graphrag.eval.records import Failure, JudgeResult, combine_repeats
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import StoredResponse
 from graphrag.query.calls import describe_error, is_refusal
@@ -35,34 +36,49 @@ async def _ask(
     judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str]
 ) -> dict[str, JudgeResult]:
     """Ask the judge once for each metric; an error of one's own judge is a verdict's failure."""
-    question, truth = unit.sample.question, unit.sample.ground_truth
-    response, context = found.response, found.context_text
-    if set(metrics) == set(METRICS) or not _judges_singly(judge, metrics):
-        try:
-            scores = await _awaited(
-                judge.evaluate_all(
-                    question=question, ground_truth=truth, predicted=response, context=context
-                )
-            )
-        except Exception as error:
-            verdict = _failed(error)
-            return dict.fromkeys(metrics, verdict)
-        return {metric: read_verdict(_part(scores, metric)) for metric in metrics}
-    ask: dict[str, Callable[[], Any]] = {
-        "correctness": lambda: judge.judge_correctness(question, truth, response),
-        "faithfulness": lambda: judge.judge_faithfulness(context, response),
-        "relevance": lambda: judge.judge_relevance(question, context),
-        "completeness": lambda: judge.judge_completeness(question, response),
+    material = {
+        "question": unit.sample.question,
+        "ground_truth": unit.sample.ground_truth,
+        "predicted": found.response,
+        "context": found.context_text,
     }
-    given = await asyncio.gather(*(_ask_one(ask[metric]) for metric in metrics))
-    return dict(zip(metrics, given, strict=True))
+    together = [metric for metric in metrics if metric in DEFAULT_METRICS]
+    if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
+        together = []
+    singly = [metric for metric in metrics if metric not in together]
+    given, *single = await asyncio.gather(
+        _ask_together(judge, together, material),
+        *(_ask_one(judge, metric, material) for metric in singly),
+    )
+    return {**given, **dict(zip(singly, single, strict=True))}
 
 
-async def _ask_one(ask: Callable[[], Any]) -> JudgeResult:
+async def _ask_together(
+    judge: Judge, metrics: Sequence[str], material: Mapping[str, str]
+) -> dict[str, JudgeResult]:
+    if not metrics:
+        return {}
     try:
-        return read_verdict(await _awaited(ask()))
+        scores = await _awaited(judge.evaluate_all(**material))
+    except Exception as error:
+        return dict.fromkeys(metrics, _failed(error))
+    return {metric: read_verdict(_part(scores, metric)) for metric in metrics}
+
+
+async def _ask_one(judge: Any, metric: str, material: Mapping[str, str]) -> JudgeResult:
+    own = f"judge_{metric}"
+    try:
+        if metric in DEFAULT_METRICS or has_method(judge, own):
+            read = JUDGED_METRICS[metric].material(**material)
+            return read_verdict(await _awaited(getattr(judge, own)(*read.values())))
+        return read_verdict(await _awaited(judge.judge_metric(metric, **material)))
     except Exception as error:
         return _failed(error)
+
+
+def has_method(judge: Any, name: str) -> bool:
+    """Say whether a judge has a method; an object that answers to every name lists its own."""
+    return name in dir(judge) or inspect.iscoroutinefunction(getattr(judge, name, None))
 
 
 def _judges_singly(judge: Any, metrics: Sequence[str]) -> bool:
