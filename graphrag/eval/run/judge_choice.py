@@ -85,7 +85,7 @@ def check_judge(judge: Any, metrics: Iterable[str]) -> None:
         if not (has_method(judge, "judge_metric") or has_method(judge, f"judge_{metric}")):
             wanted = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"
             msg = (
-                f"The judge, a {type(judge).__qualname__}, does not grade {metric}; give it "
+                f"The judge, of class {type(judge).__qualname__}, does not grade {metric}; give it "
                 f"{wanted}, or leave {metric} out of metrics."
             )
             raise ConfigError(msg)

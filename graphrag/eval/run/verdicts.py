@@ -46,9 +46,9 @@ async def _ask(
     if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
         together = []
     singly = [metric for metric in metrics if metric not in together]
-    given, *single = await asyncio.gather(
+    given, single = await asyncio.gather(
         _ask_together(judge, together, material),
-        *(_ask_one(judge, metric, material) for metric in singly),
+        asyncio.gather(*(_ask_one(judge, metric, material) for metric in singly)),
     )
     return {**given, **dict(zip(singly, single, strict=True))}
 
