@@ -28,6 +28,7 @@ from .judge_choice import (
 )
 from .judgements import FurtherJudges, FurtherWork, is_wanted, pair_kind
 from .methods import Method, MethodAnswer, MethodSet, ask_method, describe_method, load_method
+from .pool import run_bounded
 from .preflight import (
     check_keys,
     check_output,
@@ -129,6 +130,7 @@ __all__ = [
     "read_searched_views",
     "read_settings_of",
     "response_type",
+    "run_bounded",
     "search_bound",
     "search_failure",
     "watching",

@@ -1,9 +1,9 @@
 """What further judges say of responses that are there: rubric, quality, and pairs of methods."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from graphrag.eval.config import EvaluationConfig
@@ -162,29 +162,19 @@ class FurtherWork:
         self, tasks: Sequence[FurtherTask], request: RunRequest, outcome: RunOutcome, work: Work
     ) -> int:
         """Run the tasks side by side; return how many are left."""
-        session, concurrency = request.session, self._config.concurrency
-        queue, limit = deque(tasks), asyncio.Semaphore(concurrency)
+        session, limit = request.session, asyncio.Semaphore(self._config.concurrency)
         n_done = 0
 
-        async def run_next() -> None:
+        async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
-            while queue and work.may_begin():
-                task = queue.popleft()
-                journal = session.journal(f"{task.kind} {task.subject}")
-                log = CallLog(limit, journal, bound=judge_bound(self._config))
-                session.keep_judgement(await _judge(task, log))
-                n_done += 1
-                tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())
-                request.progress.advance(tally, outcome.results[-1])
+            journal = session.journal(f"{task.kind} {task.subject}")
+            log = CallLog(limit, journal, bound=judge_bound(self._config))
+            session.keep_judgement(await _judge(task, log))
+            n_done += 1
+            tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())
+            request.progress.advance(tally, outcome.results[-1])
 
-        workers = [asyncio.create_task(run_next()) for _ in range(min(concurrency, len(tasks)))]
-        try:
-            for worker in workers:
-                await worker
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+        await work.run_jobs([partial(run_task, task) for task in tasks])
         return len(tasks) - n_done
 
 

@@ -1,11 +1,10 @@
-"""One run in progress: the queue that its workers share, what it may spend, when it stops."""
+"""One run in progress: what is still to be done, what it may spend, when it stops."""
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError
@@ -17,6 +16,7 @@ from graphrag.eval.records import (
     failed_search_scores,
 )
 from graphrag.eval.run.bounds import judge_bound, search_bound
+from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import Judgement, MemorySession, Session, StoredResponse
@@ -26,7 +26,6 @@ SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
 JudgeUnit = Callable[
     [Unit, StoredResponse, Sequence[str], CallLog], Awaitable[dict[str, JudgeResult]]
 ]
-_FINISH_S = 10.0
 _HOPELESS_AFTER = 10
 
 
@@ -95,7 +94,7 @@ class Stop:
 
 
 class Work:
-    """Runs the units of a request by ``concurrency`` workers under one limit for all calls."""
+    """Runs the units of a request, ``concurrency`` at once, under one limit for all calls."""
 
     def __init__(
         self,
@@ -112,7 +111,6 @@ class Work:
         self._judge_unit = judge
         self._stop = stop
         self._limit = asyncio.Semaphore(config.concurrency)
-        self._queue: deque[Unit] = deque()
         self._results: dict[str, QueryResult] = {}
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
@@ -139,47 +137,26 @@ class Work:
         StoreError
             If a result can't be kept.
         """
+        jobs: list[Job] = []
         for unit in (
             _shuffled(self._request.units) if self._request.shuffle else self._request.units
         ):
             if self._is_done(unit):
                 self._count(unit)
             else:
-                self._queue.append(unit)
+                jobs.append(partial(self._run_unit, unit))
         self._request.progress.advance(self._tally, None)
-        n_workers = min(self._config.concurrency, len(self._queue))
-        workers = {asyncio.create_task(self._run_units()) for _ in range(n_workers)}
-        asked = asyncio.create_task(self._stop.requested.wait())
-        pending: set[asyncio.Task[Any]] = {*workers}
-        try:
-            while pending and not asked.done():
-                done, rest = await asyncio.wait(
-                    {*pending, asked}, return_when=asyncio.FIRST_COMPLETED
-                )
-                pending = rest - {asked}
-                if any(task.exception() is not None for task in done):
-                    self._stop.request("the results can't be kept")
-            if pending:
-                await asyncio.wait(pending, timeout=_FINISH_S)
-        finally:
-            for task in (*workers, asked):
-                task.cancel()
-            ended = await asyncio.gather(*workers, return_exceptions=True)
-        for error in ended:
-            if isinstance(error, Exception):
-                raise error
+        await self.run_jobs(jobs)
 
-    async def _run_units(self) -> None:
-        while self._queue and self.may_begin():
-            unit = self._queue.popleft()
-            try:
-                finished = await self._run_unit(unit)
-            except RunStoppedError as error:
-                self._refused = True
-                self._stop.request(str(error))
-                return
-            if finished:
-                self._count(unit)
+    async def run_jobs(self, jobs: Sequence[Job]) -> None:
+        """Do further work under the concurrency, the allowed cost and the stop of the run.
+
+        Raises
+        ------
+        Exception
+            See :func:`run_bounded`.
+        """
+        await run_bounded(jobs, self._config.concurrency, self._stop.requested, self.may_begin)
 
     def may_begin(self) -> bool:
         """Whether more work may begin: nobody asked to stop, and there is money left."""
@@ -199,7 +176,17 @@ class Work:
         judged = self._session.verdicts(unit.key)
         return [metric for metric in self._config.metrics if metric not in judged]
 
-    async def _run_unit(self, unit: Unit) -> bool:
+    async def _run_unit(self, unit: Unit) -> None:
+        try:
+            finished = await self._search_and_judge(unit)
+        except RunStoppedError as error:
+            self._refused = True
+            self._stop.request(str(error))
+            return
+        if finished:
+            self._count(unit)
+
+    async def _search_and_judge(self, unit: Unit) -> bool:
         found = self._session.response(unit.key) or await self._search(unit)
         if self._is_done(unit):
             return True

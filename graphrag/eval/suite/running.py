@@ -1,19 +1,18 @@
 """Running suites: many cases at the same time, one failure kept to its case."""
 
-import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from graphrag.eval.analysis import label_usages
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import EvalError
 from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.run import run_bounded
 from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse, now
 from graphrag.eval.suite.cases import Suite
 from graphrag.eval.suite.evaluators import Evaluated, Evaluator
@@ -148,15 +147,13 @@ def _label(results: Iterable[CaseResult]) -> str | None:
 
 
 class _SuiteWork:
-    """Evaluates the units of a plan by ``concurrency`` workers."""
+    """Evaluates the units of a plan ``concurrency`` at once."""
 
     def __init__(self, plan: SuitePlan, shared: SharedTools, on_case: OnCase | None) -> None:
         self._plan = plan
         self._shared = shared
         self._on_case = on_case
-        self._queue = deque(plan.units)
         self._results: dict[str, CaseResult] = {}
-        self._stopped: EvalError | None = None
         self._store: EvaluationStore | None = None
         self._run_id = ""
 
@@ -166,27 +163,17 @@ class _SuiteWork:
 
     async def run(self) -> dict[str, CaseResult]:
         """Return unit key -> result of every unit."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._plan.config.concurrency, len(self._queue))):
-                group.create_task(self._run_units())
-        if self._stopped is not None:
-            raise self._stopped
+        jobs = [partial(self._run_unit, unit) for unit in self._plan.units]
+        await run_bounded(jobs, self._plan.config.concurrency)
         return self._results
 
-    async def _run_units(self) -> None:
-        while self._queue:
-            unit = self._queue.popleft()
-            tools = CaseTools(self._shared, unit.sample_id, unit.method, unit.index)
-            try:
-                result = await self._evaluate(unit, tools)
-                self._keep(unit, tools, result)
-            except EvalError as error:
-                self._stopped = self._stopped or error
-                self._queue.clear()
-                return
-            self._results[unit.key] = result
-            if self._on_case is not None:
-                self._on_case(len(self._results), len(self._plan.units), result)
+    async def _run_unit(self, unit: SuiteUnit) -> None:
+        tools = CaseTools(self._shared, unit.sample_id, unit.method, unit.index)
+        result = await self._evaluate(unit, tools)
+        self._keep(unit, tools, result)
+        self._results[unit.key] = result
+        if self._on_case is not None:
+            self._on_case(len(self._results), len(self._plan.units), result)
 
     async def _evaluate(self, unit: SuiteUnit, tools: CaseTools) -> CaseResult:
         evaluated: Evaluated | None = None

@@ -1,0 +1,176 @@
+"""The pool by itself: how many at once, what is begun after a stop, what an error does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag.eval.run import run_bounded
+
+
+class Log:
+    """Jobs that note when they begin and end, and how many of them were at it together."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+        self.ended: list[int] = []
+        self.most = 0
+
+    def job(
+        self, number: int, act: Callable[[], Awaitable[object]]
+    ) -> Callable[[], Awaitable[None]]:
+        async def run() -> None:
+            self.begun.append(number)
+            self.most = max(self.most, len(self.begun) - len(self.ended))
+            try:
+                await act()
+            finally:
+                self.ended.append(number)
+
+        return run
+
+
+def others() -> set["asyncio.Task[object]"]:
+    """Return the tasks that are alive beside the test's own."""
+    return asyncio.all_tasks() - {asyncio.current_task()}
+
+
+async def wait_a_turn() -> None:
+    await asyncio.sleep(0)
+
+
+async def hang() -> None:
+    await asyncio.Event().wait()
+
+
+async def fail() -> None:
+    raise ValueError("broken")
+
+
+@given(turns=st.lists(st.integers(0, 4), max_size=12), concurrency=st.integers(1, 5))
+def test_every_job_is_done_once_in_order_and_never_too_many_at_once(
+    turns: list[int], concurrency: int
+):
+    log = Log()
+
+    def waiting(n_turns: int) -> Callable[[], Awaitable[None]]:
+        async def act() -> None:
+            for _ in range(n_turns):
+                await asyncio.sleep(0)
+
+        return act
+
+    asyncio.run(run_bounded([log.job(i, waiting(n)) for i, n in enumerate(turns)], concurrency))
+    assert log.begun == list(range(len(turns)))
+    assert sorted(log.ended) == log.begun
+    assert log.most <= concurrency
+    if all(turns):  # each gives way to the others, so that all places are taken
+        assert log.most == min(concurrency, len(turns))
+
+
+@given(n_jobs=st.integers(0, 8), concurrency=st.integers(1, 4), allowed=st.integers(0, 8))
+def test_a_no_is_final_and_what_had_begun_is_finished(n_jobs: int, concurrency: int, allowed: int):
+    log = Log()
+    answers = [True] * allowed + [False]  # and yes again to whoever should ask once more
+    jobs = [log.job(i, wait_a_turn) for i in range(n_jobs)]
+    asyncio.run(
+        run_bounded(jobs, concurrency, may_begin=lambda: answers.pop(0) if answers else True)
+    )
+    assert log.begun == list(range(min(allowed, n_jobs)))
+    assert sorted(log.ended) == log.begun
+
+
+async def test_a_stop_lets_finish_what_is_in_flight_and_begins_nothing():
+    log, stop, gate = Log(), asyncio.Event(), asyncio.Event()
+    running = asyncio.create_task(run_bounded([log.job(i, gate.wait) for i in range(5)], 2, stop))
+    await asyncio.sleep(0.01)
+    stop.set()
+    await asyncio.sleep(0.01)
+    assert not running.done()
+    gate.set()
+    await running
+    assert log.begun == [0, 1]
+    assert not others()
+
+
+async def test_what_hangs_is_cut_off_after_a_stop():
+    log, stop = Log(), asyncio.Event()
+    stuck = [log.job(i, hang) for i in range(3)]
+    asyncio.get_running_loop().call_later(0.01, stop.set)
+    async with asyncio.timeout(5):
+        await run_bounded(stuck, 2, stop, finish_s=0.02)
+    assert (log.begun, sorted(log.ended)) == ([0, 1], [0, 1])
+    assert not others()
+
+
+async def test_an_error_stops_the_others_and_is_raised_once_they_had_their_time():
+    log, stop, gate = Log(), asyncio.Event(), asyncio.Event()
+
+    async def finish_late() -> None:
+        await stop.wait()  # a job sees that another one failed
+        gate.set()
+        await asyncio.sleep(0.01)
+
+    jobs = [log.job(0, finish_late), log.job(1, fail), log.job(2, hang)]
+    with pytest.raises(ValueError, match="broken"):
+        await run_bounded(jobs, 2, stop)
+    assert gate.is_set()
+    assert log.begun == [0, 1]
+    assert sorted(log.ended) == [0, 1]
+    assert not others()
+
+
+async def test_of_several_errors_the_first_is_raised():
+    async def fail_later() -> None:
+        await asyncio.sleep(0.01)
+        raise KeyError("later")
+
+    with pytest.raises(ValueError, match="broken"):
+        await run_bounded([fail_later, fail], 2)
+
+
+async def test_an_error_does_not_wait_for_what_hangs():
+    async with asyncio.timeout(5):
+        with pytest.raises(ValueError, match="broken"):
+            await run_bounded([hang, fail], 2, finish_s=0.02)
+    assert not others()
+
+
+async def test_an_error_of_who_says_yes_or_no_is_not_lost():
+    def may_begin() -> bool:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await run_bounded([wait_a_turn], 1, may_begin=may_begin)
+
+
+async def test_a_job_that_is_cancelled_by_itself_does_not_pass_for_done():
+    async def give_up() -> None:
+        raise asyncio.CancelledError
+
+    log = Log()
+    with pytest.raises(asyncio.CancelledError):
+        await run_bounded([give_up, log.job(1, wait_a_turn)], 1)
+    assert log.begun == []
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+async def test_cancelling_leaves_nothing_behind(stopped: bool):
+    log, stop = Log(), asyncio.Event()
+    running = asyncio.create_task(run_bounded([log.job(i, hang) for i in range(4)], 3, stop))
+    await asyncio.sleep(0.01)
+    if stopped:  # as by a second Ctrl-C
+        stop.set()
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert sorted(log.ended) == [0, 1, 2]
+    assert not others()
+
+
+async def test_nothing_to_do_is_done_at_once():
+    await run_bounded([], 3)
+    assert not others()
