@@ -16,6 +16,7 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, Hop, JudgeResult, Retrieved
 from graphrag.eval.run import check_output
 from graphrag.eval.store import (
+    CallScope,
     EvaluationStore,
     Judgement,
     StoredResponse,
@@ -135,9 +136,9 @@ def test_verdicts_and_their_cost_come_back_as_they_were(
 
 
 @SHARED_STORE
-@given(scope=TEXT, key=TEXT, call=CALLS)
+@given(scope=st.builds(CallScope, TEXT, TEXT), key=TEXT, call=CALLS)
 def test_a_finished_call_comes_back_as_it_was(
-    store: EvaluationStore, scope: str, key: str, call: RecordedCall
+    store: EvaluationStore, scope: CallScope, key: str, call: RecordedCall
 ):
     journal = StoreJournal(store, store.add_run({}).run_id, scope)
     journal.start(key)
@@ -159,15 +160,15 @@ def test_runs_come_back_newest_first_with_their_setup(store: EvaluationStore):
 def test_runs_are_kept_apart(store: EvaluationStore):
     one, other = store.add_run({}), store.add_run({})
     store.append_response(one.run_id, response())
-    StoreJournal(store, one.run_id, "search v").start("k")
+    StoreJournal(store, one.run_id, CallScope.of_search("v")).start("k")
     assert store.responses(other.run_id) == {}
     assert store.calls_in_flight(other.run_id) == 0
-    assert StoreJournal(store, other.run_id, "search v").replay("k") is None
+    assert StoreJournal(store, other.run_id, CallScope.of_search("v")).replay("k") is None
 
 
 def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: EvaluationStore):
     run = store.add_run({})
-    journal = StoreJournal(store, run.run_id, "search u")
+    journal = StoreJournal(store, run.run_id, CallScope.of_search("u"))
     for key in ("answered", "failed", "stuck"):
         journal.start(key)
     assert store.calls_in_flight(run.run_id) == 3
@@ -179,7 +180,8 @@ def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: Evaluati
 def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: EvaluationStore):
     run = store.add_run({})
     call = RecordedCall("Ann", (attempt(),))
-    for scope in ("search u", "judge u", "search v"):
+    scopes = (CallScope.of_search("u"), CallScope.of_verdicts("u"), CallScope.of_search("v"))
+    for scope in scopes:
         StoreJournal(store, run.run_id, scope).finish("k", call)
     store.append_response(run.run_id, response("u"))
     assert set(store.unclaimed_usage(run.run_id)) == {"judge u", "search v"}
@@ -204,7 +206,8 @@ def test_everything_committed_is_there_for_a_second_connection_at_once(
 
 def test_money_is_counted_once_when_a_call_becomes_part_of_a_response(store: EvaluationStore):
     run = store.add_run({})
-    StoreJournal(store, run.run_id, "search u").finish("k", RecordedCall("Ann", (attempt(),)))
+    journal = StoreJournal(store, run.run_id, CallScope.of_search("u"))
+    journal.finish("k", RecordedCall("Ann", (attempt(),)))
     price = response().usage.cost_usd
     session = StoredSession(store, run.run_id)
     assert price

@@ -14,7 +14,7 @@ from graphrag.eval.run.bounds import judge_bound
 from graphrag.eval.run.progress import Tally
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Work
 from graphrag.eval.run.units import Unit
-from graphrag.eval.store import Judgement, Session, StoredResponse
+from graphrag.eval.store import CallScope, Judgement, Session, StoredResponse
 from graphrag.query.usage import CallLog, measure_calls
 
 EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
@@ -167,7 +167,7 @@ class FurtherWork:
 
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
-            journal = session.journal(f"{task.kind} {task.subject}")
+            journal = session.journal(CallScope(task.kind, task.subject))
             log = CallLog(limit, journal, bound=judge_bound(self._config))
             session.keep_judgement(await _judge(task, log))
             n_done += 1

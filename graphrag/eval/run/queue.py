@@ -19,7 +19,7 @@ from graphrag.eval.run.bounds import judge_bound, search_bound
 from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit
-from graphrag.eval.store import Judgement, MemorySession, Session, StoredResponse
+from graphrag.eval.store import CallScope, Judgement, MemorySession, Session, StoredResponse
 from graphrag.query.usage import CallLog, sum_usages
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
@@ -192,14 +192,14 @@ class Work:
             return True
         if not self.may_begin():
             return False
-        journal = self._session.journal(f"judge {unit.key}")
+        journal = self._session.journal(CallScope.of_verdicts(unit.key))
         log = CallLog(self._limit, journal, bound=judge_bound(self._config))
         verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage())
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
-        journal = self._session.journal(f"search {unit.key}")
+        journal = self._session.journal(CallScope.of_search(unit.key))
         log = CallLog(self._limit, journal, bound=search_bound(self._config))
         found = await self._search_unit(unit, log)
         self._session.keep_response(found)

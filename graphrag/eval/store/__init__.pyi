@@ -1,7 +1,7 @@
 from .database import EvaluationStore
 from .journal import StoreJournal
 from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
-from .records import ORIGIN, Judgement, Run, RunDetails, StoredResponse, new_run, now
+from .records import ORIGIN, CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .session import MemorySession, Session, StoredSession
 from .whole_files import replace_files, write_file, write_whole
 
@@ -10,6 +10,7 @@ __all__ = [
     "ORIGIN",
     "ORIGIN_NAMES",
     "PINNED",
+    "CallScope",
     "EvaluationStore",
     "Judgement",
     "MemorySession",

@@ -17,7 +17,15 @@ from filelock import FileLock, Timeout
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
-from graphrag.eval.store.records import Judgement, Run, RunDetails, StoredResponse, new_run, now
+from graphrag.eval.store.records import (
+    CallScope,
+    Judgement,
+    Run,
+    RunDetails,
+    StoredResponse,
+    new_run,
+    now,
+)
 from graphrag.eval.store.schema import explain_errors, prepare_database
 from graphrag.query.usage import (
     CallAttempt,
@@ -176,7 +184,7 @@ class EvaluationStore:
                     json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
                 ),
             )
-            self._drop_calls(run_id, f"search {found.unit}")
+            self._drop_calls(run_id, CallScope.of_search(found.unit))
 
     def append_verdicts(
         self, run_id: str, unit: str, verdicts: dict[str, JudgeResult], usage: Usage
@@ -194,7 +202,7 @@ class EvaluationStore:
                 "INSERT INTO judge_usage VALUES (?, ?, ?)",
                 (run_id, unit, json.dumps(usage.to_dict())),
             )
-            self._drop_calls(run_id, f"judge {unit}")
+            self._drop_calls(run_id, CallScope.of_verdicts(unit))
 
     def responses(self, run_id: str) -> dict[str, StoredResponse]:
         """Return unit -> response of a run."""
@@ -206,7 +214,7 @@ class EvaluationStore:
         return {
             row[0]: StoredResponse(
                 *row[:6],
-                usage=Usage.from_dict(json.loads(row[6])),
+                usage=_usage(row[6]),
                 failure=_failure(row[7]),
                 trial=row[8],
                 retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
@@ -239,7 +247,7 @@ class EvaluationStore:
         for unit, usage in self._read(
             "SELECT unit, usage FROM judge_usage WHERE run_id = ?", (run_id,)
         ):
-            found.setdefault(unit, []).append(Usage.from_dict(json.loads(usage)))
+            found.setdefault(unit, []).append(_usage(usage))
         return found
 
     def copy_responses(self, source: str, target: str) -> None:
@@ -257,7 +265,7 @@ class EvaluationStore:
             "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?",
             (run_id, judged.subject, judged.kind),
         )
-        usage = sum_usages([judged.usage, *(Usage.from_dict(json.loads(r[0])) for r in earlier)])
+        usage = sum_usages([judged.usage, *(_usage(row[0]) for row in earlier)])
         with self._transaction():
             self._db.execute(
                 "INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -271,7 +279,7 @@ class EvaluationStore:
                     now(),
                 ),
             )
-            self._drop_calls(run_id, f"{judged.kind} {judged.subject}")
+            self._drop_calls(run_id, CallScope(judged.kind, judged.subject))
 
     def judgements(self, run_id: str) -> list[Judgement]:
         """Return the judgements of a run."""
@@ -280,14 +288,8 @@ class EvaluationStore:
             (run_id,),
         )
         return [
-            Judgement(
-                row[0],
-                row[1],
-                json.loads(row[2]),
-                bool(row[3]),
-                Usage.from_dict(json.loads(row[4])),
-            )
-            for row in rows
+            Judgement(subject, kind, json.loads(value), bool(failed), _usage(usage))
+            for subject, kind, value, failed, usage in rows
         ]
 
     def discard_response(self, run_id: str, unit: str) -> None:
@@ -303,7 +305,7 @@ class EvaluationStore:
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what the forgotten responses of a run cost."""
         rows = self._read("SELECT usage FROM forgotten WHERE run_id = ?", (run_id,))
-        return [Usage.from_dict(json.loads(row[0])) for row in rows]
+        return [_usage(row[0]) for row in rows]
 
     def calls_in_flight(self, run_id: str) -> int:
         """Return how many calls had been sent and not been answered when the run stopped."""
@@ -313,7 +315,7 @@ class EvaluationStore:
         return cast("int", rows[0][0])
 
     def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
-        """Return scope -> what its finished calls cost, for what is not complete yet."""
+        """Return stored scope -> what its finished calls cost, for what is not complete yet."""
         attempts: dict[str, list[CallAttempt]] = {}
         for scope, text in self._read(
             "SELECT scope, attempts FROM calls WHERE run_id = ? AND attempts IS NOT NULL",
@@ -322,32 +324,35 @@ class EvaluationStore:
             attempts.setdefault(scope, []).extend(_attempts(text))
         return {scope: summarize_attempts(each) for scope, each in attempts.items()}
 
-    def read_call(self, run_id: str, scope: str, call: str) -> RecordedCall | None:
+    def read_call(self, run_id: str, scope: CallScope, call: str) -> RecordedCall | None:
         """Return a finished call, None when there is none."""
         rows = self._read(
             "SELECT reply, attempts FROM calls WHERE run_id = ? AND scope = ? AND call = ? "
             "AND reply IS NOT NULL",
-            (run_id, scope, call),
+            (run_id, scope.stored, call),
         )
         return RecordedCall(json.loads(rows[0][0]), _attempts(rows[0][1])) if rows else None
 
-    def write_call(self, run_id: str, scope: str, call: str, recorded: RecordedCall | None) -> None:
+    def write_call(
+        self, run_id: str, scope: CallScope, call: str, recorded: RecordedCall | None
+    ) -> None:
         """Note a call as sent, or keep its reply."""
         reply = json.dumps(recorded.reply) if recorded else None
         attempts = json.dumps([asdict(a) for a in recorded.attempts]) if recorded else None
         self._write(
             "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)",
-            (run_id, scope, call, reply, attempts),
+            (run_id, scope.stored, call, reply, attempts),
         )
 
-    def drop_call(self, run_id: str, scope: str, call: str) -> None:
+    def drop_call(self, run_id: str, scope: CallScope, call: str) -> None:
         """Forget a call that failed."""
         self._write(
-            "DELETE FROM calls WHERE run_id = ? AND scope = ? AND call = ?", (run_id, scope, call)
+            "DELETE FROM calls WHERE run_id = ? AND scope = ? AND call = ?",
+            (run_id, scope.stored, call),
         )
 
-    def _drop_calls(self, run_id: str, scope: str) -> None:
-        self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope))
+    def _drop_calls(self, run_id: str, scope: CallScope) -> None:
+        self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored))
 
     def _read(self, query: str, values: tuple[Any, ...] | dict[str, Any]) -> list[Any]:
         with explain_errors(self.path):
@@ -384,6 +389,10 @@ class EvaluationStore:
 
 def _attempts(text: str) -> tuple[CallAttempt, ...]:
     return tuple(CallAttempt(**values) for values in json.loads(text))
+
+
+def _usage(text: str) -> Usage:
+    return Usage.from_dict(json.loads(text))
 
 
 def _failure(text: str | None) -> Failure | None:

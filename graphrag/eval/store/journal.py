@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import CallScope
 from graphrag.query.usage import RecordedCall
 
 
@@ -12,7 +13,7 @@ class StoreJournal:
 
     store: EvaluationStore
     run_id: str
-    scope: str
+    scope: CallScope
 
     def replay(self, key: str) -> RecordedCall | None:
         """Return the finished call of this key, or None."""

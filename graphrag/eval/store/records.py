@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from graphrag.eval.records import Failure, Retrieved
 from graphrag.query.usage import Usage
@@ -106,6 +106,36 @@ def new_run(setup: dict[str, Any], details: RunDetails | None = None) -> Run:
 def now() -> str:
     """Return the time in UTC, to the millisecond, as the store writes it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class CallScope(NamedTuple):
+    """The piece of work that model calls are part of.
+
+    Attributes
+    ----------
+    work : str
+        "search", "judge" for the verdicts, or the kind of a :class:`Judgement`.
+    unit : str
+        The unit that is searched or judged.
+    """
+
+    work: str
+    unit: str
+
+    @property
+    def stored(self) -> str:
+        """Its form in the store."""
+        return f"{self.work} {self.unit}"
+
+    @classmethod
+    def of_search(cls, unit: str) -> "CallScope":
+        """Return that of a unit's search."""
+        return cls("search", unit)
+
+    @classmethod
+    def of_verdicts(cls, unit: str) -> "CallScope":
+        """Return that of the verdicts on a unit."""
+        return cls("judge", unit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Protocol
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.journal import StoreJournal
-from graphrag.eval.store.records import Judgement, StoredResponse
+from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
 from graphrag.query.usage import CallJournal, Usage
 
 
@@ -40,7 +40,7 @@ class Session(Protocol):
         """Keep what a further judge said."""
         ...
 
-    def journal(self, scope: str) -> CallJournal | None:
+    def journal(self, scope: CallScope) -> CallJournal | None:
         """Return where the finished calls of a search or a judging are kept."""
         ...
 
@@ -91,7 +91,7 @@ class MemorySession:
         self._judgements[judged.subject, judged.kind] = judged
         self._spent_usd += judged.usage.cost_usd or 0.0
 
-    def journal(self, scope: str) -> CallJournal | None:
+    def journal(self, scope: CallScope) -> CallJournal | None:
         """Return None: calls are not kept."""
         return None
 
@@ -161,25 +161,25 @@ class StoredSession(MemorySession):
     def keep_response(self, found: StoredResponse) -> None:
         """Keep a response."""
         self.store.append_response(self.run_id, found)
-        self._claim(f"search {found.unit}")
+        self._claim(CallScope.of_search(found.unit))
         super().keep_response(found)
 
     def keep_verdicts(self, unit: str, verdicts: dict[str, JudgeResult], usage: Usage) -> None:
         """Keep verdicts and what they cost."""
         self.store.append_verdicts(self.run_id, unit, verdicts, usage)
-        self._claim(f"judge {unit}")
+        self._claim(CallScope.of_verdicts(unit))
         super().keep_verdicts(unit, verdicts, usage)
 
     def keep_judgement(self, judged: Judgement) -> None:
         """Keep what a further judge said."""
         self.store.append_judgement(self.run_id, judged)
-        self._claim(f"{judged.kind} {judged.subject}")
+        self._claim(CallScope(judged.kind, judged.subject))
         super().keep_judgement(judged)
 
-    def journal(self, scope: str) -> CallJournal | None:
+    def journal(self, scope: CallScope) -> CallJournal | None:
         """Return the journal of a search or a judging."""
         return StoreJournal(self.store, self.run_id, scope)
 
-    def _claim(self, scope: str) -> None:
+    def _claim(self, scope: CallScope) -> None:
         """Take back what replayed calls cost, as they are part of what is being kept."""
-        self._spent_usd -= self._unclaimed_usd.pop(scope, 0.0)
+        self._spent_usd -= self._unclaimed_usd.pop(scope.stored, 0.0)
