@@ -24,7 +24,7 @@ from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.reports import list_annotations, list_unjoined, render_junit, render_markdown
 from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.statistics import GateOutcome
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store import EvaluationStore, RunSetup
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
 
@@ -112,7 +112,7 @@ async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
     (run_id,) = runs.run_ids()
     with EvaluationStore(runs.store_path) as store:
         answered = list(store.responses(run_id).values())
-        new = store.add_run({**store.runs()[0].setup, "judge": {"model": model}})
+        new = store.add_run(RunSetup({**store.runs()[0].setup.root, "judge": {"model": model}}))
         for response in answered:
             store.append_response(new.run_id, response)
     comparison = runs.compare()
@@ -287,10 +287,10 @@ async def test_another_judge_and_another_index_are_warned_of(runs: Runs):
     await runs.add()
     await runs.add()
     new, old = (read_rows(each, runs.store_path) for each in runs.run_ids())
-    old.metadata.setup["indexes"]["tt1"]["tog"]["settings"] = {"width": 7}
+    old.metadata.setup.root["indexes"]["tt1"]["tog"]["settings"] = {"width": 7}
     assert not compare_runs(new, old).warnings
-    old.metadata.setup["judge"]["model"] = "openai/another"
-    old.metadata.setup["indexes"]["tt1"]["tog"]["index"] = "rebuilt"
+    old.metadata.setup.root["judge"]["model"] = "openai/another"
+    old.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "rebuilt"
     warnings = compare_runs(new, old).warnings
     assert [line.split(" (")[0] for line in warnings] == [
         "the indexes differ; a rebuilt graph shifts whole documents",

@@ -47,8 +47,8 @@ def test_another_judge_is_asked_and_no_search_is(judged: Evaluation, server: Loc
     assert {(each.endpoint, each.model) for each in asked} == {("chat", "gpt-4.1")}
     assert len(asked) == 2 * len(ROWS)
     second, _ = runs_of(judged)
-    assert second.setup["judge"]["model"] == "openai/gpt-4.1"
-    assert list(second.setup["metrics"]) == ["relevance"]
+    assert second.setup.judge_model == "openai/gpt-4.1"
+    assert second.setup.metrics == ("relevance",)
     assert second.status == "finished"
     assert responses_of(judged, second.run_id) == responses_of(judged, first.run_id)
     figures = json.loads((judged.newest_folder / "eval_results_summary.json").read_text("utf-8"))
@@ -111,7 +111,7 @@ def test_a_judging_of_a_judging_goes_back_to_the_searches(judged: Evaluation):
     (first,) = runs_of(judged)
     for _ in range(2):
         assert judged.run("judge", "latest", "-q").exit_code == DONE
-    assert [run.setup.get("responses_of") for run in runs_of(judged)] == [
+    assert [run.setup.responses_of for run in runs_of(judged)] == [
         first.run_id,
         first.run_id,
         None,

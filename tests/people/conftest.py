@@ -10,7 +10,7 @@ import pytest
 from graphrag.eval.cli import Place
 from graphrag.eval.dataset import Sample
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.store import EvaluationStore, StoredResponse
+from graphrag.eval.store import EvaluationStore, RunSetup, StoredResponse
 from graphrag.query.usage import Usage
 
 End: TypeAlias = int | str
@@ -57,7 +57,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         }
         folder = tmp_path / "results"
         with EvaluationStore(folder / "eval.db") as store:
-            run = store.add_run(setup, samples)
+            run = store.add_run(RunSetup(setup), samples)
             for name, of_question in ends.items():
                 for number, (method, end) in enumerate(zip(methods, of_question, strict=True)):
                     unit = f"{name} {method}"

@@ -27,7 +27,7 @@ from graphrag.eval.people import (
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.reports import render_ratings
 from graphrag.eval.statistics import State
-from graphrag.eval.store import EvaluationStore, StoredResponse
+from graphrag.eval.store import EvaluationStore, RunSetup, StoredResponse
 from graphrag.query.usage import Usage
 
 DONE, USAGE = 0, 2
@@ -358,7 +358,7 @@ def place(tmp_path):
         "judge": {"model": "offline/rules"},
     }
     with EvaluationStore(folder / "eval.db") as store:
-        run = store.add_run(setup, [])
+        run = store.add_run(RunSetup(setup), [])
         for n in range(4):
             for method, score in (("tog", int(n != 3)), ("basic", int(n == 0))):
                 failed = method == "basic" and n == 3

@@ -76,7 +76,7 @@ def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
     assert result.exit_code == DONE, result.output
     with EvaluationStore(evaluation.store_path) as store:
         (run,) = store.runs()
-    described = run.setup["indexes"]["clock"]
+    described = run.setup.indexes["clock"]
     assert described["wide"]["settings"]["width"] == 5
     assert described["tog"]["settings"]["width"] == 3
     assert efficiency(evaluation, "wide")["avg_llm_calls"] <= 3  # bm25 asks to check only
@@ -243,7 +243,7 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
     assert evaluation.run("--limit", "2", "-q").exit_code == DONE
     with EvaluationStore(evaluation.store_path) as store:
         (run,) = store.runs()
-    for described in run.setup["indexes"]["clock"].values():
+    for described in run.setup.indexes["clock"].values():
         assert described["options"]["response_type"] == "Single sentence"
         assert described["settings"]["max_context_tokens"] == 700
     metadata = evaluation.read_results("summary")["metadata"]

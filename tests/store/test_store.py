@@ -19,6 +19,7 @@ from graphrag.eval.store import (
     CallScope,
     EvaluationStore,
     Judgement,
+    RunSetup,
     StoredResponse,
     StoredSession,
     StoreJournal,
@@ -117,7 +118,7 @@ def store(path: Path):
 @SHARED_STORE
 @given(found=st.lists(RESPONSES, max_size=4, unique_by=lambda each: each.unit))
 def test_responses_come_back_as_they_were(store: EvaluationStore, found: list[StoredResponse]):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     for each in found:
         store.append_response(run.run_id, each)
     assert store.responses(run.run_id) == {each.unit: each for each in found}
@@ -128,7 +129,7 @@ def test_responses_come_back_as_they_were(store: EvaluationStore, found: list[St
 def test_verdicts_and_their_cost_come_back_as_they_were(
     store: EvaluationStore, verdicts: dict[str, JudgeResult], usages: list[Usage]
 ):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     for usage in usages:
         store.append_verdicts(run.run_id, "u", verdicts, usage)
     assert store.verdicts(run.run_id) == ({"u": verdicts} if verdicts and usages else {})
@@ -140,7 +141,7 @@ def test_verdicts_and_their_cost_come_back_as_they_were(
 def test_a_finished_call_comes_back_as_it_was(
     store: EvaluationStore, scope: CallScope, key: str, call: RecordedCall
 ):
-    journal = StoreJournal(store, store.add_run({}).run_id, scope)
+    journal = StoreJournal(store, store.add_run(RunSetup({})).run_id, scope)
     journal.start(key)
     assert journal.replay(key) is None
     journal.finish(key, call)
@@ -148,8 +149,8 @@ def test_a_finished_call_comes_back_as_it_was(
 
 
 def test_runs_come_back_newest_first_with_their_setup(store: EvaluationStore):
-    first = store.add_run({"judge": {"model": "m", "temperature": 0.0}})
-    second = store.add_run({"methods": ["tog"]})
+    first = store.add_run(RunSetup({"judge": {"model": "m", "temperature": 0.0}}))
+    second = store.add_run(RunSetup({"methods": ["tog"]}))
     assert store.runs() == [second, first]
     store.finish_run(first.run_id)
     assert [run.status for run in store.runs()] == ["unfinished", "finished"]
@@ -158,7 +159,7 @@ def test_runs_come_back_newest_first_with_their_setup(store: EvaluationStore):
 
 
 def test_runs_are_kept_apart(store: EvaluationStore):
-    one, other = store.add_run({}), store.add_run({})
+    one, other = store.add_run(RunSetup({})), store.add_run(RunSetup({}))
     store.append_response(one.run_id, response())
     StoreJournal(store, one.run_id, CallScope.of_search("v")).start("k")
     assert store.responses(other.run_id) == {}
@@ -167,7 +168,7 @@ def test_runs_are_kept_apart(store: EvaluationStore):
 
 
 def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: EvaluationStore):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     journal = StoreJournal(store, run.run_id, CallScope.of_search("u"))
     for key in ("answered", "failed", "stuck"):
         journal.start(key)
@@ -178,7 +179,7 @@ def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: Evaluati
 
 
 def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: EvaluationStore):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     call = RecordedCall("Ann", (attempt(),))
     scopes = (CallScope.of_search("u"), CallScope.of_verdicts("u"), CallScope.of_search("v"))
     for scope in scopes:
@@ -192,7 +193,7 @@ def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: Evaluat
 def test_everything_committed_is_there_for_a_second_connection_at_once(
     store: EvaluationStore, path: Path, tmp_path: Path
 ):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     store.append_response(run.run_id, response())
     # As a killed process leaves them: the database beside a log that was not folded in.
     left = tmp_path / "left"
@@ -205,7 +206,7 @@ def test_everything_committed_is_there_for_a_second_connection_at_once(
 
 
 def test_money_is_counted_once_when_a_call_becomes_part_of_a_response(store: EvaluationStore):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     journal = StoreJournal(store, run.run_id, CallScope.of_search("u"))
     journal.finish("k", RecordedCall("Ann", (attempt(),)))
     price = response().usage.cost_usd
@@ -218,7 +219,7 @@ def test_money_is_counted_once_when_a_call_becomes_part_of_a_response(store: Eva
 
 
 def test_retrying_forgets_failures_and_nothing_else(store: EvaluationStore):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     broken = Failure("search", "error", "503")
     unreadable = Failure("judge", "unreadable", "x")
     store.append_response(run.run_id, response("good"))
@@ -259,7 +260,7 @@ def test_a_folder_in_the_place_of_the_file_is_one_sentence(path: Path):
 def test_a_store_of_an_earlier_format_is_brought_up_to_date(path: Path, version: int):
     verdicts = {"correctness": JudgeResult(1, "same")}
     with EvaluationStore(path) as store:
-        run = store.add_run({})
+        run = store.add_run(RunSetup({}))
         store.append_response(run.run_id, response())
         store.append_verdicts(run.run_id, "u", verdicts, Usage())
     with sqlite3.connect(path) as connection:
@@ -294,7 +295,7 @@ SAMPLES = st.builds(
 
 
 def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store: EvaluationStore):
-    run = store.add_run({})
+    run = store.add_run(RunSetup({}))
     paid = summarize_attempts([attempt()])
     first = Judgement("u", "rubric", {"relevance": None}, True, paid)
     store.append_judgement(run.run_id, first)
@@ -315,7 +316,7 @@ def test_judgements_come_back_and_keep_what_an_earlier_one_cost(store: Evaluatio
 def test_the_questions_of_a_run_come_back_in_their_order(
     store: EvaluationStore, samples: list[Sample]
 ):
-    assert store.samples(store.add_run({}, samples).run_id) == samples
+    assert store.samples(store.add_run(RunSetup({}), samples).run_id) == samples
 
 
 def test_a_store_of_another_format_is_refused_and_left_alone(path: Path):
@@ -364,7 +365,7 @@ def files_of_at_most(n_bytes: int):
 
 def test_a_full_disk_stops_the_run_and_earlier_results_stay(path: Path):
     with EvaluationStore(path) as store:
-        run = store.add_run({})
+        run = store.add_run(RunSetup({}))
         store.append_response(run.run_id, response("u"))
         with (
             files_of_at_most(100_000),

@@ -390,7 +390,7 @@ async def test_one_s_own_evaluator_is_a_class_and_a_line(
     with EvaluationStore(evaluation.store_path) as store:
         report = await run_suite(parse_suite(values), config_of(evaluation), store=store)
         (kept,) = store.runs()
-        described = kept.setup["suites"]["lengths"]
+        described = kept.setup.root["suites"]["lengths"]
     assert [result.score for result in report.results] == [1, 0.25]
     assert described["source"] is not None  # a changed evaluator is another setup
     with pytest.raises(ConfigError, match="refuses its settings"):

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.rows import Row, paired_score
@@ -24,6 +24,7 @@ from graphrag.eval.statistics import (
     paired_binary,
     verdict_in_words,
 )
+from graphrag.eval.store import RunSetup
 
 __all__ = [
     "MethodComparison",
@@ -319,17 +320,11 @@ def _list_setup_warnings(
     return warnings
 
 
-def _section(
-    setup: Mapping[str, Any], section: str, methods: Sequence[str]
-) -> dict[str, Any] | None:
+def _section(setup: RunSetup, section: str, methods: Sequence[str]) -> Mapping[str, object] | None:
     """Return a section of a setup; of the indexes their fingerprints, as settings may change."""
-    found = setup.get(section)
-    if found is None or section != "indexes":
-        return found
-    return {
-        key: next((d["index"] for m in methods if "index" in (d := by_method.get(m, {}))), None)
-        for key, by_method in found.items()
-    }
+    if section == "indexes" and section in setup.root:
+        return setup.fingerprints(methods)
+    return cast("Mapping[str, object] | None", setup.root.get(section))
 
 
 def _list_lone_methods(

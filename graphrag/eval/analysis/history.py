@@ -7,7 +7,7 @@ from statistics import fmean
 from graphrag.eval.analysis.rows import paired_score
 from graphrag.eval.analysis.runs import pinned_run_id, stored_metadata, stored_rows
 from graphrag.eval.statistics import State
-from graphrag.eval.store import ORIGIN, ORIGIN_NAMES, EvaluationStore, Run, open_store
+from graphrag.eval.store import ORIGIN_NAMES, EvaluationStore, Run, open_store
 from graphrag.query.usage import sum_usages
 
 _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
@@ -66,16 +66,16 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     rows = stored_rows(store, run)
     scores = {
         method: [paired_score(row, "correctness") for row in rows if row.method == method]
-        for method in run.setup["methods"]["order"]
+        for method in run.setup.methods
     }
     known = {m: [s for s in given if s is not None] for m, given in scores.items()}
     judged = {row.method for row in rows if row.states["correctness"] not in _UNJUDGED}
     waiting = {row.method for row in rows if row.states["correctness"] is State.NOT_JUDGED}
-    if "correctness" not in run.setup["metrics"]:
+    if "correctness" not in (run.setup.metrics or ()):
         waiting = set(known)
     for method in waiting - judged:  # the failed searches alone would make the mean 0
         known[method] = []
-    searches = {} if ORIGIN in run.setup else store.responses(run.run_id)
+    searches = {} if run.setup.responses_of is not None else store.responses(run.run_id)
     usages = [found.usage for found in searches.values()]
     usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
     usages += store.forgotten_usage(run.run_id)
@@ -85,7 +85,7 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
         run_id=run.run_id,
         started_at=run.started_at,
         status=run.status,
-        n_questions=run.n_questions,
+        n_questions=run.setup.n_questions,
         correctness={method: fmean(given) if given else None for method, given in known.items()},
         cost_usd=sum_usages(usages).cost_usd,
         is_pinned=is_pinned,

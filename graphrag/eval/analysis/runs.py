@@ -28,6 +28,7 @@ from graphrag.eval.store import (
     PINNED,
     EvaluationStore,
     Run,
+    RunSetup,
     StoredResponse,
     find_run,
     open_store,
@@ -49,9 +50,8 @@ class RunMetadata:
         Run id, or the file's path.
     run_id, started_at, status : str or None
         None when a file does not say.
-    setup : dict
-        What gives the results their meaning, see ``plan.describe_setup``; sections that are
-        not known are left out.
+    setup : RunSetup
+        Sections that are not known are left out.
     asked : str or None
         The label of the embedded models by what was really asked, "" when none of them was;
         None when that is not known, as of a file of an older release.
@@ -61,20 +61,20 @@ class RunMetadata:
     run_id: str | None = None
     started_at: str | None = None
     status: str | None = None
-    setup: dict[str, Any] = field(default_factory=dict[str, Any])
+    setup: RunSetup = field(default_factory=lambda: RunSetup({}))
     asked: str | None = None
 
     @property
     def embedded_models(self) -> str | None:
         """The label of the embedded models; where it isn't known who was asked, by the setup."""
-        return label_names(_texts(self.setup)) if self.asked is None else self.asked or None
+        return label_names(_texts(self.setup.root)) if self.asked is None else self.asked or None
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
-        for inner in cast("Mapping[str, Any]", value).values():
+        for inner in cast("Mapping[str, object]", value).values():
             yield from _texts(inner)
 
 
@@ -87,7 +87,7 @@ class RunRows(NamedTuple):
     @property
     def metrics(self) -> tuple[str, ...]:
         """What responses were to be judged on; of a file that does not say, what they were."""
-        described: Mapping[str, Any] | None = self.metadata.setup.get("metrics")
+        described = self.metadata.setup.metrics
         if described is not None:
             return tuple(metric for metric in described if metric in METRICS)
         states = {metric: {row.states[metric] for row in self.rows} for metric in METRICS}
@@ -172,14 +172,14 @@ def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
             if found.trial == 0
         ]
     )
-    order: list[str] = run.setup["methods"]["order"]
+    order = run.setup.methods
     return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
 
 
 def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     """Return where the rows of a run in the store come from, and who was asked for them."""
     # Evaluators of suites score without a judge, and need no model to answer.
-    counts = "suites" not in run.setup
+    counts = not run.setup.is_of_suites
     responses = store.responses(run.run_id).values()
     answered = [(counts and found.failure is None, found.usage) for found in responses]
     usages, verdicts = store.judge_usage(run.run_id), store.verdicts(run.run_id)
@@ -318,18 +318,18 @@ def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> Ru
         run_id=run_id,
         started_at=given.get("timestamp"),
         status=None if complete is None else "finished" if complete else "unfinished",
-        setup=_stored_setup(run_id, store_path) or setup,
+        setup=_stored_setup(run_id, store_path) or RunSetup(setup),
         asked=(given["embedded_models"] or "") if "embedded_models" in given else None,
     )
 
 
-def _stored_setup(run_id: str | None, store_path: Path) -> dict[str, Any]:
-    """Return the setup that the store keeps of a file's run; empty when it can't be looked up."""
+def _stored_setup(run_id: str | None, store_path: Path) -> RunSetup | None:
+    """Return the setup that the store keeps of a file's run; None when it can't be looked up."""
     if run_id is None or not store_path.is_file():
-        return {}
+        return None
     try:
         with EvaluationStore(store_path) as store:
             found = [run.setup for run in store.runs() if run.run_id == run_id]
-            return found[0] if found else {}
+            return found[0] if found else None
     except StoreError:  # the rows are in the file; only what they can be warned of is lost
-        return {}
+        return None

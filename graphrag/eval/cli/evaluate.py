@@ -54,6 +54,7 @@ from graphrag.eval.store import (
     EvaluationStore,
     MemorySession,
     RunDetails,
+    RunSetup,
     Session,
     StoredSession,
     new_run,
@@ -98,7 +99,7 @@ class Prepared:
     headers: dict[str, IndexHeader]
     methods: MethodSet
     units: list[Unit]
-    setup: dict[str, Any]
+    setup: RunSetup
     models: list[str]
     warnings: tuple[str, ...]
 

@@ -20,9 +20,8 @@ from graphrag.eval.run import (
     check_judge_model,
     check_prices,
     choose_run,
-    describe_further,
     describe_judge,
-    describe_metrics,
+    describe_judging,
     describe_unmeasured,
     judge_model,
     list_judge_warnings,
@@ -33,10 +32,10 @@ from graphrag.eval.run import (
 )
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import (
-    ORIGIN,
     EvaluationStore,
     Run,
     RunDetails,
+    RunSetup,
     StoredSession,
     find_run,
     open_store,
@@ -68,7 +67,7 @@ class _Judging:
     headers: dict[str, IndexHeader]
     samples: list[Sample]
     units: list[Unit]
-    setup: dict[str, Any]
+    setup: RunSetup
 
 
 def run_judge(place: Place, options: JudgeOptions) -> int:
@@ -88,14 +87,14 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         judge = model_name(model)
         if options.max_cost_usd is not None:
             check_prices([judge])
-        warnings = list_judge_warnings(judge, _answering_models(judging.setup))
+        warnings = list_judge_warnings(judge, judging.setup.list_models("completion"))
         for warning in warnings:
             supervisor.warn(warning)
         details = RunDetails(
             origin="judge",
             n_units=len(judging.units),
             config=judging.config.to_dict(),
-            models=(judge, *_answering_models(judging.setup)),
+            models=(judge, *judging.setup.list_models("completion")),
             warnings=tuple(warnings),
             search_methods=MethodSet(judging.config).search_methods(),
         )
@@ -124,7 +123,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         before = store.verdicts(judging.origin.run_id).values()
         is_comparable = any(m in verdicts for verdicts in before for m in judging.config.metrics)
     views = await read_searched_views(judging.config.index_roots(), judging.setup)
-    for line in describe_unmeasured(key for key in judging.setup["indexes"] if key not in views):
+    for line in describe_unmeasured(key for key in judging.setup.indexes if key not in views):
         supervisor.warn(line)
     code = supervisor.finish(
         RunDescription(
@@ -162,9 +161,9 @@ def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
 def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Judging:
     runs = store.runs()
     origin = find_run(runs, name, store.path)
-    if ORIGIN in origin.setup:
-        origin = find_run(runs, origin.setup[ORIGIN], store.path)
-    if "suites" in origin.setup:  # its ground truths are expected outputs, not answers
+    if origin.setup.responses_of is not None:
+        origin = find_run(runs, origin.setup.responses_of, store.path)
+    if origin.setup.is_of_suites:  # its ground truths are expected outputs, not answers
         msg = (
             f"Run {origin.run_id} is of suites, whose evaluators score it; run them again with: "
             f"{eval_line_here('suite', 'all')}"
@@ -176,30 +175,11 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
         missing = "questions" if responses else "responses"
         msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
         raise UsageError(msg)
-    methods: list[str] = origin.setup["methods"]["order"]
-    config = config.model_copy(update={"methods": tuple(methods)})
-    used = set(origin.setup["indexes"])
+    methods = origin.setup.methods
+    config = config.model_copy(update={"methods": methods})
+    used = set(origin.setup.indexes)
     roots = {key: root for key, root in config.index_roots().items() if key in used}
     headers = read_model_settings(roots)
-    kept = {section: value for section, value in origin.setup.items() if section != "further"}
-    setup = {
-        **kept,
-        "judge": describe_judge(config, headers),
-        "metrics": describe_metrics(config.metrics),
-        **describe_further(config),
-        ORIGIN: origin.run_id,
-    }
+    setup = describe_judging(origin, config, describe_judge(config, headers))
     units = plan_judging(samples, methods, responses.values())
     return _Judging(origin, config, headers, samples, units, setup)
-
-
-def _answering_models(setup: dict[str, Any]) -> list[str]:
-    """Return the completion models of every method, as a run's setup describes them."""
-    return sorted(
-        {
-            described["models"]["completion"]["model"]
-            for by_method in setup["indexes"].values()
-            for described in by_method.values()
-            if "models" in described
-        }
-    )

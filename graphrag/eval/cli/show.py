@@ -39,7 +39,7 @@ async def _show(place: Place, options: ShowOptions) -> int:
     with open_store(store_path) as store:
         runs = store.runs()
         run = find_run(runs, name, store_path)
-        if "suites" in run.setup:
+        if run.setup.is_of_suites:
             show_suite_run(console, store, run, options.to)
             return DONE
         present = _present_config(place)
@@ -56,7 +56,7 @@ async def _present(
 ) -> None:
     run, outcome = found.run, found.outcome
     views = await read_searched_views(found.config.index_roots(), run.setup)
-    unmeasured = [key for key in run.setup["indexes"] if key not in views]
+    unmeasured = [key for key in run.setup.indexes if key not in views]
     description = RunDescription(
         run=run,
         config=found.config,

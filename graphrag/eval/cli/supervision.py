@@ -349,7 +349,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
     config, run, details = description.config, description.run, description.details
     results = aggregate_results(outcome.results, config.metrics)
     models = sorted({*results.metadata["models"], *details.models})
-    order: list[str] = run.setup["methods"]["order"]
+    order = list(run.setup.methods)
     timestamp = results.metadata["timestamp"]
     if description.recorded_at is not None:
         recorded = datetime.fromisoformat(description.recorded_at)
@@ -364,13 +364,13 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             "embedded_models": label_embedded(
                 outcome.results, [judgement.usage for _, judgement in outcome.judged]
             ),
-            "setup": run.setup,
-            "judge": run.setup["judge"],
-            "equal_terms": run.setup.get("equal_terms"),
+            "setup": run.setup.root,
+            "judge": run.setup.root["judge"],
+            "equal_terms": run.setup.root.get("equal_terms"),
             "warnings": list(details.warnings),
             "run_id": run.run_id,
             "origin": details.origin,
-            "asked": {"questions": run.n_questions, "methods": order},
+            "asked": {"questions": run.setup.n_questions, "methods": order},
             "is_complete": outcome.is_complete,
             "n_planned": outcome.n_planned,
             "n_done": len(outcome.results),

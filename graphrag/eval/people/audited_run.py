@@ -83,7 +83,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
     if not samples:
         msg = f"Run {run.run_id} was kept without its questions; run the evaluation again."
         raise UsageError(msg)
-    methods = tuple(run.setup["methods"]["order"])
+    methods = run.setup.methods
     rows = {(row.question_id, row.method): row for row in stored_rows(store, run)}
     texts = {
         (found.sample_id, found.method): (found.response, found.context_text)

@@ -52,10 +52,8 @@ from .searched_views import describe_unmeasured, read_searched_views
 from .stored_outcome import ReadRun, read_run
 from .units import (
     Unit,
-    describe_further,
-    describe_metrics,
+    describe_judging,
     describe_setup,
-    list_differences,
     plan_judging,
     plan_run,
 )
@@ -95,11 +93,10 @@ __all__ = [
     "check_output",
     "check_prices",
     "choose_run",
-    "describe_further",
     "describe_indexes",
     "describe_judge",
+    "describe_judging",
     "describe_method",
-    "describe_metrics",
     "describe_setup",
     "describe_timeout",
     "describe_unmeasured",
@@ -111,7 +108,6 @@ __all__ = [
     "judge_model",
     "list_budget_warnings",
     "list_data_warnings",
-    "list_differences",
     "list_judge_limit_warnings",
     "list_judge_warnings",
     "list_setting_warnings",

@@ -43,7 +43,9 @@ def answering_config(header: "IndexHeader") -> "ModelConfig":
     return header.config.get_completion_model_config(model_id)
 
 
-def describe_control(name: str, header: "IndexHeader", terms: EqualTerms | None) -> dict[str, Any]:
+def describe_control(
+    name: str, header: "IndexHeader", terms: EqualTerms | None
+) -> dict[str, object]:
     """Return everything that changes what a control answers."""
     from graphrag.query.index_header import model_name, public_call_args
 

@@ -79,6 +79,6 @@ def describe_indexes(
     methods: MethodSet,
     names: Sequence[str],
     keys: Iterable[str],
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, dict[str, Mapping[str, object]]]:
     """Return key -> method -> everything that changes what the method answers there."""
     return {key: {name: methods.describe(name, headers.get(key)) for name in names} for key in keys}

@@ -107,7 +107,7 @@ def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> 
 
 def describe_judge(
     config: EvaluationConfig, headers: Mapping[str, IndexHeader], judge: Judge | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return everything about the judge that changes what a score means."""
     if judge is not None:
         own = _model_of(judge)
@@ -145,5 +145,5 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
     return base.model_copy(update={"type": kind, "model_provider": provider, "model": model})
 
 
-def _identity(model: ModelConfig) -> Any:
+def _identity(model: ModelConfig) -> object:
     return (model_name(model), model.api_base, model.call_args)

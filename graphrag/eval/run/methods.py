@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -99,7 +99,15 @@ def load_method(spec: str, root: Path) -> Method:
     return cast("Method", found)
 
 
-def describe_method(method: Method) -> dict[str, Any]:
+class MethodSource(TypedDict):
+    """What is known of a function from outside."""
+
+    function: str
+    source: str | None
+    version: object
+
+
+def describe_method(method: Method) -> MethodSource:
     """Return what changes the answers of a method, as far as it can be told from outside.
 
     That is its name and the hash of its module's source (None where there is none). A method
@@ -213,7 +221,7 @@ class MethodSet:
             if "max_context_tokens" not in type(header.section(method)).model_fields
         ]
 
-    def describe(self, name: str, header: IndexHeader | None) -> dict[str, Any]:
+    def describe(self, name: str, header: IndexHeader | None) -> Mapping[str, object]:
         """Return everything that changes what a method answers on an index.
 
         Raises

@@ -68,6 +68,6 @@ async def run_bounded(
     finally:
         for task in (*workers, stopping):
             task.cancel()
-        await asyncio.gather(*workers, stopping, return_exceptions=True)
+        await asyncio.wait({*workers, stopping})
     for error in first:
         raise error

@@ -1,14 +1,13 @@
 """Which run of the store is worked on: a new one, or an earlier one of the same setup."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.run.units import list_differences
-from graphrag.eval.store import EvaluationStore, Run, RunDetails
+from graphrag.eval.store import EvaluationStore, Run, RunDetails, RunSetup
 from graphrag.text.phrases import counted
 
 
@@ -16,7 +15,7 @@ from graphrag.text.phrases import counted
 class RunPlan:
     """What is to be run; ``setup`` as in :func:`describe_setup`."""
 
-    setup: dict[str, Any]
+    setup: RunSetup
     samples: Sequence[Sample]
     details: RunDetails
 
@@ -93,9 +92,7 @@ def _count_there(
     return f"{said}, {len(judged)} of them judged"
 
 
-def _why_not(
-    runs: Sequence[Run], setup: Mapping[str, Any], path: Path, options: ResumeOptions
-) -> str:
+def _why_not(runs: Sequence[Run], setup: RunSetup, path: Path, options: ResumeOptions) -> str:
     if not runs:
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
     # An added method alone gives many lines about the indexes, so these come last.

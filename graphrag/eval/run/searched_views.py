@@ -2,29 +2,27 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.measures import IndexView, read_index_views
 from graphrag.eval.run.headers import read_headers
+from graphrag.eval.store import RunSetup
 from graphrag.query.index_header import IndexHeader
 
 
-async def read_searched_views(
-    roots: Mapping[str, Path], setup: Mapping[str, Any]
-) -> dict[str, IndexView]:
+async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dict[str, IndexView]:
     """Return key -> view of the indexes that are still as a run searched them.
 
     Parameters
     ----------
     roots : mapping
         Index key -> project folder, as it is configured now.
-    setup : mapping
-        The run's, see ``plan.describe_setup``. An index that is gone or was built again since is
+    setup : RunSetup
+        The run's. An index that is gone or was built again since is
         left out, as what it says now is of no use.
     """
     same: dict[str, IndexHeader] = {}
-    for key, described in setup["indexes"].items():
+    for key, described in setup.indexes.items():
         if key not in roots:
             continue
         searched = {each.get("index") for each in described.values()} - {None}

@@ -142,22 +142,21 @@ def _config_of(run: Run, root: Path | None) -> EvaluationConfig | None:
 
 
 def _assume_config(run: Run, present: EvaluationConfig | None) -> EvaluationConfig:
-    further = run.setup.get("further", {})
     base = present or EvaluationConfig()
     # Older releases sorted the names by which a setup goes; the first metric is the main one.
     order = dict.fromkeys((*base.metrics, *METRICS))
     judge = base.judge.model_copy(
         update={
-            "rubric": "rubric" in further,
-            "quality": "quality" in further,
-            "pairwise": tuple((a, b) for a, b in further.get("pairwise", {}).get("pairs", ())),
+            "rubric": "rubric" in run.setup.further,
+            "quality": "quality" in run.setup.further,
+            "pairwise": run.setup.pairs,
         }
     )
     return base.model_copy(
         update={
-            "methods": tuple(run.setup["methods"]["order"]),
-            "metrics": tuple(m for m in order if m in run.setup["metrics"]),
-            "trials": run.setup.get("trials", 1),
+            "methods": run.setup.methods,
+            "metrics": tuple(m for m in order if m in (run.setup.metrics or ())),
+            "trials": run.setup.trials,
             "judge": judge,
         }
     )
@@ -180,21 +179,15 @@ def _assume_details(run: Run, config: EvaluationConfig, samples: Sequence[Sample
 
 
 def _count_units(run: Run, config: EvaluationConfig, samples: Sequence[Sample]) -> int:
-    described = run.setup["indexes"]
+    described = run.setup.indexes
     if all(sample.imdb_key in described for sample in samples):
         return len(plan_run(samples, config.methods, described, config.trials))
-    return run.n_questions * len(config.methods) * config.trials
+    return run.setup.n_questions * len(config.methods) * config.trials
 
 
 def _models_of(run: Run) -> tuple[str, ...]:
-    models = {
-        model["model"]
-        for by_method in run.setup["indexes"].values()
-        for described in by_method.values()
-        for model in described.get("models", {}).values()
-    }
-    judge = run.setup["judge"].get("model")
-    return tuple(sorted({*models, *([] if judge is None else [judge])}))
+    judge = run.setup.judge_model
+    return tuple(sorted({*run.setup.list_models(), *([] if judge is None else [judge])}))
 
 
 def _ids(responses: Sequence[StoredResponse]) -> list[str]:

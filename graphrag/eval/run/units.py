@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, cast
+from typing import cast
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample, fingerprint_samples
@@ -18,7 +18,7 @@ from graphrag.eval.metrics import (
     RUBRIC_PROMPT,
     RUBRIC_VERSION,
 )
-from graphrag.eval.store import StoredResponse
+from graphrag.eval.store import Run, RunSetup, StoredResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Unit:
     trial: int = 0
 
 
-Descriptions = Mapping[str, Mapping[str, Any]]
+Descriptions = Mapping[str, Mapping[str, Mapping[str, object]]]
 """Index key -> method -> everything that changes what the method answers there."""
 
 
@@ -62,7 +62,7 @@ def plan_run(
     ]
 
 
-def _key(sample: Sample, method: str, description: Any, trial: int) -> str:
+def _key(sample: Sample, method: str, description: object, trial: int) -> str:
     again = [trial] if trial else []
     return _hash([sample.id, sample.question, method, description, *again])
 
@@ -71,28 +71,37 @@ def describe_setup(
     config: EvaluationConfig,
     samples: Sequence[Sample],
     descriptions: Descriptions,
-    judge: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Return everything that changes what a run's results mean, JSON-ready.
+    judge: Mapping[str, object],
+) -> RunSetup:
+    """Return everything that changes what a run's results mean.
 
     Concurrency, time-outs, folders and the bound of the judge's replies are left out: they change
     how a run goes, not what its results mean.
     """
-    return {
+    sections: dict[str, object] = {
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
         "methods": {"order": list(config.methods)},
         **({"trials": config.trials} if config.trials > 1 else {}),
         **_bound(config),
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
-        "metrics": describe_metrics(config.metrics),
-        **describe_further(config),
+        "metrics": _describe_metrics(config.metrics),
+        **_describe_further(config),
         **({} if config.equal_terms is None else {"equal_terms": config.equal_terms.model_dump()}),
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
     }
+    return RunSetup(sections)
 
 
-def describe_metrics(names: Sequence[str]) -> dict[str, Any]:
+def describe_judging(
+    origin: Run, config: EvaluationConfig, judge: Mapping[str, object]
+) -> RunSetup:
+    """Return the setup of a run that judges the responses of another one again."""
+    judging = {"judge": dict(judge), "metrics": _describe_metrics(config.metrics)}
+    return origin.setup.judged_again(origin.run_id, judging, _describe_further(config))
+
+
+def _describe_metrics(names: Sequence[str]) -> dict[str, dict[str, object]]:
     """Return everything about metrics that changes what a score means."""
     return {
         name: {
@@ -103,7 +112,7 @@ def describe_metrics(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def describe_further(config: EvaluationConfig) -> dict[str, Any]:
+def _describe_further(config: EvaluationConfig) -> dict[str, dict[str, dict[str, object]]]:
     """Return everything about the further judges that changes what they say; empty without any."""
     judge = config.judge
     wanted = {
@@ -111,7 +120,7 @@ def describe_further(config: EvaluationConfig) -> dict[str, Any]:
         "quality": (judge.quality, QUALITY_PROMPT, QUALITY_VERSION),
         "pairwise": (bool(judge.pairwise), PAIRWISE_PROMPT, PAIRWISE_VERSION),
     }
-    found: dict[str, Any] = {
+    found: dict[str, dict[str, object]] = {
         kind: {"prompt": _hash(prompt), "version": number}
         for kind, (is_wanted, prompt, number) in wanted.items()
         if is_wanted
@@ -137,9 +146,9 @@ def plan_judging(
     return [Unit(r.unit, by_id[r.sample_id][1], r.method, r.trial) for r in found]
 
 
-def list_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def list_differences(before: RunSetup, now: RunSetup) -> list[str]:
     """Name what differs between two setups, one line each: ``key: before -> now``."""
-    old, new = dict(_flatten(before)), dict(_flatten(now))
+    old, new = dict(_flatten(before.root)), dict(_flatten(now.root))
     return [
         f"{key}: {_shown(old, key)} -> {_shown(new, key)}"
         for key in sorted({*old, *new})
@@ -147,15 +156,15 @@ def list_differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
     ]
 
 
-def _flatten(values: Mapping[str, Any], where: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten(values: Mapping[str, object], where: str = "") -> Iterator[tuple[str, object]]:
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
-            yield from _flatten(cast("Mapping[str, Any]", value), f"{where}{key}.")
+            yield from _flatten(cast("Mapping[str, object]", value), f"{where}{key}.")
         else:
             yield f"{where}{key}", value
 
 
-def _shown(values: Mapping[str, Any], key: str) -> str:
+def _shown(values: Mapping[str, object], key: str) -> str:
     return json.dumps(values[key]) if key in values else "not set"
 
 
@@ -166,6 +175,6 @@ def _bound(config: EvaluationConfig) -> dict[str, int]:
     return {} if given == default else {"max_output_tokens": given}
 
 
-def _hash(value: Any) -> str:
+def _hash(value: object) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

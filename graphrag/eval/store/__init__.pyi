@@ -1,21 +1,23 @@
 from .database import EvaluationStore
 from .journal import StoreJournal
 from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
-from .records import ORIGIN, CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
+from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .session import MemorySession, Session, StoredSession
+from .setup import Described, RunSetup
 from .whole_files import replace_files, write_file, write_whole
 
 __all__ = [
     "LATEST",
-    "ORIGIN",
     "ORIGIN_NAMES",
     "PINNED",
     "CallScope",
+    "Described",
     "EvaluationStore",
     "Judgement",
     "MemorySession",
     "Run",
     "RunDetails",
+    "RunSetup",
     "Session",
     "StoreJournal",
     "StoredResponse",

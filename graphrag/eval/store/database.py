@@ -27,6 +27,7 @@ from graphrag.eval.store.records import (
     now,
 )
 from graphrag.eval.store.schema import explain_errors, prepare_database
+from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import (
     CallAttempt,
     RecordedCall,
@@ -91,7 +92,7 @@ class EvaluationStore:
 
     def add_run(
         self,
-        setup: dict[str, Any],
+        setup: RunSetup,
         samples: Sequence[Sample] = (),
         details: RunDetails | None = None,
     ) -> Run:
@@ -104,7 +105,7 @@ class EvaluationStore:
                     run.run_id,
                     run.started_at,
                     run.status,
-                    json.dumps(setup),
+                    json.dumps(setup.root),
                     None if details is None else json.dumps(details.to_dict()),
                 ),
             )
@@ -129,7 +130,7 @@ class EvaluationStore:
         return [
             Run(
                 *row[:3],
-                setup=json.loads(row[3]),
+                setup=RunSetup(json.loads(row[3])),
                 details=None if row[4] is None else RunDetails.from_dict(json.loads(row[4])),
             )
             for row in rows

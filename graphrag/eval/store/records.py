@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from graphrag.eval.records import Failure, Retrieved
+from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import Usage
 
 Status = Literal["unfinished", "finished"]
 Origin = Literal["command", "judge", "suite", "python"]
 """Who began a run: graphrag eval, eval judge, eval suite, or a program of the user's own."""
-ORIGIN = "responses_of"
-"""Section of the setup that names the run whose responses were judged again; else not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class RunDetails:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One evaluation run; ``setup`` holds everything that changes what its results mean.
+    """One evaluation run.
 
     ``details`` is None in a run that an older release kept.
     """
@@ -71,7 +70,7 @@ class Run:
     run_id: str
     started_at: str
     status: Status
-    setup: dict[str, Any]
+    setup: RunSetup
     details: RunDetails | None = None
 
     @property
@@ -79,24 +78,19 @@ class Run:
         """Who began it; None where an older release did not say."""
         if self.details is not None:
             return self.details.origin
-        if "suites" in self.setup:
+        if self.setup.is_of_suites:
             return "suite"
-        return "judge" if ORIGIN in self.setup else None
-
-    @property
-    def n_questions(self) -> int:
-        """Questions planned."""
-        n: int = self.setup["dataset"]["questions"]
-        return n
+        return "judge" if self.setup.responses_of is not None else None
 
     def describe(self) -> str:
         """Return id, date and number of questions for a sentence."""
         started = self.started_at[:16].replace("T", " ")
-        questions = f"{self.n_questions:,} question{'' if self.n_questions == 1 else 's'}"
+        n = self.setup.n_questions
+        questions = f"{n:,} question{'' if n == 1 else 's'}"
         return f"{self.run_id} ({started} UTC, {questions}, {self.status})"
 
 
-def new_run(setup: dict[str, Any], details: RunDetails | None = None) -> Run:
+def new_run(setup: RunSetup, details: RunDetails | None = None) -> Run:
     """Return a run that begins now, under an id of its own."""
     started = now()
     run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"

@@ -28,7 +28,7 @@ class ModelExtractor:
         self._prompt = config.extract_graph.resolved_prompts().extraction_prompt
         self._model = open_completion(self._model_config)
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """Return everything that changes what is extracted, JSON-ready, without secrets."""
         section = self._config.extract_graph
         return {

@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config import EvaluationConfig, parse_config
@@ -19,6 +18,7 @@ from graphrag.eval.run import (
     read_headers,
     read_model_settings,
 )
+from graphrag.eval.store import RunSetup
 from graphrag.eval.suite.cases import Suite, SuiteCase
 from graphrag.eval.suite.evaluators import Evaluator, make_evaluator, needs_of
 from graphrag.eval.suite.extractor import ModelExtractor
@@ -79,15 +79,14 @@ class SuitePlan:
         One a case.
     headers : mapping
         Index key -> header of the indexes that the cases name.
-    setup : dict
-        What ``store.add_run`` takes.
+    setup : RunSetup
     """
 
     config: EvaluationConfig
     units: tuple[SuiteUnit, ...]
     samples: tuple[Sample, ...]
     headers: Mapping[str, IndexHeader]
-    setup: dict[str, Any]
+    setup: RunSetup
 
 
 async def plan_suites(
@@ -187,7 +186,7 @@ def _sample(unit: SuiteUnit) -> Sample:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
@@ -199,18 +198,18 @@ def _setup(
     config: EvaluationConfig,
     headers: Mapping[str, IndexHeader],
     judge: Judge | None,
-) -> dict[str, Any]:
-    """Return everything that changes what the results mean, in the form of a run's setup."""
+) -> RunSetup:
+    """Return everything that changes what the results mean."""
     described = {unit.suite.name: _describe_evaluator(unit) for unit in units}
     judged = any("judge" in needs_of(unit.evaluator) for unit in units)
     methods = MethodSet(config)
-    indexes: dict[str, dict[str, Any]] = {}
+    indexes: dict[str, dict[str, Mapping[str, object]]] = {}
     for unit in units:
         if unit.index is not None:
             of_index = indexes.setdefault(unit.index, {})
             if unit.label not in of_index:
                 of_index[unit.label] = _describe_index(unit, methods, headers[unit.index])
-    return {
+    sections: dict[str, object] = {
         "suites": described,
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
         "methods": {"order": list(dict.fromkeys(unit.label for unit in units))},
@@ -222,9 +221,10 @@ def _setup(
         "metrics": {"correctness": {"suite": "passed"}},
         "releases": {name: version(name) for name in ("graphrag", "gtog")},
     }
+    return RunSetup(sections)
 
 
-def _describe_evaluator(unit: SuiteUnit) -> dict[str, Any]:
+def _describe_evaluator(unit: SuiteUnit) -> dict[str, object]:
     suite = unit.suite
     found = describe_method(unit.evaluator)  # pyright: ignore[reportArgumentType]
     own = not found["function"].startswith("graphrag.eval.suite.")
@@ -237,13 +237,15 @@ def _describe_evaluator(unit: SuiteUnit) -> dict[str, Any]:
     }
 
 
-def _describe_index(unit: SuiteUnit, methods: MethodSet, header: IndexHeader) -> dict[str, Any]:
+def _describe_index(
+    unit: SuiteUnit, methods: MethodSet, header: IndexHeader
+) -> Mapping[str, object]:
     if unit.method is not None:
         return {"index": header.fingerprint, **methods.describe(unit.method, header)}
     extraction = ModelExtractor(header.config).describe()
     return {"index": header.fingerprint, **extraction} if _needs_built(unit) else extraction
 
 
-def _short_hash(value: Any) -> str:
+def _short_hash(value: object) -> str:
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

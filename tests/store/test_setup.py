@@ -1,0 +1,79 @@
+"""A setup is kept as it was made, and read whatever release it is of."""
+
+import json
+import sqlite3
+import tempfile
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphrag.eval.store import EvaluationStore, RunSetup
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FULL = {
+    "dataset": {"fingerprint": "f", "questions": 3},
+    "methods": {"order": ["tog", "basic"]},
+    "indexes": {
+        "film": {
+            "tog": {"models": {"completion": {"model": "a/b"}, "embedding": {"model": "a/e"}}},
+            "basic": {"index": "built", "models": {"completion": {"model": "a/a"}}},
+        }
+    },
+    "judge": {"model": "a/j"},
+    "metrics": {"relevance": {}, "correctness": {}},
+    "further": {"rubric": {}, "pairwise": {"pairs": [["tog", "basic"]]}},
+    "releases": {"gtog": "1"},
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(sections=st.dictionaries(st.text(max_size=5), JSON, max_size=5))
+def test_the_store_holds_a_setup_byte_for_byte_and_in_its_order(sections: dict[str, object]):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "eval.db"
+        with EvaluationStore(path) as store:
+            run = store.add_run(RunSetup(sections))
+            (kept,) = store.runs()
+        assert kept.setup == run.setup
+        assert json.dumps(kept.setup.root) == json.dumps(sections)
+        database = sqlite3.connect(path)
+        assert database.execute("SELECT setup FROM runs").fetchall() == [(json.dumps(sections),)]
+        database.close()
+
+
+def test_sections_are_read_by_name():
+    setup = RunSetup(FULL)
+    assert (setup.n_questions, setup.methods) == (3, ("tog", "basic"))
+    assert setup.metrics == ("relevance", "correctness")
+    assert setup.further == {"rubric", "pairwise"}
+    assert setup.pairs == (("tog", "basic"),)
+    assert setup.judge_model == "a/j"
+    assert setup.list_models() == ["a/a", "a/b", "a/e"]
+    assert setup.list_models("completion") == ["a/a", "a/b"]
+    assert setup.fingerprints(["tog", "basic"]) == {"film": "built"}
+    assert setup.fingerprints(["tog"]) == {"film": None}
+
+
+def test_what_an_older_release_left_out_is_not_missed():
+    setup = RunSetup({"methods": {"order": ["tog"]}, "indexes": {"film": {"tog": {}}}})
+    assert setup.trials == 1
+    assert setup.metrics is None
+    assert (setup.further, setup.pairs) == (frozenset(), ())
+    assert (setup.responses_of, setup.is_of_suites) == (None, False)
+    assert setup.list_models() == []
+    assert setup.fingerprints(["tog"]) == {"film": None}
+
+
+def test_judging_again_changes_who_judges_and_nothing_else():
+    again = RunSetup(FULL).judged_again("r1", {"judge": {"model": "a/k"}}, {})
+    kept = {name: section for name, section in FULL.items() if name not in ("judge", "further")}
+    assert again.root == {**kept, "judge": {"model": "a/k"}, "responses_of": "r1"}
+    assert list(again.root)[:4] == ["dataset", "methods", "indexes", "judge"]  # as it is printed
+    assert (again.responses_of, again.judge_model) == ("r1", "a/k")
