@@ -50,11 +50,11 @@ def read_answer(result: Any, log: CallLog) -> Answer:
     )
 
 
-def _usage_of(result: Any, log: CallLog) -> Usage:
+def _usage_of(result: object, log: CallLog) -> Usage:
     """Return what a search cost: its log, else its own usage or counters."""
     if log.attempts:
         return log.usage()
-    own: Any = getattr(result, "usage", None)
+    own: object = getattr(result, "usage", None)
     if isinstance(own, Usage):
         return own
     names = ("llm_calls", "prompt_tokens", "output_tokens")
@@ -65,12 +65,12 @@ def _usage_of(result: Any, log: CallLog) -> Usage:
     return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
 
 
-def _count(value: Any) -> int | None:
+def _count(value: object) -> int | None:
     """Return a count, None for what is none."""
     return None if _number(value) is None or not isinstance(value, Integral) else int(value)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     """Return a finite number that is not negative, None for anything else."""
     if value is True or value is False or not isinstance(value, Real):
         return None
@@ -78,12 +78,12 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def _as_text(context: Any) -> str:
+def _as_text(context: object) -> str:
     if isinstance(context, str):
         return context
     if isinstance(context, Mapping):
-        named = cast("Mapping[str, Any]", context)
+        named = cast("Mapping[str, object]", context)
         return "\n\n".join(f"{name}\n{_as_text(part)}" for name, part in named.items())
     if isinstance(context, Sequence):
-        return "\n\n".join(_as_text(part) for part in cast("Sequence[Any]", context))
+        return "\n\n".join(_as_text(part) for part in cast("Sequence[object]", context))
     return ""  # None, or what a stand-in made up

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
@@ -19,7 +18,7 @@ from graphrag.query.usage import CallLog, measure_calls
 
 EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 """Index key -> title -> type of its entities."""
-Told = tuple[dict[str, Any], Sequence[Failure]]
+Told = tuple[dict[str, object], Sequence[Failure]]
 """What a judge said, JSON-ready, and what failed in it."""
 
 
@@ -32,7 +31,7 @@ class FurtherJudges:
     pairwise: PairwiseJudge
 
     @classmethod
-    def of(cls, judge: Any, config: EvaluationConfig) -> "FurtherJudges":
+    def of(cls, judge: object, config: EvaluationConfig) -> "FurtherJudges":
         """Make them of the model that gives the verdicts.
 
         Raises

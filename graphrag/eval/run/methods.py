@@ -113,7 +113,7 @@ def describe_method(method: Method) -> MethodSource:
     That is its name and the hash of its module's source (None where there is none). A method
     whose answers change with more than its source says so in an attribute ``version``.
     """
-    kind: Any = method if inspect.isroutine(method) else type(method)
+    kind: Callable[..., object] = method if inspect.isroutine(method) else type(method)
     try:
         source = inspect.getsource(inspect.getmodule(kind) or kind)
     except (OSError, TypeError):  # written at a prompt
@@ -259,7 +259,9 @@ class MethodSet:
         return model_name(varied.model_configs(self.search_method(name))["completion"])
 
 
-def _change(name: str, method: str, header: IndexHeader, changes: Mapping[str, Any]) -> IndexHeader:
+def _change(
+    name: str, method: str, header: IndexHeader, changes: Mapping[str, object]
+) -> IndexHeader:
     section: Any = header.section(method)
     kind = cast("type[BaseModel]", type(section))
     for key in changes:

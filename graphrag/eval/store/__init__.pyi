@@ -3,7 +3,7 @@ from .journal import StoreJournal
 from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
 from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .session import MemorySession, Session, StoredSession
-from .setup import Described, RunSetup
+from .setup import RunSetup
 from .whole_files import replace_files, write_file, write_whole
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "ORIGIN_NAMES",
     "PINNED",
     "CallScope",
-    "Described",
     "EvaluationStore",
     "Judgement",
     "MemorySession",

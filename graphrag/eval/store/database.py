@@ -355,11 +355,11 @@ class EvaluationStore:
     def _drop_calls(self, run_id: str, scope: CallScope) -> None:
         self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored))
 
-    def _read(self, query: str, values: tuple[Any, ...] | dict[str, Any]) -> list[Any]:
+    def _read(self, query: str, values: tuple[object, ...] | dict[str, object]) -> list[Any]:
         with explain_errors(self.path):
             return self._db.execute(query, values).fetchall()
 
-    def _write(self, query: str, values: tuple[Any, ...]) -> None:
+    def _write(self, query: str, values: tuple[object, ...]) -> None:
         with self._writing():
             self._db.execute(query, values)
 

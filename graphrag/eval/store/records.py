@@ -46,9 +46,9 @@ class RunDetails:
     warnings: tuple[str, ...] = ()
     skip_judge: bool = False
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
-    report: Mapping[str, Any] | None = None
+    report: Mapping[str, object] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""
         return asdict(self)
 
@@ -171,6 +171,6 @@ class Judgement:
 
     subject: str
     kind: str
-    value: dict[str, Any]
+    value: dict[str, object]
     failed: bool
     usage: Usage

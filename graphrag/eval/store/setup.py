@@ -47,7 +47,7 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return tuple((a, b) for a, b in compared.get("pairs", ()))
 
     @property
-    def indexes(self) -> "Mapping[str, Mapping[str, Described]]":
+    def indexes(self) -> "Mapping[str, Mapping[str, _Described]]":
         """Index key -> method -> everything that changes what the method answers there."""
         return self._sections["indexes"]
 
@@ -107,7 +107,7 @@ class _Model(TypedDict):
     model: str
 
 
-class Described(TypedDict, total=False):
+class _Described(TypedDict, total=False):
     """What is read of a method's description on an index."""
 
     index: str
@@ -133,7 +133,7 @@ class _Further(TypedDict, total=False):
 class _OfEveryRun(TypedDict):
     dataset: _Dataset
     methods: _Methods
-    indexes: dict[str, dict[str, Described]]
+    indexes: dict[str, dict[str, _Described]]
     judge: _Judge
 
 
