@@ -283,7 +283,9 @@ async def global_search(
         "callbacks": [*(callbacks or []), contexts],
         "verbose": verbose,
     }
-    return await _count("global_search", config, given, lambda _: contexts.shown)
+    result = await _count("global_search", config, given, lambda _: contexts.shown)
+    result.abstained = result.abstained or not contexts.is_reduced
+    return result
 
 
 @_checked
@@ -328,14 +330,21 @@ async def drift_search(
 
 
 class _MapContexts(NoopQueryCallbacks):
-    """Keeps the batches of reports that a global search shows its model."""
+    """Keeps the batches of reports that a global search shows its model.
+
+    Without a point to answer from it gives a fixed sentence, and no model writes the response.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.shown: list[str] = []
+        self.is_reduced = False
 
     def on_map_response_start(self, map_response_contexts: list[str]) -> None:
         self.shown = map_response_contexts
+
+    def on_llm_new_token(self, token: str) -> None:
+        self.is_reduced = True
 
 
 async def _count(
@@ -352,7 +361,9 @@ async def _count(
     started = time.perf_counter()
     response, context = await getattr(released, name)(config=observed.over(config), **given)
     seconds = time.perf_counter() - started
-    return make_result(response, context, shown(observed), observed.log.usage(), seconds)
+    log = observed.log
+    shown_text = shown(observed)
+    return make_result(response, context, shown_text, log.usage(), seconds, log.abstained)
 
 
 def _start_log(config: GraphRagConfig, verbose: bool) -> None:

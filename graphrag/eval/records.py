@@ -6,20 +6,7 @@ from math import inf
 from typing import Any, Literal
 
 from graphrag.eval.judged import DEFAULT_METRICS, METRICS
-from graphrag.offline import NOT_FOUND
-from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.usage import Usage
-
-_ABSTENTIONS = (NOT_FOUND, NO_DATA_ANSWER)
-
-
-def is_abstention(response: str) -> bool:
-    """Say whether a response is one of the fixed sentences by which a method abstains.
-
-    ToG, the embedded models and global search have such a sentence. A language model's own
-    refusal is not recognised: it counts as a response.
-    """
-    return response.strip().startswith(_ABSTENTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +293,8 @@ class QueryResult:
         Which repeat of the whole search it is, from 0.
     retrieved : Retrieved or None
         What the search showed to its model; None when the method does not say.
+    abstained : bool
+        Whether the response is none to the question, as the method says, not as it reads.
     """
 
     imdb_key: str
@@ -322,6 +311,7 @@ class QueryResult:
     judge_usage: Usage | None = None
     trial: int = 0
     retrieved: Retrieved | None = field(default=None, repr=False)
+    abstained: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as JSON-ready values, without the context."""

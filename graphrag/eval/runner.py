@@ -360,6 +360,7 @@ class EvaluationRunner:
             failure=failure,
             trial=unit.trial,
             retrieved=told,
+            abstained=answer is not None and answer.abstained,
         )
 
     def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
@@ -401,4 +402,5 @@ async def _call(function: Method, sample: Sample) -> "SearchResult":
         prompt_tokens=answer.prompt_tokens or 0,
         output_tokens=answer.output_tokens or 0,
         usage=answer.usage(),
+        abstained=answer.abstained,
     )

@@ -107,7 +107,8 @@ class OfflineCompletion(CountedModel, LLMCompletion):
         -------
         LLMCompletionResponse | Iterator[LLMCompletionChunk]
             With usage counted by the tokenizer; streamed, usage comes on a last chunk when
-            ``stream_options={"include_usage": True}``.
+            ``stream_options={"include_usage": True}``. Where a search's question has no answer
+            in its context, the field ``refusal`` has the text too.
 
         Raises
         ------
@@ -146,7 +147,8 @@ class OfflineCompletion(CountedModel, LLMCompletion):
             raise OfflineModelError("The offline model gives one reply; `n` must be 1.")
         messages = plain_messages(kwargs.get("messages"))
         reply_type = cast("type[BaseModel] | None", kwargs.get("response_format"))
-        text = reply(read_request(messages, reply_type))
+        given = reply(read_request(messages, reply_type))
+        text = given.text
         prompt_tokens = self._tokenizer.num_prompt_tokens(messages)
         completion_tokens = self._tokenizer.num_tokens(text)
         return LLMCompletionResponse[Any](
@@ -157,7 +159,9 @@ class OfflineCompletion(CountedModel, LLMCompletion):
             choices=[
                 LLMChoice(
                     index=0,
-                    message=LLMCompletionMessage(role="assistant", content=text),
+                    message=LLMCompletionMessage(
+                        role="assistant", content=text, refusal=text if given.abstains else None
+                    ),
                     finish_reason="stop",
                 )
             ],
@@ -173,7 +177,8 @@ class OfflineCompletion(CountedModel, LLMCompletion):
         self, response: LLMCompletionResponse[Any], kwargs: dict[str, Any]
     ) -> list[LLMCompletionChunk]:
         pieces = _WORDS_A_CHUNK.findall(response.content) or [""]
-        chunks = [self._chunk(response.id, piece) for piece in pieces]
+        refuses = response.choices[0].message.refusal is not None
+        chunks = [self._chunk(response.id, piece, refuses) for piece in pieces]
         chunks[-1].choices[0].finish_reason = "stop"
         if (kwargs.get("stream_options") or {}).get("include_usage"):
             # OpenAI sends no choice here, but released callers read choices[0] of every chunk.
@@ -182,14 +187,18 @@ class OfflineCompletion(CountedModel, LLMCompletion):
             chunks.append(last)
         return chunks
 
-    def _chunk(self, reply_id: str, piece: str | None) -> LLMCompletionChunk:
+    def _chunk(self, reply_id: str, piece: str | None, refuses: bool = False) -> LLMCompletionChunk:
+        refusal = piece if refuses else None
         return LLMCompletionChunk(
             id=reply_id,
             object="chat.completion.chunk",
             created=0,
             model=self._model_id,
             choices=[
-                LLMChoiceChunk(index=0, delta=LLMChoiceDelta(role="assistant", content=piece))
+                LLMChoiceChunk(
+                    index=0,
+                    delta=LLMChoiceDelta(role="assistant", content=piece, refusal=refusal),
+                )
             ],
         )
 

@@ -18,7 +18,7 @@ from graphrag.offline.query_replies import (
     is_primer,
     is_rating,
 )
-from graphrag.offline.requests import Request
+from graphrag.offline.requests import Reply, Request
 from graphrag.offline.summaries import (
     answer_community_report,
     answer_description_summary,
@@ -50,8 +50,8 @@ _BY_FIELDS: dict[frozenset[str], Callable[[Request], dict[str, object]]] = {
 }
 
 
-def reply(request: Request) -> str:
-    """Give the text of the reply; JSON of the reply's class where the request names one.
+def reply(request: Request) -> Reply:
+    """Reply to a request; in JSON of the reply's class where it names one.
 
     Raises
     ------
@@ -62,11 +62,12 @@ def reply(request: Request) -> str:
         handler = _BY_FIELDS.get(request.fields)
         if handler is None or (handler is answer_primer and not is_primer(request)):
             raise _unknown(f"a reply with the fields {', '.join(sorted(request.fields))}")
-        return request.reply_type.model_validate(handler(request)).model_dump_json()
-    return _reply_in_text(request)
+        return Reply(request.reply_type.model_validate(handler(request)).model_dump_json())
+    text = _text_of_rules(request)
+    return _reply_from_context(request) if text is None else Reply(text)
 
 
-def _reply_in_text(request: Request) -> str:
+def _text_of_rules(request: Request) -> str | None:
     asked = request.user.strip()
     if is_extraction(request.first_user):
         if asked.startswith("MANY entities"):
@@ -82,10 +83,10 @@ def _reply_in_text(request: Request) -> str:
         return answer_hypothesis(request)
     if is_rating(request):
         return answer_rating(request)
-    return _reply_from_context(request)
+    return None
 
 
-def _reply_from_context(request: Request) -> str:
+def _reply_from_context(request: Request) -> Reply:
     region = context_region(request.system)
     instructions = request.system.replace(region, "", 1)
     if "---Example questions---" in instructions:
@@ -94,9 +95,9 @@ def _reply_from_context(request: Request) -> str:
         return answer_reduce(request)
     if "---Data tables---" in instructions:
         if '"points"' in instructions:
-            return answer_map(request)
+            return Reply(answer_map(request))
         if "follow_up_queries" in instructions:
-            return answer_drift_local(request)
+            return Reply(answer_drift_local(request))
         return answer_from_tables(request)
     if read_context(request.system) or "-----Sources-----" in request.system:
         return answer_from_tables(request)

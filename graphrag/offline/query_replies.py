@@ -5,7 +5,7 @@ import re
 
 from graphrag.offline.answering import MIN_COVERAGE, answer_question, weigh_question
 from graphrag.offline.errors import NOT_FOUND
-from graphrag.offline.requests import Request
+from graphrag.offline.requests import Reply, Request
 from graphrag.text.tables import Record, context_region, read_context
 from graphrag.text.words import sentences, share_covered, terms
 
@@ -24,9 +24,10 @@ _HYPOTHESIS = re.compile(r"Create a hypothetical answer to the following query: 
 _FOLLOW_UPS = 3
 
 
-def answer_from_tables(request: Request) -> str:
+def answer_from_tables(request: Request) -> Reply:
     """Local and basic search: cited sentences, or the abstention."""
-    return answer_question(request.user, read_context(request.system)).cited
+    answer = answer_question(request.user, read_context(request.system))
+    return Reply(answer.cited, abstains=not answer.found)
 
 
 def answer_map(request: Request) -> str:
@@ -43,8 +44,8 @@ def answer_map(request: Request) -> str:
     return json.dumps({"points": points or [{"description": NOT_FOUND, "score": 0}]})
 
 
-def answer_reduce(request: Request) -> str:
-    """Global and drift search's last step: the best points, with the citations they have."""
+def answer_reduce(request: Request) -> Reply:
+    """Global and drift search's last step: the best points, cited as they are, or abstention."""
     region = context_region(request.system)
     pieces = _ANALYST.split(region) if _ANALYST.search(region) else region.split("\n")
     points: list[str] = []
@@ -55,7 +56,7 @@ def answer_reduce(request: Request) -> str:
     records = [Record("Reports", str(at), _CITATION.sub("", p)) for at, p in enumerate(points)]
     answer = answer_question(request.user, records)
     cited = [_with_citation(found.sentence, points[int(found.record.id)]) for found in answer.found]
-    return " ".join(dict.fromkeys(cited)) or NOT_FOUND
+    return Reply(" ".join(dict.fromkeys(cited)) or NOT_FOUND, abstains=not cited)
 
 
 def _with_citation(sentence: str, point: str) -> str:

@@ -36,6 +36,14 @@ class Request:
         return frozenset(self.reply_type.model_fields) if self.reply_type else frozenset()
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The text of a reply, and whether it says that there is no answer."""
+
+    text: str
+    abstains: bool = False
+
+
 def plain_messages(messages: Any) -> list[dict[str, Any]]:
     """Messages as dictionaries with role and content.
 

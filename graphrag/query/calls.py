@@ -94,6 +94,7 @@ class Answer:
     counted_by: CountedBy
     cached_prompt_tokens: int = 0
     finish_reason: str | None = None
+    abstained: bool = False
 
 
 class CutOffReplyError(RuntimeError):
@@ -340,6 +341,7 @@ class ModelCaller:
             cached_prompt_tokens=answer.cached_prompt_tokens if answer else 0,
             error=error,
             finish_reason=answer.finish_reason if answer else None,
+            abstained=answer is not None and answer.abstained,
         )
 
     async def keep_rate(self, count_tokens: Callable[[], int], scope: CallLog) -> None:

@@ -18,9 +18,12 @@ class CountedSearchResult(SearchResult, tuple[Any, Any]):
     ``llm_calls``, ``prompt_tokens`` and ``output_tokens`` (and their categories) are of
     completions, failed and retried requests included; embeddings stand in ``usage``.
     ``completion_time`` (seconds) leaves out waiting for a free place under a run's limit.
+    ``abstained`` says whether the response is none to the question: the method found nothing to
+    answer from, or the model refused.
     """
 
     usage: Usage = field(default_factory=Usage)
+    abstained: bool = False
 
     def __new__(cls, response: Any, context_data: Any, *_: Any, **__: Any) -> "CountedSearchResult":
         """Make the pair; the remaining fields are set as those of any data class."""
@@ -49,7 +52,12 @@ class CountedSearchResult(SearchResult, tuple[Any, Any]):
 
 
 def make_result(
-    response: Any, context_data: Any, context_text: Any, usage: Usage, seconds: float
+    response: Any,
+    context_data: Any,
+    context_text: Any,
+    usage: Usage,
+    seconds: float,
+    abstained: bool = False,
 ) -> CountedSearchResult:
     """Make the result of a search from what it found and what it cost."""
     return CountedSearchResult(
@@ -64,4 +72,5 @@ def make_result(
         prompt_tokens_categories=usage.prompt_tokens_by_phase,
         output_tokens_categories=usage.output_tokens_by_phase,
         usage=usage,
+        abstained=abstained,
     )

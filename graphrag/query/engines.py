@@ -38,11 +38,16 @@ OnText = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a method answered: response, the records it retrieved, and the text it was shown."""
+    """What a method answered: response, the records it retrieved, and the text it was shown.
+
+    ``abstained`` is set by a method that knows of itself that it found no answer; a refusal by
+    its model is told by the calls.
+    """
 
     response: str
     context_data: Any
     context_text: Any
+    abstained: bool = False
 
 
 class SearchEngine(Protocol):
@@ -208,7 +213,9 @@ class GlobalMapReduce:
         if unread:
             msg = f"{unread} of {len(model.replies)} batches had an unreadable reply"
             raise UnusableReplyError(msg)
-        return Outcome(found.response, found.context_data, found.context_text)
+        # Without a point to answer from, a fixed sentence stands in for the last call.
+        n_last: int = found.llm_calls_categories["reduce"]
+        return Outcome(found.response, found.context_data, found.context_text, n_last == 0)
 
 
 def _has_points(reply: str) -> bool:
@@ -343,4 +350,5 @@ class ThinkOnGraph:
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question by walking the graph."""
         found = await self._search.run(question, on_text)
-        return Outcome(str(found.response), found.context_data, found.context_text)
+        shown = found.context_data, found.context_text
+        return Outcome(str(found.response), *shown, found.abstained)

@@ -117,6 +117,7 @@ class GraphIndex:
             outcome.context_text,
             log.usage(),
             seconds=time.perf_counter() - started - (log.waited_s - waited_s),
+            abstained=outcome.abstained or log.abstained,
         )
 
     async def _engine(self, method: str) -> SearchEngine:

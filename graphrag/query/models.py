@@ -40,6 +40,7 @@ from graphrag.query.calls import (
 )
 from graphrag.query.output import bind_output, describe_cut
 from graphrag.query.replies import UnreadableReplyError as UnreadableReplyError
+from graphrag.query.replies import read_refusal
 from graphrag.query.replies import read_reply as read_reply
 from graphrag.query.usage import (
     CUT_OFF,
@@ -184,9 +185,12 @@ class CountedCompletion(LLMCompletion):
 
         async def send() -> Answer:
             response = await self._ask(**request)
-            answer = self._count(request, response.content, response.usage)
-            reason: Any = response.choices[0].finish_reason if response.choices else None
-            return replace(answer, finish_reason=reason)
+            choice: Any = response.choices[0] if response.choices else None
+            refusal = read_refusal(choice.message) if choice else ""
+            # Services that refuse leave the content out: what they say instead is the reply.
+            answer = self._count(request, response.content or refusal, response.usage)
+            reason = choice.finish_reason if choice else None
+            return replace(answer, finish_reason=reason, abstained=bool(refusal))
 
         call = await self._caller.call(described, send, lambda: self._count_prompt(request))
         response = _response(call)
@@ -231,6 +235,7 @@ class CountedCompletion(LLMCompletion):
         pieces: list[str] = []
         usage: Any = None
         reason: str | None = None
+        abstained = False
         failed: str | None = None
         try:
             stream = await self._ask(**request, stream=True, stream_options={"include_usage": True})
@@ -238,7 +243,11 @@ class CountedCompletion(LLMCompletion):
                 usage = chunk.usage or usage
                 if chunk.choices:
                     reason = chunk.choices[0].finish_reason or reason
-                    pieces.append(chunk.choices[0].delta.content or "")
+                    delta = chunk.choices[0].delta
+                    refusal = read_refusal(delta)
+                    abstained = abstained or bool(refusal)
+                    delta.content = delta.content or refusal
+                    pieces.append(delta.content)
                     yield chunk
         except BaseException as error:
             failed = self._caller.describe(error)
@@ -246,7 +255,7 @@ class CountedCompletion(LLMCompletion):
         finally:
             answered = self._count(request, "".join(pieces), usage) if pieces or usage else None
             if answered is not None:
-                answered = replace(answered, finish_reason=reason)
+                answered = replace(answered, finish_reason=reason, abstained=abstained)
             scope.attempts.append(self._caller.attempt(started, answered, failed))
 
     def _count(self, request: dict[str, Any], content: str, usage: Any) -> Answer:
@@ -323,7 +332,8 @@ def _shown(messages: list[Any]) -> str:
 
 def _response(call: RecordedCall) -> LLMCompletionResponse[BaseModel]:
     answered = call.attempts[-1]
-    message = LLMCompletionMessage(role="assistant", content=call.reply)
+    refusal = call.reply if answered.abstained else None
+    message = LLMCompletionMessage(role="assistant", content=call.reply, refusal=refusal)
     return LLMCompletionResponse[BaseModel](
         id="counted",
         object="chat.completion",

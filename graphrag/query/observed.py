@@ -9,7 +9,7 @@ same arguments and passed on as it answers, and what it was asked is recorded.
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from graphrag_llm.completion import LLMCompletion, create_completion
 from graphrag_llm.completion.completion_factory import register_completion
@@ -18,6 +18,7 @@ from graphrag_llm.embedding.embedding_factory import register_embedding
 from graphrag_llm.types import LLMCompletionChunk, LLMEmbeddingResponse
 
 from graphrag.query.calls import describe_error, read_usage
+from graphrag.query.replies import read_refusal
 from graphrag.query.usage import CallAttempt, CallLog, CountedBy
 
 if TYPE_CHECKING:
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 
 _TYPE = "observed"
 _NOT_ANSWERED: tuple[int, int, int, CountedBy] = (0, 0, 0, "nobody")
+
+
+class _Ending(NamedTuple):
+    """Why a reply ended, and whether it is a refusal."""
+
+    reason: str | None = None
+    abstained: bool = False
+
+
+_UNKNOWN = _Ending()
 
 
 @dataclass(slots=True)
@@ -75,7 +86,7 @@ class Observation:
         started: float,
         counts: tuple[int, int, int, CountedBy] = _NOT_ANSWERED,
         error: BaseException | None = None,
-        finish_reason: str | None = None,
+        ending: _Ending = _UNKNOWN,
     ) -> None:
         """Record a call that began at ``started`` (perf_counter seconds) and ends now."""
         prompt, output, cached, counted_by = counts
@@ -90,7 +101,8 @@ class Observation:
                 latency_s=time.perf_counter() - started,
                 cached_prompt_tokens=cached,
                 error=None if error is None else describe_error(error),
-                finish_reason=finish_reason,
+                finish_reason=ending.reason,
+                abstained=ending.abstained,
             )
         )
 
@@ -121,7 +133,7 @@ class _ObservedCompletion(LLMCompletion):
         reply = call.watch(lambda: self._inner.completion(**kwargs))
         if kwargs.get("stream"):
             return _pass_on(reply, call)
-        call.answered(reply.content, reply.usage, reply.choices[0].finish_reason)
+        call.answered(reply.content, reply.usage, _ending_of(reply))
         return reply
 
     async def completion_async(self, /, **kwargs: Any) -> Any:
@@ -134,7 +146,7 @@ class _ObservedCompletion(LLMCompletion):
             raise
         if kwargs.get("stream"):
             return _pass_on_async(reply, call)
-        call.answered(reply.content, reply.usage, reply.choices[0].finish_reason)
+        call.answered(reply.content, reply.usage, _ending_of(reply))
         return reply
 
     def _begin(self, request: dict[str, Any]) -> "_Call":
@@ -231,14 +243,12 @@ class _Call:
         self,
         content: str,
         usage: Any,
-        finish_reason: str | None = None,
+        ending: _Ending = _UNKNOWN,
         error: BaseException | None = None,
     ) -> None:
         """Record an answer; with an error it broke off after ``content``."""
         counts = self._count(content, usage)
-        self._observation.record(
-            self._model, self._kind, self._started, counts, error, finish_reason
-        )
+        self._observation.record(self._model, self._kind, self._started, counts, error, ending)
 
     def failed(self, error: BaseException) -> None:
         """Record a call that got no answer."""
@@ -252,20 +262,27 @@ class _Pieces:
         self._call = call
         self._pieces: list[str] = []
         self._usage: Any = None
-        self._finish_reason: str | None = None
+        self._ending = _Ending()
 
     def take(self, chunk: LLMCompletionChunk) -> LLMCompletionChunk:
         self._usage = chunk.usage or self._usage
         if chunk.choices:
-            self._pieces.append(chunk.choices[0].delta.content or "")
-            self._finish_reason = chunk.choices[0].finish_reason or self._finish_reason
+            choice, ending = chunk.choices[0], self._ending
+            self._pieces.append(choice.delta.content or "")
+            abstained = ending.abstained or bool(read_refusal(choice.delta))
+            self._ending = _Ending(choice.finish_reason or ending.reason, abstained)
         return chunk
 
     def end(self, error: BaseException | None = None) -> None:
         if error is not None and not self._pieces and not self._usage:
             self._call.failed(error)
         else:
-            self._call.answered("".join(self._pieces), self._usage, self._finish_reason, error)
+            self._call.answered("".join(self._pieces), self._usage, self._ending, error)
+
+
+def _ending_of(reply: Any) -> _Ending:
+    choice = reply.choices[0]
+    return _Ending(choice.finish_reason, bool(read_refusal(choice.message)))
 
 
 def _pass_on(stream: Iterator[LLMCompletionChunk], call: _Call) -> Iterator[LLMCompletionChunk]:

@@ -1,4 +1,4 @@
-"""Reading a model's structured reply: one JSON object, found without guessing."""
+"""Reading a model's reply: its refusal, or one JSON object, found without guessing."""
 
 import json
 import re
@@ -36,6 +36,15 @@ class _Found:
     start: int
     end: int
     value: dict[str, Any]
+
+
+def read_refusal(said: Any) -> str:
+    """Return the refusal that a reply's message, or a piece of a stream, carries; "" without one.
+
+    litellm passes a message's on among the fields that it does not know, and a stream's not at all.
+    """
+    unknown: Any = getattr(said, "provider_specific_fields", None) or {}
+    return getattr(said, "refusal", None) or unknown.get("refusal") or ""
 
 
 def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:

@@ -48,6 +48,8 @@ class CallAttempt:
     finish_reason : str or None
         Why the reply ended, as the provider says: ``length`` for one that was cut off. None
         where it says nothing, and for embeddings.
+    abstained : bool
+        Whether the reply's message carries a refusal: the model says that it gives no answer.
     """
 
     kind: Literal["completion", "embedding"]
@@ -60,6 +62,7 @@ class CallAttempt:
     cached_prompt_tokens: int = 0
     error: str | None = None
     finish_reason: str | None = None
+    abstained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +219,13 @@ class CallLog:
     def waited_s(self) -> float:
         """Seconds in which all calls of this scope waited for their turn."""
         return self.own_time.waited_s
+
+    @property
+    def abstained(self) -> bool:
+        """Whether the last completion, which gives the response, is a refusal."""
+        replies = (a for a in reversed(self.attempts) if a.kind == "completion" and not a.error)
+        last = next(replies, None)
+        return last is not None and last.abstained
 
     def ordinal(self, fingerprint: str) -> int:
         """Return how often an equal request was made before in this scope."""

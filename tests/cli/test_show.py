@@ -166,7 +166,9 @@ def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation: Make
 
 def as_of_an_older_release(evaluation: Evaluation, *statements: str) -> None:
     with sqlite3.connect(evaluation.store_path) as connection:
-        for statement in ("ALTER TABLE runs DROP COLUMN details", *statements):
+        connection.execute("ALTER TABLE runs DROP COLUMN details")
+        connection.execute("ALTER TABLE responses DROP COLUMN abstained")
+        for statement in statements:
             connection.execute(statement)
         connection.execute("PRAGMA user_version = 2")
     connection.close()

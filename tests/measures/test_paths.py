@@ -281,7 +281,7 @@ def test_they_are_measures_of_the_evaluation():
     failed = measure_answer(sample, replace(answered, failed=True), index)
     assert list(failed) == list(values)
     assert all(failed[name] is None for name in (*NAMES, "citation_validity", "context_cited"))
-    abstained = replace(answered, response="I could not find this in the provided context.")
+    abstained = replace(answered, abstained=True)
     assert measure_answer(sample, abstained, index)["context_cited"] is None
     measured = [measure(sample, answered, each) for each in (replace(index, records=None), index)]
     summary = summarize_measures(measured)["tog"].measures["citation_validity"]

@@ -158,7 +158,7 @@ from graphrag.offline.vectors import embed_text
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 text = "So Mara, Otto and Ines of Rome met Dr. Paul Berg. Berg told Mara of Vik Castle."
 prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person,geo", input_text=text)
-print(reply(read_request([{"role": "user", "content": prompt}], None)))
+print(reply(read_request([{"role": "user", "content": prompt}], None)).text)
 print(embed_text(text, 384).tolist())
 """
 

@@ -43,8 +43,8 @@ def make_run(tmp_path: Path) -> MakeRun:
         ends: Mapping[str, Sequence[End]],
         methods: Sequence[str] = ("tog", "basic"),
         metric: str = "correctness",
-        respond: Callable[[str, str], str] = "Response to {} number {}".format,
         model: str = "openai/gpt-4o",
+        abstaining: Sequence[str] = (),
     ) -> StoredRun:
         samples = [
             Sample(name, f"film{number % 2}", f"Question {name}?", f"Truth of {name}")
@@ -68,11 +68,12 @@ def make_run(tmp_path: Path) -> MakeRun:
                             unit=unit,
                             sample_id=name,
                             method=method,
-                            response=respond(name, str(number)),
+                            response=f"Response to {name} number {number}",
                             context_text=f"Context of {name} {number}",
                             latency_s=1.0,
                             usage=Usage(),
                             failure=lost,
+                            abstained=unit in abstaining,
                         ),
                     )
                     if lost is None:

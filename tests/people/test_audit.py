@@ -28,7 +28,6 @@ from graphrag.eval.people import (
     write_sheet,
 )
 from graphrag.eval.store import EvaluationStore
-from graphrag.offline import NOT_FOUND
 
 DONE, USAGE = 0, 2
 METHODS = ("tog", "basic")
@@ -118,12 +117,7 @@ def test_only_what_the_judge_scored_is_drawn(
 ):
     ends = {"q0": (1, "search"), "q1": ("judge", 0), "q2": ("search", "search"), "q3": (1, 1)}
 
-    def respond(question: str, number: str) -> str:
-        if (question, number) == ("q3", "0"):
-            return NOT_FOUND
-        return f"Response to {question} number {number}"
-
-    run = make_run(ends, metric=metric, respond=respond)
+    run = make_run(ends, metric=metric, abstaining=["q3 tog"])
     items = export(run, metric, questions=80)
     assert len(items) == 4 - n_abstained
     assert all(bool(item.context) is has_context for item in items)

@@ -31,6 +31,20 @@ async def uncounted(question):
 async def text(question):
     return "Idris Vane"
 
+async def abstaining(question):
+    return MethodAnswer("No idea.", ("The clock.",), abstained=True)
+
+async def refused(question):
+    from graphrag.query.models import open_completion
+    from graphrag_llm.config import ModelConfig
+    model = open_completion(ModelConfig(type="offline", model_provider="offline", model="rules"))
+    system = {"role": "system", "content": "-----Sources-----\\nid|text\\n"}
+    reply = await model.completion_async(messages=[system, {"role": "user", "content": question}])
+    return str(reply.content)
+
+async def quoting(question):
+    return MethodAnswer("I could not find this in the provided context.", ("The clock.",))
+
 async def failing(question):
     raise ConnectionError("the service is down")
 
@@ -127,6 +141,24 @@ def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Eva
         responses = store.responses(store.runs()[0].run_id).values()
     contexts = {(each.method, each.context_text) for each in responses}
     assert contexts == {("counted", "The clock."), ("uncounted", "The clock."), ("text", "")}
+
+
+def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evaluation, own: str):
+    names = ("abstaining", "refused", "quoting")
+    evaluation.configure(
+        methods=[{"name": name, "function": f"{own}:{name}"} for name in names],
+        metrics=["correctness", "relevance"],
+    )
+    evaluation.write_rows(ROWS[:1])
+    assert evaluation.run("-q").exit_code == DONE
+    for _ in range(2):  # as the run ended, and as it is read from the store
+        methods = evaluation.read_results()["results"][0]["methods"]
+        states = {name: methods[name]["states"] for name in names}
+        assert {each["correctness"] for each in states.values()} == {"scored"}
+        assert [states[name]["relevance"] for name in names] == [
+            *("abstained", "abstained", "scored")
+        ]
+        assert evaluation.run("show", "-q").exit_code == DONE
 
 
 def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: str):

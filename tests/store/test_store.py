@@ -24,6 +24,7 @@ from graphrag.eval.store import (
     StoredSession,
     StoreJournal,
 )
+from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
 # SQLite's text is UTF-8, in which lone surrogates can't be written.
@@ -55,6 +56,7 @@ RESPONSES = st.builds(
     usage=USAGES,
     failure=st.none() | FAILURES,
     trial=COUNTS,
+    abstained=st.booleans(),
     retrieved=st.none()
     | st.builds(
         Retrieved,
@@ -84,6 +86,7 @@ ATTEMPTS = st.builds(
     latency_s=MONEY,
     cached_prompt_tokens=COUNTS,
     error=st.none() | TEXT,
+    abstained=st.booleans(),
 )
 CALLS = st.builds(
     RecordedCall,
@@ -256,7 +259,7 @@ def test_a_folder_in_the_place_of_the_file_is_one_sentence(path: Path):
             EvaluationStore(path)
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_a_store_of_an_earlier_format_is_brought_up_to_date(path: Path, version: int):
     verdicts = {"correctness": JudgeResult(1, "same")}
     with EvaluationStore(path) as store:
@@ -264,7 +267,9 @@ def test_a_store_of_an_earlier_format_is_brought_up_to_date(path: Path, version:
         store.append_response(run.run_id, response())
         store.append_verdicts(run.run_id, "u", verdicts, Usage())
     with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE runs DROP COLUMN details")
+        connection.execute("ALTER TABLE responses DROP COLUMN abstained")
+        if version < 3:
+            connection.execute("ALTER TABLE runs DROP COLUMN details")
         if version == 1:
             connection.execute("ALTER TABLE responses DROP COLUMN trial")
             connection.execute("ALTER TABLE responses DROP COLUMN retrieved")
@@ -283,6 +288,36 @@ def test_a_store_of_an_earlier_format_is_brought_up_to_date(path: Path, version:
             store.append_response(run.run_id, repeated)
             assert store.responses(run.run_id)["v"] == repeated
             store.discard_response(run.run_id, "v")
+
+
+def test_what_a_run_of_format_3_took_for_an_abstention_stays_one(path: Path):
+    abstaining = (
+        "I could not find this in the provided context. Missing: the year.",
+        " \n\tI could not find this in the provided context.",
+        f"{NO_DATA_ANSWER}\n",
+    )
+    others = (
+        "It says: I could not find this in the provided context.",
+        "i could not find this in the provided context.",
+        "It could not be found in Rome, as Ann had sold it.",
+    )
+    with EvaluationStore(path) as store:
+        run = store.add_run({})
+        for text in (*abstaining, *others):
+            store.append_response(run.run_id, response(text, text))
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE responses DROP COLUMN abstained")
+        connection.execute("PRAGMA user_version = 3")
+    connection.close()
+    with EvaluationStore(path) as store:
+        found = store.responses(run.run_id).values()
+        assert {each.response for each in found if each.abstained} == {*abstaining}
+        store.append_response(run.run_id, response("new", abstaining[0]))
+        copy = store.add_run({})
+        store.copy_responses(run.run_id, copy.run_id)
+        assert store.responses(copy.run_id) == store.responses(run.run_id)
+    with EvaluationStore(path) as store:
+        assert not store.responses(run.run_id)["new"].abstained
 
 
 SAMPLES = st.builds(

@@ -81,6 +81,9 @@ class Fault:
         that does not stream is then closed with no answer).
     content : str | None
         Text in place of the reply: ``""`` for an empty one, `MALFORMED_JSON` for a broken one.
+    refusal : str | None
+        Text in the message's field of this name, or in that of a stream's pieces, in place of all
+        content.
     omit_usage : bool
         Leave the usage out of the answer.
     cached_tokens : int
@@ -98,6 +101,7 @@ class Fault:
     hang_s: float = 0.0
     disconnect: Literal["before", "mid-stream"] | None = None
     content: str | None = None
+    refusal: str | None = None
     omit_usage: bool = False
     cached_tokens: int = 0
     ramble: bool = False
@@ -450,12 +454,16 @@ class _App:
             if fault.ramble:
                 text = _ramble(fault.content or "", request)
             else:
-                text = how.reply(request) if fault.content is None else fault.content
+                text = fault.refusal or fault.content
+                text = how.reply(request) if text is None else text
             usage = _chat_usage(request, text, fault.cached_tokens)
             if record.stream:
                 await self._stream(exchange, text, usage)
             else:
-                message = {"role": "assistant", "content": text, "refusal": None}
+                said = {"content": text, "refusal": None}
+                if fault.refusal:
+                    said = {"content": None, "refusal": text}
+                message = {"role": "assistant", **said}
                 choice = {"index": 0, "message": message, "finish_reason": fault.reason}
                 body = _envelope(record, "chat.completion", [choice])
                 await self._complete(exchange, body, usage)
@@ -511,8 +519,9 @@ class _App:
             self._server.finish(record, "cut", 200, cost)
             await exchange.close()
             return
+        field = "refusal" if exchange.fault.refusal else "content"
         for piece in pieces:
-            await send(chunk({"content": piece}))
+            await send(chunk({field: piece}))
         await send(chunk({}, exchange.fault.reason))
         if asked_for_usage:
             await send({**_envelope(record, "chat.completion.chunk", []), "usage": usage})

@@ -366,6 +366,7 @@ async def test_an_answer_that_never_cites_is_not_given(world: World) -> None:
     model = ScriptedModel(answer=answer)
     result = await world.search(model).search(QUESTION)
     assert result.response == f"{NOT_FOUND} Missing: any mention of Paris"
+    assert result.abstained
     assert len(model.reasoning) == 2
 
 
@@ -381,6 +382,7 @@ async def test_nothing_found_is_said_plainly_without_another_call(world: World) 
     model = ScriptedModel(answer=lambda _: empty)
     result = await world.search(model, depth=1).search(QUESTION)
     assert result.response == NOT_FOUND
+    assert result.abstained
     assert len(model.reasoning) == 1
 
 

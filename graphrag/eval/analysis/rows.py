@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import METRICS, JudgeResult, QueryResult, is_abstention
+from graphrag.eval.records import METRICS, JudgeResult, QueryResult
 from graphrag.eval.statistics import State
 
 ZERO_IF_FAILED = {name for name, metric in JUDGED_METRICS.items() if metric.zero_if_failed}
@@ -64,7 +64,7 @@ def end_of(result: QueryResult) -> End:
     verdicts = [result.scores.get(metric) for metric in METRICS]
     return End(
         result.failure is not None,
-        is_abstention(result.response),
+        result.abstained,
         tuple([(v.score, v.failure.kind if v.failure else None) for v in verdicts]),
     )
 
@@ -101,7 +101,7 @@ def state_of(result: QueryResult, metric: str) -> State:
         return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED
     if verdict.score is None:
         return State.NOT_JUDGED
-    if metric not in ZERO_IF_FAILED and is_abstention(result.response):
+    if metric not in ZERO_IF_FAILED and result.abstained:
         return State.ABSTAINED
     return State.SCORED
 

@@ -249,6 +249,7 @@ def _stored_result(
         sample_id=found.sample_id,
         failure=found.failure,
         usage=found.usage,
+        abstained=found.abstained,
     )
 
 

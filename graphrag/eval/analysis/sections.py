@@ -183,6 +183,7 @@ def _answered(result: QueryResult) -> Answered:
         tokens=result.efficiency.tokens,
         latency_s=measured_latency(result.efficiency.latency),
         failed=result.failure is not None,
+        abstained=result.abstained,
     )
 
 

@@ -34,6 +34,8 @@ class Answered:
     latency_s : float or None
     failed : bool
         Whether the search failed.
+    abstained : bool
+        Whether the response is none to the question.
     """
 
     sample_id: str
@@ -46,6 +48,7 @@ class Answered:
     tokens: int | None = None
     latency_s: float | None = None
     failed: bool = False
+    abstained: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from graphrag.eval.dataset import name_question
-from graphrag.eval.records import METRICS, is_abstention
+from graphrag.eval.records import METRICS
 from graphrag.eval.reports.cells import (
     MISSING,
     NOT_JUDGED,
@@ -209,7 +209,7 @@ def describe_abstentions(results: "EvaluationResults") -> list[str]:
     lines: list[str] = []
     for method in results.metadata["methods"]:
         of_method = [r for r in results.results if r.method == method]
-        found = [r for r in of_method if r.failure is None and is_abstention(r.response)]
+        found = [r for r in of_method if r.failure is None and r.abstained]
         if 2 * len(found) <= len(of_method):
             continue
         line = f"{method}: {len(found)} of {counted(len(of_method), 'answer')} abstained"

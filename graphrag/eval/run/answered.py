@@ -1,4 +1,4 @@
-"""What is read out of a search's result, whoever gave it: text, seconds, and what it cost."""
+"""What is read out of a search's result, whoever gave it: text, seconds, what it cost."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -19,12 +19,15 @@ class Answer:
     latency_s : float or None
         Seconds, as the search says; None when it does not.
     usage : Usage
+    abstained : bool
+        Whether the search says so, or the reply that it counted last is a refusal.
     """
 
     response: str
     context_text: str
     latency_s: float | None
     usage: Usage
+    abstained: bool
 
 
 def read_answer(result: Any, log: CallLog) -> Answer:
@@ -47,6 +50,7 @@ def read_answer(result: Any, log: CallLog) -> Answer:
         context_text=_as_text(getattr(result, "context_text", None)),
         latency_s=_number(getattr(result, "completion_time", None)),
         usage=_usage_of(result, log),
+        abstained=getattr(result, "abstained", None) is True or log.abstained,
     )
 
 

@@ -35,6 +35,9 @@ class MethodAnswer:
         graphrag model itself are counted anyway, and these figures are then not looked at.
     cost_usd : float or None
         US dollars; None when not known.
+    abstained : bool
+        Whether the response is none to the question. A refusal by a graphrag model that the
+        method asked last is noticed without it.
     """
 
     response: str
@@ -43,6 +46,7 @@ class MethodAnswer:
     prompt_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    abstained: bool = False
 
     def usage(self) -> Usage:
         """Return the figures as a usage."""

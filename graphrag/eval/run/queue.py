@@ -250,6 +250,7 @@ class Work:
             judge_usage=sum_usages(judged) if judged else None,
             trial=unit.trial,
             retrieved=found.retrieved,
+            abstained=found.abstained,
         )
 
 

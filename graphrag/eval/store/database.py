@@ -169,7 +169,7 @@ class EvaluationStore:
         """Keep a response and drop the calls that it was made of, in one transaction."""
         with self._transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     run_id,
                     found.unit,
@@ -183,6 +183,7 @@ class EvaluationStore:
                     now(),
                     found.trial,
                     json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
+                    found.abstained,
                 ),
             )
             self._drop_calls(run_id, CallScope.of_search(found.unit))
@@ -209,7 +210,7 @@ class EvaluationStore:
         """Return unit -> response of a run."""
         rows = self._read(
             "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure, "
-            "trial, retrieved FROM responses WHERE run_id = ?",
+            "trial, retrieved, abstained FROM responses WHERE run_id = ?",
             (run_id,),
         )
         return {
@@ -219,6 +220,7 @@ class EvaluationStore:
                 failure=_failure(row[7]),
                 trial=row[8],
                 retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
+                abstained=bool(row[10]),
             )
             for row in rows
         }
@@ -255,8 +257,8 @@ class EvaluationStore:
         """Take the responses of one run over into another, as far as they are not there."""
         self._write(
             "INSERT OR IGNORE INTO responses SELECT ?, unit, sample_id, method, response, "
-            "context_text, latency_s, usage, failure, recorded_at, trial, retrieved FROM responses "
-            "WHERE run_id = ?",
+            "context_text, latency_s, usage, failure, recorded_at, trial, retrieved, abstained "
+            "FROM responses WHERE run_id = ?",
             (target, source),
         )
 

@@ -137,7 +137,7 @@ class StoredResponse:
     """A response as it was recorded; ``failure`` is set when the search failed.
 
     ``trial`` counts the repeats of a whole search from 0. ``retrieved`` is None for a method that
-    does not say what it retrieved.
+    does not say what it retrieved. ``abstained``: the method says that it gives no answer.
     """
 
     unit: str
@@ -150,6 +150,7 @@ class StoredResponse:
     failure: Failure | None = None
     trial: int = 0
     retrieved: Retrieved | None = None
+    abstained: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graphrag.eval.errors import StoreError
+from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 
-FORMAT = 3
+FORMAT = 4
 
 _TABLES = """
 CREATE TABLE runs (
@@ -83,12 +84,22 @@ CREATE TABLE judgements (
 _NEW_IN_3 = """
 ALTER TABLE runs ADD COLUMN details TEXT;
 """
+_SENTENCES_TO_3 = ("I could not find this in the provided context.", NO_DATA_ANSWER)
+"""How ToG, the embedded models and global search began a response that is no answer; up to
+format 3 nothing but these sentences told of it."""
+_READS_SO = " OR ".join(
+    f"ltrim(response, ' ' || char(9, 10, 13)) GLOB '{said}*'" for said in _SENTENCES_TO_3
+)
+_NEW_IN_4 = f"""
+ALTER TABLE responses ADD COLUMN abstained INTEGER NOT NULL DEFAULT 0;
+UPDATE responses SET abstained = 1 WHERE failure IS NULL AND ({_READS_SO});
+"""
 _FROM_FORMAT_1 = """
 ALTER TABLE responses ADD COLUMN trial INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE responses ADD COLUMN retrieved TEXT;
 ALTER TABLE verdicts ADD COLUMN repeats TEXT;
 """
-_CHANGES = (_TABLES, _NEW_IN_2, _NEW_IN_3)
+_CHANGES = (_TABLES, _NEW_IN_2, _NEW_IN_3, _NEW_IN_4)
 """What brings a database of each format, from none on, to the next one."""
 
 

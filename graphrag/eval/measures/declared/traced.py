@@ -6,7 +6,6 @@ from graphrag.eval.measures.citations import CitationCheck, check_citations
 from graphrag.eval.measures.declaration import Measure
 from graphrag.eval.measures.paths import PathEvidence, check_paths
 from graphrag.eval.measures.response import MeasureInput
-from graphrag.eval.records import is_abstention
 
 
 def _paths(given: MeasureInput) -> PathEvidence:
@@ -15,7 +14,7 @@ def _paths(given: MeasureInput) -> PathEvidence:
 
 def _citations(given: MeasureInput) -> CitationCheck:
     # An abstention has nothing to cite.
-    citing = "" if is_abstention(given.said) else given.said
+    citing = "" if given.answered.abstained else given.said
     context = given.answered.context_text
     return check_citations(given.retrieved, citing, given.index.records, context)
 

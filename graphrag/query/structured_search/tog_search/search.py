@@ -64,6 +64,14 @@ class _Found:
     response: str
     context: Context
     rounds: tuple[Round, ...]
+    abstained: bool
+
+
+@dataclass
+class ToGSearchResult(SearchResult):
+    """A search result; ``abstained`` when it says no more than that no answer was found."""
+
+    abstained: bool = False
 
 
 class ToGSearch:
@@ -132,7 +140,7 @@ class ToGSearch:
             OutputBound(config.max_answer_tokens, "tog_search.max_answer_tokens"),
         )
 
-    async def search(self, query: str, **_: object) -> SearchResult:
+    async def search(self, query: str, **_: object) -> ToGSearchResult:
         """Answer a question; see :meth:`run`. Further arguments of other searches are ignored."""
         return await self.run(query)
 
@@ -161,7 +169,9 @@ class ToGSearch:
                 with suppress(asyncio.CancelledError):
                     await task
 
-    async def run(self, query: str, on_text: Callable[[str], None] | None = None) -> SearchResult:
+    async def run(
+        self, query: str, on_text: Callable[[str], None] | None = None
+    ) -> ToGSearchResult:
         """Answer a question.
 
         Parameters
@@ -173,7 +183,7 @@ class ToGSearch:
 
         Returns
         -------
-        SearchResult
+        ToGSearchResult
             ``context_data`` holds the data frames ``paths``, ``entities``,
             ``relationships``, ``sources`` and ``exploration``, ``context_text`` what the
             last call was shown. Connect mode that finds no path asks no model: it says so,
@@ -199,7 +209,7 @@ class ToGSearch:
 
     async def _run(
         self, query: str, on_text: Callable[[str], None] | None, scope: CallLog
-    ) -> SearchResult:
+    ) -> ToGSearchResult:
         began = time.perf_counter()
         n_before = len(scope.attempts)
         question = await self._embed(query)
@@ -209,8 +219,7 @@ class ToGSearch:
         if live:
             live.finish(found.response)
         return _make_result(
-            response=found.response,
-            context=found.context,
+            found,
             frames=context_frames(found.context, found.rounds, self._graph),
             seconds=time.perf_counter() - began,
             attempts=scope.attempts[n_before:],
@@ -234,11 +243,12 @@ class ToGSearch:
         joined = join_ends(ends, graph, config)
         rounds = (Round(0, "start", 0, len(ends.nodes), ends.note), *joined.rounds)
         if not joined.paths:
-            return _Found(f"{NOT_FOUND} {joined.unconnected}", Context("", 0), rounds)
+            return _Found(f"{NOT_FOUND} {joined.unconnected}", Context("", 0), rounds, True)
         context = await self._grounder.build(question, ends.nodes, joined.paths)
         verdict = await self._reasoner.check(question.text, context, True, live)
         response = f"{verdict.response} {joined.unconnected}".strip()
-        return _Found(response, context, _note_dropped(rounds, verdict.n_dropped_ids))
+        rounds = _note_dropped(rounds, verdict.n_dropped_ids)
+        return _Found(response, context, rounds, verdict.abstained)
 
     async def _explore(self, question: Question, live: LiveText | None) -> _Found:
         walked = await find_starts(
@@ -275,7 +285,7 @@ class ToGSearch:
             verdict = await self._reasoner.check(question.text, context, final, live)
             if verdict.response is not None:
                 rounds = _note_dropped(walked.rounds, verdict.n_dropped_ids)
-                return _Found(verdict.response, context, rounds)
+                return _Found(verdict.response, context, rounds, verdict.abstained)
 
 
 def _note_dropped(rounds: tuple[Round, ...], n_dropped: int) -> tuple[Round, ...]:
@@ -288,19 +298,17 @@ def _note_dropped(rounds: tuple[Round, ...], n_dropped: int) -> tuple[Round, ...
 
 
 def _make_result(
-    *,
-    response: str,
-    context: Context,
+    found: _Found,
     frames: dict[str, pd.DataFrame],
     seconds: float,
     attempts: Sequence[CallAttempt],
-) -> SearchResult:
+) -> ToGSearchResult:
     usage = summarize_attempts(attempts)
     none = dict.fromkeys(_PHASES, 0)
-    return SearchResult(
-        response=response,
+    return ToGSearchResult(
+        response=found.response,
         context_data=frames,
-        context_text=context.text,
+        context_text=found.context.text,
         completion_time=seconds,
         llm_calls=usage.llm_calls,
         prompt_tokens=usage.prompt_tokens,
@@ -308,4 +316,5 @@ def _make_result(
         llm_calls_categories={**none, **usage.llm_calls_by_phase},
         prompt_tokens_categories={**none, **usage.prompt_tokens_by_phase},
         output_tokens_categories={**none, **usage.output_tokens_by_phase},
+        abstained=found.abstained,
     )

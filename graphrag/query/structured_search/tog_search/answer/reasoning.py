@@ -38,10 +38,13 @@ class Verdict:
         further.
     n_dropped_ids : int
         Ids that the model cited although the context does not hold them.
+    abstained : bool
+        Whether the response says no more than that the answer was not found.
     """
 
     response: str | None
     n_dropped_ids: int = 0
+    abstained: bool = False
 
 
 class LiveText:
@@ -192,7 +195,8 @@ def _settle(reply: ReasonedAnswer, context: Context) -> Verdict:
         ]
         return Verdict(f"{answer} [Data: {'; '.join(cited)}]", n_dropped)
     missing = " ".join(reply.missing.split())
-    return Verdict(f"{NOT_FOUND} Missing: {missing}" if missing else NOT_FOUND, n_dropped)
+    said = f"{NOT_FOUND} Missing: {missing}" if missing else NOT_FOUND
+    return Verdict(said, n_dropped, abstained=True)
 
 
 def _known_ids(reply: ReasonedAnswer, context: Context) -> tuple[list[int], list[int]]:

@@ -1,0 +1,122 @@
+"""Whether a search found an answer: told by the method or the reply, never by how it reads."""
+
+from typing import Any
+
+import pytest
+from support.lighthouse import SpiedServer
+from support.openai_server import Fault
+
+from graphrag import api
+from graphrag.offline import NOT_FOUND
+from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
+from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.usage import CallLog, RecordedCall
+
+QUESTION = "Who repaired the great lamp with Marta Quill?"
+UNANSWERABLE = "Which planet has purple volcanoes?"
+REFUSAL = "I can't help with that."
+NO_POINTS = '{"points": []}'
+
+
+def chat_gets(**fault: Any) -> Any:
+    return lambda _, request: Fault(**fault) if "messages" in request else None
+
+
+def of_global_search(index: GraphIndex) -> dict[str, Any]:
+    names = ("entities", "communities", "community_reports")
+    return {
+        **{name: index.tables.table(name) for name in names},
+        "config": index.header.config,
+        "community_level": 2,
+        "dynamic_community_selection": False,
+        "response_type": "Multiple Paragraphs",
+        "query": QUESTION,
+    }
+
+
+class MemoryJournal:
+    """Keeps finished calls."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, RecordedCall] = {}
+
+    def replay(self, key: str) -> RecordedCall | None:
+        return self.calls.get(key)
+
+    def start(self, key: str) -> None:
+        """Nothing to note."""
+
+    def finish(self, key: str, call: RecordedCall) -> None:
+        self.calls[key] = call
+
+    def abandon(self, key: str) -> None:
+        """Nothing to note."""
+
+
+@pytest.mark.parametrize("method", ["local", "basic"])
+async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(
+    method: str, remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(faults=chat_gets(refusal=REFUSAL))
+    journal = MemoryJournal()
+    for _ in range(2):
+        found = await remote.search(method, QUESTION, log=CallLog(journal=journal))
+        assert (found.response, found.abstained) == (REFUSAL, True)
+    assert len(server.of("chat")) == 1
+
+
+@pytest.mark.parametrize("method", ["local", "basic"])
+async def test_a_refusal_does_not_reach_a_stream(
+    method: str, remote: GraphIndex, server: SpiedServer
+) -> None:
+    """The client below drops it, so that there is nothing to show."""
+    server.behave(faults=chat_gets(refusal=REFUSAL))
+    with pytest.raises(SearchError, match="empty response"):
+        await remote.search(method, QUESTION, on_text=lambda _: None)
+
+
+@pytest.mark.parametrize("said", [NOT_FOUND, NO_DATA_ANSWER])
+@pytest.mark.parametrize("method", ["local", "basic"])
+async def test_a_sentence_of_a_model_is_a_response(
+    method: str, said: str, remote: GraphIndex, server: SpiedServer
+) -> None:
+    server.behave(faults=chat_gets(content=said))
+    found = await remote.search(method, QUESTION)
+    assert (found.response, found.abstained) == (said, False)
+
+
+@pytest.mark.parametrize("is_live", [False, True])
+@pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
+async def test_the_embedded_model_says_that_it_abstains(
+    method: str, is_live: bool, project: Any
+) -> None:
+    index = await GraphIndex.open(project)
+    pieces: list[str] = []
+    on_text = pieces.append if is_live else None
+    found = await index.search(method, UNANSWERABLE, on_text)
+    assert found.abstained
+    assert found.response == (NO_DATA_ANSWER if method == "global" else NOT_FOUND)
+    assert "".join(pieces) in ("", found.response)
+    other = await index.search(method, QUESTION, on_text)
+    assert other.abstained is (other.response == found.response)
+
+
+async def test_global_search_without_data_asks_no_model_for_the_response(
+    remote: GraphIndex, server: SpiedServer
+) -> None:
+    answered = await remote.search("global", QUESTION)
+    released = await api.global_search(**of_global_search(remote))
+    assert not answered.abstained
+    assert not released.abstained
+    server.behave(faults=chat_gets(content=NO_POINTS))
+    assert (await remote.search("global", QUESTION)).abstained
+    assert (await api.global_search(**of_global_search(remote))).abstained
+
+
+async def test_a_released_search_says_that_the_embedded_model_abstained(project: Any) -> None:
+    index = await GraphIndex.open(project)
+    given = {"config": index.header.config, "text_units": index.tables.table("text_units")}
+    given["response_type"] = "Multiple Paragraphs"
+    found = await api.basic_search(**given, query=UNANSWERABLE)
+    assert (found.response, found.abstained) == (NOT_FOUND, True)
+    assert not (await api.basic_search(**given, query=QUESTION)).abstained
