@@ -63,11 +63,11 @@ def reply(request: Request) -> Reply:
         if handler is None or (handler is answer_primer and not is_primer(request)):
             raise _unknown(f"a reply with the fields {', '.join(sorted(request.fields))}")
         return Reply(request.reply_type.model_validate(handler(request)).model_dump_json())
-    text = _text_of_rules(request)
+    text = _reply_without_context(request)
     return _reply_from_context(request) if text is None else Reply(text)
 
 
-def _text_of_rules(request: Request) -> str | None:
+def _reply_without_context(request: Request) -> str | None:
     asked = request.user.strip()
     if is_extraction(request.first_user):
         if asked.startswith("MANY entities"):
