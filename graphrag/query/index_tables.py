@@ -1,6 +1,7 @@
 """Reading the tables of a built index and checking that it is complete."""
 
 import asyncio
+import csv
 import hashlib
 import os
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from graphrag.config.embeddings import entity_description_embedding, text_unit_t
 from graphrag.data_model.data_reader import DataReader
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
@@ -43,6 +44,10 @@ class Tables(Protocol):
         """
         ...
 
+    def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
+        """Return columns of a table as they are stored; None without the table or one of them."""
+        ...
+
     def has(self, name: str) -> bool:
         """Whether there is a table; covariates there are only with claims."""
         ...
@@ -58,6 +63,7 @@ class IndexTables:
     communities: "pd.DataFrame | None" = None
     community_reports: "pd.DataFrame | None" = None
     covariates: "pd.DataFrame | None" = None
+    documents: "pd.DataFrame | None" = None
 
     def table(self, name: str) -> "pd.DataFrame":
         """Return a copy of a table."""
@@ -66,6 +72,10 @@ class IndexTables:
             msg = f"the index has no {name} table, which this search needs"
             raise IndexNotBuiltError(msg)
         return found.copy()
+
+    def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
+        """Return columns of a table."""
+        return _chosen(getattr(self, name), columns)
 
     def has(self, name: str) -> bool:
         """Whether there is a table."""
@@ -93,6 +103,12 @@ class StoredTables:
         if name not in self._frames:
             self._frames[name] = _read_file(self.paths[name], name)
         return self._frames[name].copy()
+
+    def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
+        """Return columns of a table; of one that was not read before they are not kept."""
+        if name in self._frames:
+            return _chosen(self._frames[name], columns)
+        return _read_columns(self.paths[name], columns) if name in self.paths else None
 
     def has(self, name: str) -> bool:
         """Whether there is a table."""
@@ -137,16 +153,18 @@ def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
             digest.update(piece)
 
 
-async def open_tables(config: "GraphRagConfig") -> Tables:
-    """Open the tables of a complete index: read later from files, at once from elsewhere."""
+async def open_tables(
+    config: "GraphRagConfig", names: "Sequence[str]" = (*_TABLES, "covariates")
+) -> Tables:
+    """Open those of the tables that there are: read later from files, at once from elsewhere."""
     storage = create_storage(config.output_storage)
     kind = config.table_provider.type
     provider = create_table_provider(config.table_provider, storage=storage)
-    names = [*_TABLES, *(["covariates"] if await provider.has("covariates") else [])]
+    present = [name for name in names if await provider.has(name)]
     if isinstance(storage, FileStorage) and kind in ("parquet", "csv"):
-        return StoredTables({name: storage.get_path(f"{name}.{kind}") for name in names})
+        return StoredTables({name: storage.get_path(f"{name}.{kind}") for name in present})
     reader = DataReader(provider)
-    frames = {name: await getattr(reader, name)() for name in names}
+    frames = {name: await getattr(reader, name)() for name in present}
     return IndexTables(**frames)
 
 
@@ -160,6 +178,27 @@ def _read_file(path: Path, name: str) -> "pd.DataFrame":
         pd.read_csv(path, keep_default_na=False) if path.suffix == ".csv" else pd.read_parquet(path)
     )
     return getattr(dfs, f"{name}_typed")(frame)
+
+
+def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None":
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    chosen = list(columns)
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            present = next(csv.reader(file), list[str]())
+        if not set(chosen) <= set(present):
+            return None
+        return pd.read_csv(path, usecols=chosen, keep_default_na=False)
+    schema: Any = cast("Any", pq).read_schema(path)
+    return pd.read_parquet(path, columns=chosen) if set(chosen) <= set(schema.names) else None
+
+
+def _chosen(frame: Any, columns: "Sequence[str]") -> "pd.DataFrame | None":
+    if frame is None or not set(columns) <= set(frame.columns):
+        return None
+    return frame[list(columns)]
 
 
 def check_vectors(config: "GraphRagConfig", root: Path) -> None:

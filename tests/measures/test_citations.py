@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from graphrag.eval.measures import (
     Citation,
-    IndexRecords,
+    IndexView,
     check_citations,
     read_citations,
     strip_citations,
@@ -23,6 +23,7 @@ N = 12
 
 def make_records():
     units = {"id": [f"u{n}" for n in range(N)], "human_readable_id": range(N), "text": ["t"] * N}
+    units["document_id"] = ["d"] * N
     edges = {
         "id": [f"r{n}" for n in range(N)],
         "human_readable_id": range(N),
@@ -31,7 +32,8 @@ def make_records():
         "text_unit_ids": [[]] * N,
     }
     entities = {"human_readable_id": range(N), "title": [f"E{n}" for n in range(N)]}
-    return IndexRecords(
+    entities["text_unit_ids"] = [[]] * N
+    return IndexView(
         IndexTables(
             text_units=pd.DataFrame(units),
             relationships=pd.DataFrame(edges),

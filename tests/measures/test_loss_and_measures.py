@@ -19,13 +19,11 @@ from graphrag.eval.measures import (
     GRAPH_STAGES,
     STAGES,
     Answered,
+    IndexView,
     LossRecord,
     LossSettings,
-    MeasuredIndex,
     MeasureSettings,
     RetrievalReader,
-    SourceIndex,
-    TracedIndex,
     measure,
     measure_answer,
     read_retrieved,
@@ -37,6 +35,7 @@ from graphrag.eval.measures import (
 from graphrag.eval.records import Retrieved
 from graphrag.eval.run import build_index
 from graphrag.query.graph_index import GraphIndex
+from graphrag.query.index_tables import IndexTables
 
 QUOTE = "Oswin Tarrant was an engineer from Port Merrow."
 SAMPLE = Sample("s1", "isle", "What was Oswin Tarrant?", "An engineer", evidence=(QUOTE,))
@@ -71,13 +70,8 @@ def tables(isle):
 
 
 @pytest.fixture(scope="module")
-def sources(tables):
-    return SourceIndex(tables["text_units"], tables["documents"])
-
-
-@pytest.fixture(scope="module")
-def traced(tables, sources):
-    return TracedIndex(sources, tables["entities"], tables["relationships"])
+def view(tables):
+    return IndexView(IndexTables(**tables))
 
 
 def units_of(tables, ids):
@@ -136,15 +130,15 @@ def test_rows_out_of_context_are_left_out_and_unknown_ids_counted(isle):
     assert read_retrieved("other", {"sources": frame[:0]}, opened).text_unit_ids == ()
 
 
-def answered(sources, **changes):
-    (unit,) = sources.units_with(QUOTE)
+def answered(view, **changes):
+    (unit,) = view.sources.units_with(QUOTE)
     retrieved = Retrieved("tog", (unit,), 1, entities=("OSWIN TARRANT",))
     given = Answered("s1", "isle", "tog", "An engineer.", "", retrieved, 1, 1000, 2.0)
     return replace(given, **changes)
 
 
-def test_nothing_is_lost_on_the_way_of_a_right_answer(sources, traced):
-    record = trace_loss(SAMPLE, answered(sources), traced)
+def test_nothing_is_lost_on_the_way_of_a_right_answer(view):
+    record = trace_loss(SAMPLE, answered(view), view)
     assert record.stages == (True,) * 8
     assert record.first_break is None
 
@@ -159,54 +153,51 @@ def test_nothing_is_lost_on_the_way_of_a_right_answer(sources, traced):
         ("judged_correct", QUOTE, {"correctness": 0}),
     ],
 )
-def test_each_stage_can_be_the_first_to_break(sources, traced, stage, evidence, changes):
-    given = answered(sources, **changes)
+def test_each_stage_can_be_the_first_to_break(view, stage, evidence, changes):
+    given = answered(view, **changes)
     if stage == "in_context":
         given = replace(given, retrieved=replace(given.retrieved, n_sources=0))
-    record = trace_loss(replace(SAMPLE, evidence=(evidence,)), given, traced)
+    record = trace_loss(replace(SAMPLE, evidence=(evidence,)), given, view)
     assert record.first_break == stage
 
 
 def test_a_fact_of_the_source_that_no_text_unit_kept_is_lost_in_the_cutting(tables):
     (row,) = [n for n, text in enumerate(tables["text_units"]["text"]) if QUOTE in text][:1]
     kept = tables["text_units"].drop(index=tables["text_units"].index[row])
-    index = TracedIndex(
-        SourceIndex(kept[~kept["text"].str.contains("Tarrant")], tables["documents"]),
-        tables["entities"],
-        tables["relationships"],
-    )
+    kept = kept[~kept["text"].str.contains("Tarrant")]
+    index = IndexView(IndexTables(**{**tables, "text_units": kept}))
     given = Answered("s1", "isle", "basic", "A baker", correctness=0)
     assert trace_loss(SAMPLE, given, index).first_break == "in_text_unit"
 
 
-def test_a_fact_without_a_relationship_is_not_connected(sources, tables):
-    index = TracedIndex(sources, tables["entities"], tables["relationships"][:0])
+def test_a_fact_without_a_relationship_is_not_connected(view, tables):
+    index = IndexView(IndexTables(**{**tables, "relationships": tables["relationships"][:0]}))
     for method, lost in (("tog", "connected"), ("local", None), ("basic", None), ("mine", None)):
-        record = trace_loss(SAMPLE, answered(sources, method=method), index)
+        record = trace_loss(SAMPLE, answered(view, method=method), index)
         assert record.stage("connected") is False
         assert record.first_break == lost
 
 
-def test_expected_entities_are_looked_for_by_name(sources, traced):
+def test_expected_entities_are_looked_for_by_name(view):
     known = replace(SAMPLE, id="s2", expected_entities=("oswin  tarrant",))
     unknown = replace(SAMPLE, id="s3", expected_entities=("Oswin Tarrant", "Nobody"))
-    assert trace_loss(known, answered(sources), traced).stage("extracted") is True
-    assert trace_loss(unknown, answered(sources), traced).first_break == "extracted"
+    assert trace_loss(known, answered(view), view).stage("extracted") is True
+    assert trace_loss(unknown, answered(view), view).first_break == "extracted"
 
 
-def test_every_source_is_needed_unless_one_is_said_to_be_enough(sources, traced):
+def test_every_source_is_needed_unless_one_is_said_to_be_enough(view):
     both = replace(SAMPLE, id="s4")
     some = LossSettings(needs="any")
     unconnected = replace(both, evidence=(QUOTE, "keeps the"))
-    assert trace_loss(unconnected, answered(sources), traced).first_break == "extracted"
-    assert trace_loss(unconnected, answered(sources), traced, some).first_break is None
+    assert trace_loss(unconnected, answered(view), view).first_break == "extracted"
+    assert trace_loss(unconnected, answered(view), view, some).first_break is None
 
 
-def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(sources, traced, measured):
+def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(view):
     nowhere = "Oswin Tarrant was a baker."
     partly = replace(SAMPLE, id="s6", evidence=(QUOTE, nowhere))
     wholly = replace(SAMPLE, id="s7", evidence=(nowhere,))
-    records = [trace_loss(s, answered(sources), traced) for s in (partly, wholly)]
+    records = [trace_loss(s, answered(view), view) for s in (partly, wholly)]
     assert [(r.n_evidence, r.n_unmatched, r.first_break) for r in records] == [
         (1, 1, None),
         (0, 1, None),
@@ -215,7 +206,7 @@ def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(sources, t
     (film, _) = summarize_loss(records)
     assert (film.n, film.n_unmatched, film.n_partly_unmatched) == (2, 1, 1)
     assert (film.n_untraced, film.n_kept, sum(film.lost.values())) == (0, 1, 0)
-    rows = [measure(s, answered(sources), measured) for s in (partly, wholly)]
+    rows = [measure(s, answered(view), view) for s in (partly, wholly)]
     assert [row.values["recall"] for row in rows] == [1, None]
     summary = summarize_measures(rows)["tog"]
     assert summary.measures["hit_rate"].estimate.n == 1
@@ -223,40 +214,40 @@ def test_evidence_that_the_text_does_not_hold_is_left_out_and_counted(sources, t
     totals = retrieval_report(
         [partly, wholly],
         [
-            (answered(sources, sample_id=s.id), row)
+            (answered(view, sample_id=s.id), row)
             for s, row in zip((partly, wholly), rows, strict=True)
         ],
     )["summary"]["totals"]["tog"]
     assert (totals["with_unmatched_sources"], totals["without_matched_sources"]) == (2, 1)
 
 
-def test_a_quote_with_marks_is_looked_for_by_its_parts_in_the_context(sources, traced):
+def test_a_quote_with_marks_is_looked_for_by_its_parts_in_the_context(view):
     marked = replace(SAMPLE, id="s8", evidence=("Oswin Tarrant was [...] from Port Merrow. [4]",))
-    shown = answered(sources, retrieved=None, context_text=f'1|"{QUOTE}"')
-    assert trace_loss(marked, shown, traced).stages[4:6] == (True, True)
+    shown = answered(view, retrieved=None, context_text=f'1|"{QUOTE}"')
+    assert trace_loss(marked, shown, view).stages[4:6] == (True, True)
     hidden = replace(shown, context_text="Port Merrow. Oswin Tarrant was there.")
-    assert trace_loss(marked, hidden, traced).stages[4:6] == (None, False)
+    assert trace_loss(marked, hidden, view).stages[4:6] == (None, False)
 
 
-def test_the_verdict_outranks_the_words_and_words_in_the_context_count(sources, traced):
+def test_the_verdict_outranks_the_words_and_words_in_the_context_count(view):
     shown = answered(
-        sources, response="He built engines.", retrieved=None, context_text=f'1|"{QUOTE}"'
+        view, response="He built engines.", retrieved=None, context_text=f'1|"{QUOTE}"'
     )
-    record = trace_loss(SAMPLE, shown, traced)
+    record = trace_loss(SAMPLE, shown, view)
     assert record.stages[4:] == (True, True, True, True)
-    unjudged = trace_loss(SAMPLE, replace(shown, correctness=None), traced)
+    unjudged = trace_loss(SAMPLE, replace(shown, correctness=None), view)
     assert unjudged.stages[4:] == (True, True, False, None)
 
 
-def test_an_unknown_list_is_not_lost_but_a_context_without_the_quote_is(sources, traced):
-    unknown = answered(sources, retrieved=None)
-    assert trace_loss(SAMPLE, unknown, traced).stages[4:6] == (None, False)
-    failed = answered(sources, failed=True, correctness=0)
-    assert trace_loss(SAMPLE, failed, traced).stages[4:] == (False,) * 4
+def test_an_unknown_list_is_not_lost_but_a_context_without_the_quote_is(view):
+    unknown = answered(view, retrieved=None)
+    assert trace_loss(SAMPLE, unknown, view).stages[4:6] == (None, False)
+    failed = answered(view, failed=True, correctness=0)
+    assert trace_loss(SAMPLE, failed, view).stages[4:] == (False,) * 4
 
 
-def test_a_question_without_evidence_is_not_traced(sources, traced):
-    record = trace_loss(replace(SAMPLE, id="s5", evidence=()), answered(sources), traced)
+def test_a_question_without_evidence_is_not_traced(view):
+    record = trace_loss(replace(SAMPLE, id="s5", evidence=()), answered(view), view)
     assert record.stages == (None,) * 8
     (film, _) = summarize_loss([record])
     assert (film.n, film.n_untraced, film.n_kept) == (1, 1, 0)
@@ -289,10 +280,10 @@ def test_the_counts_of_every_row_add_up(given_records):
     assert sum(row.n for row in total) == len(given_records)
 
 
-def test_right_without_evidence_and_retrieved_but_wrong_are_counted(sources, traced):
-    lucky = answered(sources, retrieved=Retrieved("tog", ()))
-    unlucky = answered(sources, correctness=0)
-    rows = summarize_loss([trace_loss(SAMPLE, a, traced) for a in (lucky, unlucky)])
+def test_right_without_evidence_and_retrieved_but_wrong_are_counted(view):
+    lucky = answered(view, retrieved=Retrieved("tog", ()))
+    unlucky = answered(view, correctness=0)
+    rows = summarize_loss([trace_loss(SAMPLE, a, view) for a in (lucky, unlucky)])
     assert (rows[0].n_right_without_evidence, rows[0].n_retrieved_but_wrong) == (1, 1)
     assert (rows[0].lost["retrieved"], rows[0].right_anyway["retrieved"]) == (1, 1)
 
@@ -306,15 +297,10 @@ FULL = replace(
 )
 
 
-@pytest.fixture(scope="module")
-def measured(sources, tables):
-    return MeasuredIndex(sources, tuple(tables["entities"]["title"]))
-
-
-def test_every_measure_of_a_response_has_its_value(sources, measured):
-    values = measure_answer(FULL, answered(sources), measured, MeasureSettings(cutoffs=(2,)))
+def test_every_measure_of_a_response_has_its_value(view):
+    values = measure_answer(FULL, answered(view), view, MeasureSettings(cutoffs=(2,)))
     labelled = {name: value for name, value in values.items() if value is not None}
-    assert labelled == {  # paths and citations are not measured without the index's records
+    assert labelled == {  # it walked no path and cites nothing of what was shown
         "hit_rate": 1,
         "mrr": 1,
         "recall": 1,
@@ -327,32 +313,34 @@ def test_every_measure_of_a_response_has_its_value(sources, measured):
         "keyword_relevance": 1,
         "aspect_coverage": 0,
         "time_score": 0.5,
+        "context_cited": 0,
+        "sources_cited": 0,
         "combined_score": 1,
     }
 
 
-def test_a_response_without_labels_has_the_same_measures_undefined(sources, measured):
-    bare = replace(SAMPLE, evidence=())
-    values = measure_answer(bare, answered(sources), measured)
+def test_a_response_without_labels_has_the_same_measures_undefined(view):
+    bare, unknown = replace(SAMPLE, evidence=()), answered(view, retrieved=None)
+    values = measure_answer(bare, unknown, view)
     assert set(values.values()) == {None}
-    assert list(values) == list(measure_answer(FULL, answered(sources), measured))
+    assert list(values) == list(measure_answer(FULL, answered(view), view))
 
 
-def test_a_failed_search_scores_0_wherever_there_is_a_label(sources, measured):
-    values = measure_answer(FULL, answered(sources, failed=True, correctness=0), measured)
+def test_a_failed_search_scores_0_wherever_there_is_a_label(view):
+    values = measure_answer(FULL, answered(view, failed=True, correctness=0), view)
     assert values.pop("indexed_entity_recall") == 0.5
     assert set(values.values()) <= {0, None}
     assert values["hit_rate"] == values["keyword_relevance"] == values["time_score"] == 0
 
 
-def test_the_report_holds_means_counts_criteria_and_every_question(sources, measured):
-    wrong = answered(sources, method="basic", retrieved=None, correctness=0, tokens=500)
+def test_the_report_holds_means_counts_criteria_and_every_question(view):
+    wrong = answered(view, method="basic", retrieved=None, correctness=0, tokens=500)
     unlabelled = replace(SAMPLE, id="s9", evidence=())
-    given = [(FULL, answered(sources)), (FULL, wrong)]
-    given.append((unlabelled, answered(sources, sample_id="s9")))
+    given = [(FULL, answered(view)), (FULL, wrong)]
+    given.append((unlabelled, answered(view, sample_id="s9")))
     report = retrieval_report(
         [FULL, unlabelled],
-        [(a, measure(s, a, measured)) for s, a in given],
+        [(a, measure(s, a, view)) for s, a in given],
         criteria=[SuccessCriterion(metric="recall", minimum=0.5, target=0.9)],
         metadata={"run": "r1"},
         timestamp=datetime(2026, 1, 2, tzinfo=UTC),
@@ -373,14 +361,14 @@ def test_the_report_holds_means_counts_criteria_and_every_question(sources, meas
     assert list(report["results"][1]["methods"]) == ["tog"]
 
 
-def test_totals_of_what_was_not_counted_are_unknown(sources, measured):
-    uncounted = answered(sources, tokens=None, latency_s=None)
-    report = retrieval_report([FULL], [(uncounted, measure(FULL, uncounted, measured))])
+def test_totals_of_what_was_not_counted_are_unknown(view):
+    uncounted = answered(view, tokens=None, latency_s=None)
+    report = retrieval_report([FULL], [(uncounted, measure(FULL, uncounted, view))])
     totals = report["summary"]["totals"]["tog"]
     assert (totals["tokens"], totals["latency_s"]) == (None, None)
 
 
-def test_every_method_scores_on_real_searches(isle, sources, measured, traced):
+def test_every_method_scores_on_real_searches(isle, view):
     opened, results = isle[1]
     reader = RetrievalReader(opened)
     rows, traces = [], []
@@ -388,10 +376,10 @@ def test_every_method_scores_on_real_searches(isle, sources, measured, traced):
         found = results[method]
         retrieved = reader.read(method, found.context_data)
         given = Answered("s1", "isle", method, found.response, "", retrieved, 1, 100, 1.0)
-        rows.append(measure(SAMPLE, given, measured))
-        traces.append(trace_loss(SAMPLE, given, traced))
+        rows.append(measure(SAMPLE, given, view))
+        traces.append(trace_loss(SAMPLE, given, view))
         assert rows[-1].values["recall"] == (
-            score_retrieval(sources.evidence_of(SAMPLE), retrieved.text_unit_ids).recall
+            score_retrieval(view.evidence_of(SAMPLE), retrieved.text_unit_ids).recall
         )
     summary = summarize_measures(rows)
     assert {m for m in METHODS if summary[m].measures["hit_rate"].estimate.mean == 1} == {

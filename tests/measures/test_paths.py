@@ -14,11 +14,9 @@ from support.projects import OFFLINE_SETTINGS
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import (
     Answered,
-    IndexRecords,
-    MeasuredIndex,
+    IndexView,
     NamedText,
     RetrievalReader,
-    SourceIndex,
     check_citations,
     check_paths,
     measure,
@@ -57,16 +55,27 @@ TITLES = ["ADA", "OAK HILL", "BEN", "王五", "🚀", "HILL", "ZED", "ADA LEE"]
 
 
 def make_records():
-    return IndexRecords(
+    return IndexView(
         IndexTables(
             text_units=pd.DataFrame(
-                {"id": list(UNITS), "human_readable_id": range(3), "text": list(UNITS.values())}
+                {
+                    "id": list(UNITS),
+                    "human_readable_id": range(3),
+                    "text": list(UNITS.values()),
+                    "document_id": ["d"] * 3,
+                }
             ),
             relationships=pd.DataFrame(
                 [(number, *edge) for number, edge in enumerate(EDGES)],
                 columns=["human_readable_id", "id", "source", "target", "text_unit_ids"],
             ),
-            entities=pd.DataFrame({"human_readable_id": range(len(TITLES)), "title": TITLES}),
+            entities=pd.DataFrame(
+                {
+                    "human_readable_id": range(len(TITLES)),
+                    "title": TITLES,
+                    "text_unit_ids": [[]] * len(TITLES),
+                }
+            ),
         )
     )
 
@@ -116,7 +125,7 @@ def real(tmp_path_factory):
 
 def test_everything_that_a_real_search_walks_and_cites_is_in_the_index(real):
     tables, results = real
-    records, reader = IndexRecords(tables), RetrievalReader(tables)
+    records, reader = IndexView(tables), RetrievalReader(tables)
     for method, result in results.items():
         retrieved = reader.read(method, result.context_data)
         paths = check_paths(retrieved, result.response, records)
@@ -141,7 +150,7 @@ def test_a_real_path_with_a_turned_edge_no_longer_meets(real):
     path = retrieved.paths[at]
     turned = tuple(replace(h, forward=not h.forward) if h.hop == 1 else h for h in path)
     paths = (*retrieved.paths[:at], turned, *retrieved.paths[at + 1 :])
-    found = check_paths(replace(retrieved, paths=paths), "", IndexRecords(tables))
+    found = check_paths(replace(retrieved, paths=paths), "", IndexView(tables))
     assert len(found.broken_joins) == 1
     assert found.missing_edges == ()
 
@@ -249,7 +258,7 @@ def test_an_end_of_a_shown_relationship_counts_for_methods_without_paths():
         (None, RECORDS),
         (shown(WHOLE), None),
         (Retrieved("global"), RECORDS),
-        (shown(), IndexRecords(IndexTables())),
+        (shown(), IndexView(IndexTables())),
     ],
     ids=["not recorded", "no index", "no list", "empty index"],
 )
@@ -262,28 +271,21 @@ def test_an_answer_that_names_nothing_known_is_unmeasured():
 
 
 def test_they_are_measures_of_the_evaluation():
-    frame = pd.DataFrame(
-        {
-            "id": list(UNITS),
-            "human_readable_id": range(3),
-            "text": list(UNITS.values()),
-            "document_id": ["d"] * 3,
-        }
-    )
-    index = MeasuredIndex(SourceIndex(frame), tuple(TITLES), RECORDS)
     sample = Sample("s", "k", "Who?", "Ada")
     answered = Answered(
         "s", "k", "tog", "Ada [Data: Sources (0, 7)]", "", shown(WHOLE, units=["u0"])
     )
-    values = measure_answer(sample, answered, index)
+    values = measure_answer(sample, answered, RECORDS)
     assert {name: values[name] for name in NAMES} == dict.fromkeys(NAMES, 1.0)
     assert values["citation_validity"] == 0.5
-    failed = measure_answer(sample, replace(answered, failed=True), index)
+    failed = measure_answer(sample, replace(answered, failed=True), RECORDS)
     assert list(failed) == list(values)
     assert all(failed[name] is None for name in (*NAMES, "citation_validity", "context_cited"))
     abstained = replace(answered, abstained=True)
-    assert measure_answer(sample, abstained, index)["context_cited"] is None
-    measured = [measure(sample, answered, each) for each in (replace(index, records=None), index)]
+    assert measure_answer(sample, abstained, RECORDS)["context_cited"] is None
+    measured = [
+        measure(sample, each, RECORDS) for each in (replace(answered, retrieved=None), answered)
+    ]
     summary = summarize_measures(measured)["tog"].measures["citation_validity"]
     assert (summary.estimate.mean, summary.n_excluded) == (0.5, 1)
 

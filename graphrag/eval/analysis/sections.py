@@ -137,7 +137,7 @@ def compute_figures(
         }
     )
     records = [
-        trace_loss(samples[a.sample_id], a, sources.views[a.imdb_key].traced, loss_settings)
+        trace_loss(samples[a.sample_id], a, sources.views[a.imdb_key], loss_settings)
         for a in answered
     ]
     means = {method: found.means() for method, found in by_method.items()}
@@ -199,7 +199,7 @@ def _measure_all(
         measure(
             samples[each.sample_id],
             each,
-            views[each.imdb_key].measured,
+            views[each.imdb_key],
             settings,
             is_told=each.method in telling,
         )

@@ -17,8 +17,7 @@ from .entities import (
     score_relationships,
 )
 from .evidence import Evidence, SourceIndex
-from .index_columns import counts_of, id_lists_of, texts_of
-from .index_records import IndexRecords, NamedText
+from .index_columns import texts_of
 from .index_view import IndexView, read_index_views
 from .loss import (
     GRAPH_STAGES,
@@ -27,7 +26,6 @@ from .loss import (
     LossRecord,
     LossSettings,
     Stage,
-    TracedIndex,
     trace_loss,
 )
 from .loss_summary import LossRow, summarize_loss
@@ -38,10 +36,11 @@ from .measuring import (
     measure_answer,
     summarize_measures,
 )
+from .named_text import NamedText
 from .paths import check_paths
 from .quotes import fold_text, phrase_key
 from .ranking import score_retrieval
-from .response import Answered, MeasuredIndex, MeasureInput, MeasureSettings
+from .response import Answered, MeasureInput, MeasureSettings
 from .retrieved import RetrievalReader, read_retrieved
 from .wording import aspect_coverage, keyword_relevance, states_answer, time_score
 
@@ -56,7 +55,6 @@ __all__ = [
     "Evidence",
     "Extraction",
     "Group",
-    "IndexRecords",
     "IndexView",
     "LossRecord",
     "LossRow",
@@ -67,7 +65,6 @@ __all__ = [
     "MeasureInput",
     "MeasureSettings",
     "MeasuredAnswer",
-    "MeasuredIndex",
     "MethodMeasures",
     "NameRule",
     "NamedText",
@@ -75,15 +72,12 @@ __all__ = [
     "RetrievalReader",
     "SourceIndex",
     "Stage",
-    "TracedIndex",
     "aspect_coverage",
     "check_citations",
     "check_paths",
     "combined_score",
-    "counts_of",
     "fold_text",
     "graph_connectivity",
-    "id_lists_of",
     "keyword_relevance",
     "list_forms",
     "measure",

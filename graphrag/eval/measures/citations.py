@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from graphrag.eval.measures.index_records import IndexRecords
+from graphrag.eval.measures.index_view import IndexView
 from graphrag.eval.measures.quotes import fold_text
 from graphrag.eval.records import Retrieved
 
@@ -116,7 +116,7 @@ _NOTHING = CitationCheck((), (), (), 0, 0, 0, 0, is_known=False)
 def check_citations(
     retrieved: Retrieved | None,
     response: str,
-    index: IndexRecords | None,
+    index: IndexView | None,
     context_text: str = "",
 ) -> CitationCheck:
     """Check an answer's citations against what its method showed to the model.
@@ -128,7 +128,7 @@ def check_citations(
     response : str
         The answer; "" for a search that failed, and for an abstention, which has nothing to
         cite.
-    index : IndexRecords or None
+    index : IndexView or None
         Of the index that was searched; None when it can't be looked at.
     context_text : str
         What the model was shown. Tables that `retrieved` does not hold, such as reports and
@@ -189,13 +189,13 @@ def _table_name(name: str) -> str:
     return _ONE.get(folded, folded)
 
 
-def _row(citation: Citation, index: IndexRecords) -> str | None:
+def _row(citation: Citation, index: IndexView) -> str | None:
     known = index.cited.get(citation.table)
     return citation.id if known is None else known.get(citation.id)
 
 
 def _shown_rows(
-    retrieved: Retrieved, index: IndexRecords, context_text: str
+    retrieved: Retrieved, index: IndexView, context_text: str
 ) -> Mapping[str, frozenset[str]]:
     """Return table -> the rows shown, as :func:`_row` names them."""
     shown = {

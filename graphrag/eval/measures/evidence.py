@@ -52,8 +52,8 @@ class SourceIndex:
 
     Parameters
     ----------
-    text_units : pandas.DataFrame
-        ``id``, ``human_readable_id``, ``text``, ``document_id``.
+    text_units : pandas.DataFrame or None
+        ``id``, ``human_readable_id``, ``text``, ``document_id``; None: there are none.
     documents : pandas.DataFrame or None
         ``id``, ``title``, ``text``. Without them a source can't be named by its title.
     min_part : float
@@ -68,7 +68,7 @@ class SourceIndex:
 
     def __init__(
         self,
-        text_units: "pd.DataFrame",
+        text_units: "pd.DataFrame | None",
         documents: "pd.DataFrame | None" = None,
         min_part: float = MIN_PART,
     ) -> None:
@@ -119,6 +119,10 @@ class SourceIndex:
             found for entry in sample.evidence if fold_text(entry) for found in self._quote(entry)
         )
 
+    def units_of(self, document: str) -> frozenset[str] | None:
+        """Return the ids of a document's text units; None when no document has the title or id."""
+        return self._documents.get(document, self._documents.get(fold_text(document)))
+
     def units_with(self, quote: str) -> frozenset[str]:
         """Return the ids of the text units that hold a quote.
 
@@ -152,7 +156,7 @@ class SourceIndex:
 
     def _look_up(self, entry: str) -> list[Evidence]:
         name = entry.strip()
-        units = self._documents.get(name, self._documents.get(fold_text(name)))
+        units = self.units_of(name)
         if units is not None:
             return [Evidence(entry, "document", units, in_source=True)]
         if name in self._by_name:

@@ -10,9 +10,15 @@ def texts_of(table: Any, column: str) -> list[str]:
 
 
 def id_lists_of(table: Any, column: str) -> list[tuple[str, ...]]:
-    """Return a column of id lists as tuples, a missing list as an empty one."""
+    """Return a column of id lists as tuples, a missing list as an empty one.
+
+    CSV files hold a list as text, which is read as the release reads it.
+    """
+    from graphrag.data_model.dfs import split_list_column
+
     values: list[Any] = [] if table is None else table[column].tolist()
-    return [tuple(str(v) for v in ids) if hasattr(ids, "__len__") else () for ids in values]
+    lists = [split_list_column(value) for value in values]
+    return [tuple(str(v) for v in ids) if hasattr(ids, "__len__") else () for ids in lists]
 
 
 def counts_of(table: Any, column: str) -> list[int] | None:

@@ -1,21 +1,16 @@
 """Where an answer was lost: the stages from the source to the verdict, without asking a model."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import Any, Literal
 
 from graphrag.eval.dataset import Sample
-from graphrag.eval.measures.entities import NameRule, component_labels
-from graphrag.eval.measures.evidence import Evidence, SourceIndex
-from graphrag.eval.measures.index_columns import id_lists_of, texts_of
-from graphrag.eval.measures.quotes import QuotableTexts, phrase_key, read_quote
+from graphrag.eval.measures.evidence import Evidence
+from graphrag.eval.measures.index_graph import IndexGraph
+from graphrag.eval.measures.index_view import IndexView
+from graphrag.eval.measures.quotes import QuotableTexts, read_quote
 from graphrag.eval.measures.response import Answered
 from graphrag.eval.measures.wording import STATEMENT_SHARE, states_answer
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Stage = Literal[
     "in_source",
@@ -133,121 +128,8 @@ class LossRecord:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class TracedEvidence:
-    """A sample's evidence in an index.
-
-    Attributes
-    ----------
-    items : tuple of Evidence
-        What the text holds.
-    n_unmatched : int
-        Entries that it does not hold.
-    stages : tuple of (bool or None)
-        The first four stages of the items, which no method changes.
-    """
-
-    items: tuple[Evidence, ...]
-    n_unmatched: int
-    stages: tuple[bool | None, ...]
-
-
-class TracedIndex:
-    """What one index made of each piece of evidence; tables are read once.
-
-    Parameters
-    ----------
-    sources : SourceIndex
-        Made with the documents, or "in the source" can't be said of what no text unit holds.
-    entities : pandas.DataFrame or None
-        ``title``, ``text_unit_ids``.
-    relationships : pandas.DataFrame or None
-        ``source``, ``target``, ``text_unit_ids``.
-    """
-
-    def __init__(
-        self,
-        sources: SourceIndex,
-        entities: "pd.DataFrame | None",
-        relationships: "pd.DataFrame | None",
-    ) -> None:
-        self.sources = sources
-        titles = texts_of(entities, "title")
-        node_of = {title: node for node, title in enumerate(titles)}
-        rule = NameRule()
-        self._rule = rule
-        self._keys = [phrase_key(title) for title in titles]
-        self._nodes_named: dict[str, set[int]] = {}
-        for node, title in enumerate(titles):
-            self._nodes_named.setdefault(rule.key(title), set()).add(node)
-        self._in_unit: dict[str, set[int]] = {}
-        for node, units in enumerate(id_lists_of(entities, "text_unit_ids")):
-            for unit in units:
-                self._in_unit.setdefault(unit, set()).add(node)
-        self._linked_in_unit: dict[str, set[int]] = {}
-        pairs: list[tuple[int, int]] = []
-        for source, target, units in zip(
-            texts_of(relationships, "source"),
-            texts_of(relationships, "target"),
-            id_lists_of(relationships, "text_unit_ids"),
-            strict=True,
-        ):
-            pair = (node_of.get(source, -1), node_of.get(target, -1))
-            if min(pair) < 0:
-                continue
-            pairs.append(pair)
-            for unit in units:
-                self._linked_in_unit.setdefault(unit, set()).update(pair)
-        joined = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        self._linked = {int(node) for node in np.unique(joined)}
-        self._component = component_labels(len(titles), joined) if titles else np.zeros(0, np.int32)
-        self._traced: dict[Hashable, TracedEvidence] = {}
-
-    def trace(self, sample: Sample, needs: Literal["all", "any"] = "all") -> "TracedEvidence":
-        """Return what of a sample's evidence the text holds, and the stages of the index."""
-        key = (needs, sample.evidence, sample.expected_sources, sample.expected_entities)
-        if key not in self._traced:
-            given = self.sources.evidence_of(sample)
-            items = tuple(item for item in given if item.is_held)
-            stages = self._index_stages(sample, items, needs)
-            self._traced[key] = TracedEvidence(items, len(given) - len(items), stages)
-        return self._traced[key]
-
-    def _index_stages(
-        self, sample: Sample, items: Sequence[Evidence], needs: Literal["all", "any"]
-    ) -> tuple[bool | None, ...]:
-        if sample.expected_entities:
-            named = [self._nodes_named.get(self._rule.key(e), set()) for e in _named(sample)]
-            linked = [nodes & self._linked for nodes in named]
-        else:
-            named = [self._nodes_of(item) for item in items]
-            linked = [
-                nodes & _union(self._linked_in_unit, item.unit_ids)
-                for nodes, item in zip(named, items, strict=True)
-            ]
-        return (
-            combine((item.in_source for item in items), needs),
-            combine((bool(item.unit_ids) for item in items), needs),
-            combine((bool(nodes) for nodes in named), needs),
-            self._connected(linked, needs),
-        )
-
-    def _nodes_of(self, item: Evidence) -> set[int]:
-        nodes = _union(self._in_unit, item.unit_ids)
-        if item.kind != "quote":
-            return nodes
-        said = phrase_key(item.text)
-        return {node for node in nodes if self._keys[node] and self._keys[node] in said}
-
-    def _connected(self, linked: Sequence[set[int]], needs: Literal["all", "any"]) -> bool | None:
-        if needs == "any":
-            return combine((bool(nodes) for nodes in linked), needs)
-        components = [{int(self._component[node]) for node in nodes} for nodes in linked]
-        return bool(set[int].intersection(*components)) if components else None
-
-
 def trace_loss(
-    sample: Sample, answered: Answered, index: TracedIndex, settings: LossSettings | None = None
+    sample: Sample, answered: Answered, index: IndexView, settings: LossSettings | None = None
 ) -> LossRecord:
     """Follow one question from the source to the verdict.
 
@@ -256,7 +138,7 @@ def trace_loss(
     sample : Sample
     answered : Answered
         The response to it; its retrieval may be missing, and then stages are None.
-    index : TracedIndex
+    index : IndexView
         Of the sample's ``imdb_key``.
     settings : LossSettings or None
 
@@ -278,8 +160,9 @@ def trace_loss(
     is 1. judged_correct: the verdict.
     """
     settings = settings or LossSettings()
-    traced = index.trace(sample, settings.needs)
-    items = traced.items
+    evidence = index.evidence_of(sample)
+    items = [item for item in evidence if item.is_held]
+    n_unmatched = len(evidence) - len(items)
     skipped = settings.skipped(answered.method)
     if not items:
         return LossRecord(
@@ -289,7 +172,7 @@ def trace_loss(
             0,
             (None,) * len(STAGES),
             skipped,
-            traced.n_unmatched,
+            n_unmatched,
         )
     found = [_retrieval_stages(item, answered) for item in items]
     shown = QuotableTexts([answered.context_text])
@@ -309,14 +192,14 @@ def trace_loss(
         method=answered.method,
         n_evidence=len(items),
         stages=(
-            *traced.stages,
+            *_index_stages(sample, items, index.graph, settings.needs),
             combine((retrieved for retrieved, _ in found), settings.needs),
             combine((in_context for _, in_context in found), settings.needs),
             True if judged else stated,
             judged,
         ),
         not_needed=skipped,
-        n_unmatched=traced.n_unmatched,
+        n_unmatched=n_unmatched,
     )
 
 
@@ -340,9 +223,35 @@ def _retrieval_stages(item: Evidence, answered: Answered) -> tuple[bool | None, 
     return not item.unit_ids.isdisjoint(retrieved.text_unit_ids), shown
 
 
-def _union(of_unit: Mapping[str, set[int]], units: Iterable[str]) -> set[int]:
-    return set[int]().union(*(of_unit.get(unit, ()) for unit in units))
+def _index_stages(
+    sample: Sample, items: Sequence[Evidence], graph: IndexGraph, needs: Literal["all", "any"]
+) -> tuple[bool | None, ...]:
+    """Return the first four stages, which no method changes."""
+    if sample.expected_entities:
+        found = [graph.named(name) for name in sample.expected_entities if name.strip()]
+        linked = [nodes & graph.linked for nodes in found]
+    else:
+        found = [_nodes_of(item, graph) for item in items]
+        linked = [
+            nodes & graph.linked_in(item.unit_ids) for nodes, item in zip(found, items, strict=True)
+        ]
+    return (
+        combine((item.in_source for item in items), needs),
+        combine((bool(item.unit_ids) for item in items), needs),
+        combine((bool(nodes) for nodes in found), needs),
+        _connected(linked, graph, needs),
+    )
 
 
-def _named(sample: Sample) -> list[str]:
-    return [name for name in sample.expected_entities if name.strip()]
+def _nodes_of(item: Evidence, graph: IndexGraph) -> set[int]:
+    nodes = graph.taken_from(item.unit_ids)
+    return graph.standing_in(item.text, nodes) if item.kind == "quote" else nodes
+
+
+def _connected(
+    linked: Sequence[set[int]], graph: IndexGraph, needs: Literal["all", "any"]
+) -> bool | None:
+    if needs == "any":
+        return combine((bool(nodes) for nodes in linked), needs)
+    components = [graph.components(nodes) for nodes in linked]
+    return bool(set[int].intersection(*components)) if components else None

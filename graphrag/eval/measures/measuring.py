@@ -12,13 +12,8 @@ from graphrag.eval.measures.combined import CombinedInput, CombinedSummary, summ
 from graphrag.eval.measures.declaration import MeasureForm
 from graphrag.eval.measures.declared.combined import combined_input
 from graphrag.eval.measures.discovery import list_forms
-from graphrag.eval.measures.evidence import Evidence
-from graphrag.eval.measures.response import (
-    Answered,
-    MeasuredIndex,
-    MeasureInput,
-    MeasureSettings,
-)
+from graphrag.eval.measures.index_view import IndexView
+from graphrag.eval.measures.response import Answered, MeasureInput, MeasureSettings
 from graphrag.eval.statistics import Estimate, mean_binary_stratified, t_estimate
 
 
@@ -108,7 +103,7 @@ class MethodMeasures:
 def measure_answer(
     sample: Sample,
     answered: Answered,
-    index: MeasuredIndex,
+    index: IndexView,
     settings: MeasureSettings | None = None,
 ) -> dict[str, float | None]:
     """Return every measure of one response by its name; see :func:`measure`."""
@@ -118,9 +113,8 @@ def measure_answer(
 def measure(
     sample: Sample,
     answered: Answered,
-    index: MeasuredIndex,
+    index: IndexView,
     settings: MeasureSettings | None = None,
-    items: Sequence[Evidence] | None = None,
     is_told: bool = True,
 ) -> MeasuredAnswer:
     """Measure one response.
@@ -130,11 +124,9 @@ def measure(
     sample : Sample
     answered : Answered
         A failed search scores 0 wherever the question has a label.
-    index : MeasuredIndex
+    index : IndexView
         Of the sample's ``imdb_key``.
     settings : MeasureSettings or None
-    items : sequence of Evidence or None
-        The sample's evidence, when it was looked up before.
     is_told : bool
         Whether the method says what it retrieves, here or in another response; if not, the
         measures that need it are None.
@@ -145,8 +137,7 @@ def measure(
         With every measure that a file of the folder ``declared`` declares.
     """
     settings = settings or MeasureSettings()
-    if items is None:
-        items = index.sources.evidence_of(sample)
+    items = index.evidence_of(sample)
     held = tuple(item for item in items if item.is_held)
     given = MeasureInput(sample, answered, index, settings, held, is_told)
     forms = list_forms(tuple(settings.cutoffs))

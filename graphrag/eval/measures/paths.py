@@ -6,7 +6,9 @@ from itertools import pairwise
 from typing import Any
 
 from graphrag.eval.measures.citations import strip_citations
-from graphrag.eval.measures.index_records import IndexRecords, StoredEdge, name_key
+from graphrag.eval.measures.index_graph import StoredEdge
+from graphrag.eval.measures.index_view import IndexView
+from graphrag.eval.measures.named_text import name_key
 from graphrag.eval.records import Hop, Retrieved
 
 
@@ -89,7 +91,7 @@ _NOTHING = PathEvidence(0, (), (), 0, (), (), (), is_traceable=False)
 
 
 def check_paths(
-    retrieved: Retrieved | None, response: str, index: IndexRecords | None
+    retrieved: Retrieved | None, response: str, index: IndexView | None
 ) -> PathEvidence:
     """Check how far an answer's paths and names can be traced to the index.
 
@@ -99,7 +101,7 @@ def check_paths(
         What the search showed; None when it is not known.
     response : str
         The answer; "" for a search that failed.
-    index : IndexRecords or None
+    index : IndexView or None
         Of the index that was searched; None when it can't be looked at.
     """
     if retrieved is None or index is None:
@@ -123,14 +125,14 @@ def check_paths(
     )
 
 
-def _stored(hop: Hop, index: IndexRecords) -> StoredEdge | None:
+def _stored(hop: Hop, index: IndexView) -> StoredEdge | None:
     edge = index.edges.get(hop.relationship_id)
     if edge is None or (edge.source, edge.target) != (hop.source, hop.target):
         return None
     return edge
 
 
-def _is_supported(hop: Hop, index: IndexRecords) -> bool:
+def _is_supported(hop: Hop, index: IndexView) -> bool:
     edge = _stored(hop, index)
     if edge is None:
         return False
@@ -157,9 +159,7 @@ def _joins_of(path: Sequence[Hop]) -> list[tuple[str, bool]]:
     return joins
 
 
-def _untraced(
-    entities: Sequence[str], retrieved: Retrieved, index: IndexRecords
-) -> tuple[str, ...]:
+def _untraced(entities: Sequence[str], retrieved: Retrieved, index: IndexView) -> tuple[str, ...]:
     if not entities:
         return ()
     edges = [hop for path in retrieved.paths for hop in path]

@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures.combined import CombinedSettings
-from graphrag.eval.measures.evidence import Evidence, SourceIndex
-from graphrag.eval.measures.index_records import IndexRecords
+from graphrag.eval.measures.evidence import Evidence
+from graphrag.eval.measures.index_view import IndexView
 from graphrag.eval.measures.ranking import DEFAULT_CUTOFFS
 from graphrag.eval.measures.wording import ASPECT_SHARE
 from graphrag.eval.records import Retrieved
@@ -76,18 +76,6 @@ class MeasureSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredIndex:
-    """One index as the measures look at it: its sources, its entities' titles, its records.
-
-    Without records the measures of what is cited and walked are None.
-    """
-
-    sources: SourceIndex
-    entities: tuple[str, ...] = ()
-    records: IndexRecords | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class MeasureInput:
     """What every measure is computed from.
 
@@ -95,7 +83,7 @@ class MeasureInput:
     ----------
     sample : Sample
     answered : Answered
-    index : MeasuredIndex
+    index : IndexView
         Of the sample's ``imdb_key``.
     settings : MeasureSettings
     items : tuple of Evidence
@@ -106,7 +94,7 @@ class MeasureInput:
 
     sample: Sample
     answered: Answered
-    index: MeasuredIndex
+    index: IndexView
     settings: MeasureSettings
     items: tuple[Evidence, ...] = ()
     is_told: bool = True

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.run.index_preview import IndexPreview
+from graphrag.eval.measures import IndexView
 from graphrag.eval.run.methods import MethodSet
 from graphrag.query.model_facts import input_limit, is_offline
 from graphrag.query.output import own_bound
@@ -50,7 +50,7 @@ async def list_budget_warnings(
     found: dict[tuple[str, ...], list[tuple[str, int, bool]]] = {}
     cramped: dict[tuple[str, ...], dict[str, _Units]] = {}
     for key, header in headers.items():
-        counts = await IndexPreview(header).count_tokens()
+        counts = (await IndexView.open(header, ("text_units",))).token_counts()
         total = sum(counts or ())
         if counts is None or not total:
             continue

@@ -8,8 +8,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import phrase_key
-from graphrag.eval.run.index_preview import IndexPreview
+from graphrag.eval.measures import IndexView, phrase_key
 
 if TYPE_CHECKING:
     from graphrag.query.index_header import IndexHeader
@@ -27,6 +26,8 @@ _SMOOTHING = 2_000
 the other lacks says little."""
 _MARGIN = 1.0
 _SHOWN = 80
+_MOST_UNITS = 5_000
+"""The most text units that are read word by word; of more, every second, third, ..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ async def list_data_warnings(
 ) -> list[str]:
     """Warn of evidence that the texts do not hold, and of questions about something else.
 
+    An index is opened for each look and not kept, as all together may be large.
+
     Parameters
     ----------
     samples : sequence of Sample
@@ -62,37 +65,38 @@ async def list_data_warnings(
     fifth of all words at least; less than 35 % of three or more names (capitalised words that
     begin no sentence) occur in the index.
     """
-    previews = {key: IndexPreview(header) for key, header in headers.items()}
-    asked = {key: [s for s in samples if s.imdb_key == key] for key in previews}
-    quoted = {key: await _look_up(asked[key], previews[key]) for key in previews}
+    asked = {key: [s for s in samples if s.imdb_key == key] for key in headers}
+    quoted = {key: await _look_up(asked[key], headers[key]) for key in headers}
     warnings = _describe_lacking([found for found in quoted.values() if found is not None])
-    open_keys = [key for key in previews if not _is_telling(quoted[key])]
+    open_keys = [key for key in headers if not _is_telling(quoted[key])]
     for key, found in quoted.items():
         if found is not None and _is_telling(found) and found.share < _HALF:
-            said = await _quoted_elsewhere(key, found, asked[key], previews)
+            said = await _quoted_elsewhere(key, found, asked[key], headers)
             if said is None:
                 open_keys.append(key)
             else:
                 warnings.append(said)
     words = {key: _words_of(asked[key]) for key in open_keys}
-    elsewhere = await _worded_elsewhere(words, previews) if len(previews) > 1 and words else {}
+    elsewhere = await _worded_elsewhere(words, headers) if len(headers) > 1 and words else {}
     for key in open_keys:
-        said = elsewhere.get(key) or await _names_missing(key, asked[key], previews[key])
+        said = elsewhere.get(key) or await _names_missing(key, asked[key], headers[key])
         if said is not None:
             warnings.append(said)
     return warnings
 
 
-async def _look_up(samples: Sequence[Sample], preview: IndexPreview) -> _Quoted | None:
+async def _look_up(samples: Sequence[Sample], header: "IndexHeader") -> _Quoted | None:
     """Look the evidence of samples up, None without any."""
     quoting = [sample for sample in samples if sample.expected_sources or sample.evidence]
-    sources = await preview.read_sources() if quoting else None
-    if sources is None:
+    if not quoting:
+        return None
+    view = await IndexView.open(header, ("text_units", "documents"))
+    if not view.has_text:
         return None
     n_items = n_held = 0
     lacking: list[tuple[Sample, str]] = []
     for sample in quoting:
-        for item in sources.evidence_of(sample):
+        for item in view.evidence_of(sample):
             n_items += 1
             n_held += item.is_held
             if not item.is_held:
@@ -128,10 +132,10 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 async def _quoted_elsewhere(
-    key: str, own: _Quoted, samples: Sequence[Sample], previews: Mapping[str, IndexPreview]
+    key: str, own: _Quoted, samples: Sequence[Sample], headers: "Mapping[str, IndexHeader]"
 ) -> str | None:
-    for other, preview in previews.items():
-        found = await _look_up(samples, preview) if other != key else None
+    for other, header in headers.items():
+        found = await _look_up(samples, header) if other != key else None
         if found is not None and found.share >= _HALF:
             return (
                 f"{key}: of the quotes in its questions {own.n_held} of {own.n_items} stand in its "
@@ -147,21 +151,21 @@ def _words_of(samples: Sequence[Sample]) -> set[str]:
 
 
 async def _worded_elsewhere(
-    words: Mapping[str, set[str]], previews: Mapping[str, IndexPreview]
+    words: Mapping[str, set[str]], headers: "Mapping[str, IndexHeader]"
 ) -> dict[str, str]:
     """Return what is to be said of the indexes whose questions use another one's words."""
     wanted = set[str]().union(*words.values())
     counts: dict[str, Counter[str]] = {}
     lengths: dict[str, int] = {}
-    for key, preview in previews.items():
+    for key, header in headers.items():
         counts[key] = Counter()
         lengths[key] = 0
-        for unit in await preview.read_words():
+        for unit in await _read_words(header):
             lengths[key] += len(unit)
             counts[key].update(word for word in unit if word in wanted)
     said: dict[str, str] = {}
     for key, own in words.items():
-        for other in (each for each in previews if each != key):
+        for other in (each for each in headers if each != key):
             pair = [(counts[k], lengths[k]) for k in (key, other)]
             margins = [_margin(word, *pair) for word in own]
             ours = sum(margin > _MARGIN for margin in margins)
@@ -172,6 +176,13 @@ async def _worded_elsewhere(
                     f"that of {other}, {theirs} point to the other; are the documents swapped?"
                 )
     return said
+
+
+async def _read_words(header: "IndexHeader") -> list[list[str]]:
+    """Return the words of text units, evenly spaced ones where there are too many."""
+    texts = list((await IndexView.open(header, ("text_units",))).texts.values())
+    every = -(-len(texts) // _MOST_UNITS) or 1
+    return [phrase_key(text).split() for text in texts[::every]]
 
 
 def _margin(word: str, own: tuple[Counter[str], int], other: tuple[Counter[str], int]) -> float:
@@ -189,7 +200,7 @@ def _margin(word: str, own: tuple[Counter[str], int], other: tuple[Counter[str],
     return log(here / there)
 
 
-async def _names_missing(key: str, samples: Sequence[Sample], preview: IndexPreview) -> str | None:
+async def _names_missing(key: str, samples: Sequence[Sample], header: "IndexHeader") -> str | None:
     names = {
         word
         for sample in samples
@@ -198,9 +209,10 @@ async def _names_missing(key: str, samples: Sequence[Sample], preview: IndexPrev
     }
     if len(names) < _FEWEST_NAMES:
         return None
-    found = names & await preview.read_title_words()
+    entities = (await IndexView.open(header, ("entities",))).entities
+    found = names & {word for entity in entities for word in phrase_key(entity.title).split()}
     if len(found) < _NAMES_BELOW * len(names):
-        found |= names & {word for unit in await preview.read_words() for word in unit}
+        found |= names & {word for unit in await _read_words(header) for word in unit}
     if len(found) >= _NAMES_BELOW * len(names):
         return None
     return (

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError
-from graphrag.eval.measures import Extraction
+from graphrag.eval.measures import Extraction, IndexView
 from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.run import Unit, judge_bound, search_bound
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import StoredResponse
 from graphrag.eval.suite.extractor import ModelExtractor
-from graphrag.eval.suite.indexed_graph import IndexedGraph, open_indexed
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.own_time import OwnTime
@@ -62,7 +61,7 @@ class SharedTools:
         self.limit = asyncio.Semaphore(config.concurrency)
         self._headers = headers
         self._extractors: dict[str, ModelExtractor] = {}
-        self._graphs: dict[str, IndexedGraph] = {}
+        self._views: dict[str, IndexView] = {}
         self._opening = asyncio.Lock()
 
     def extractor(self, index: str) -> ModelExtractor:
@@ -71,12 +70,12 @@ class SharedTools:
             self._extractors[index] = ModelExtractor(self._headers[index].config)
         return self._extractors[index]
 
-    async def graph(self, index: str) -> IndexedGraph:
-        """Return the entities and relationships of a built index, read once."""
+    async def view(self, index: str) -> IndexView:
+        """Return a built index, opened once."""
         async with self._opening:
-            if index not in self._graphs:
-                self._graphs[index] = await open_indexed(self._headers[index].config)
-            return self._graphs[index]
+            if index not in self._views:
+                self._views[index] = await IndexView.open(self._headers[index])
+            return self._views[index]
 
 
 @dataclass(slots=True)
@@ -175,7 +174,7 @@ class CaseTools:
         """
         started = time.perf_counter()
         try:
-            found = (await self._shared.graph(self._index())).extraction(text, document)
+            found = (await self._shared.view(self._index())).extraction(text, document)
         except (OSError, ValueError) as error:
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
         self._kept.seconds.append(time.perf_counter() - started)

@@ -7,7 +7,8 @@ from graphrag.eval.measures.response import MeasureInput
 
 def _indexed(given: MeasureInput) -> float | None:
     rule = NameRule(aliases=given.settings.aliases)
-    return score_entities(given.index.entities, given.sample.expected_entities, rule).recall
+    titles = (entity.title for entity in given.index.entities)
+    return score_entities(titles, given.sample.expected_entities, rule).recall
 
 
 def _retrieved(given: MeasureInput) -> float | None:

@@ -9,14 +9,14 @@ from graphrag.eval.measures.response import MeasureInput
 
 
 def _paths(given: MeasureInput) -> PathEvidence:
-    return check_paths(given.retrieved, given.said, given.index.records)
+    return check_paths(given.retrieved, given.said, given.index)
 
 
 def _citations(given: MeasureInput) -> CitationCheck:
     # An abstention has nothing to cite.
     citing = "" if given.answered.abstained else given.said
     context = given.answered.context_text
-    return check_citations(given.retrieved, citing, given.index.records, context)
+    return check_citations(given.retrieved, citing, given.index, context)
 
 
 def _declare(
