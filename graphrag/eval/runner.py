@@ -20,7 +20,6 @@ from graphrag.eval.run import (
     FurtherJudges,
     FurtherWork,
     Method,
-    MethodAnswer,
     MethodSet,
     ProgressCallback,
     RunOutcome,
@@ -254,7 +253,7 @@ class EvaluationRunner:
         """Answer a question by a search, a function or a control."""
         function = self._methods.function(method)
         if function is not None:
-            return await _call(function, sample)
+            return await ask_method(function, sample.question, sample.imdb_key)
         if method in CONTROLS:
             return await self._ask_control(sample, method)
         return await self._run_search(method, sample.question, sample.imdb_key)
@@ -386,21 +385,3 @@ class EvaluationRunner:
         judge = await self._load_judge()
         with measure_calls(log):
             return await ask_verdicts(judge, unit, found, metrics, self._settings.judge.repeats)
-
-
-async def _call(function: Method, sample: Sample) -> "SearchResult":
-    started = time.perf_counter()
-    answer = await ask_method(function, sample.question, sample.imdb_key)
-    if not isinstance(answer, MethodAnswer):
-        return answer
-    return CountedSearchResult(
-        response=answer.response,
-        context_data={},
-        context_text=list(answer.contexts),
-        completion_time=time.perf_counter() - started,
-        llm_calls=answer.llm_calls or 0,
-        prompt_tokens=answer.prompt_tokens or 0,
-        output_tokens=answer.output_tokens or 0,
-        usage=answer.usage(),
-        abstained=answer.abstained,
-    )

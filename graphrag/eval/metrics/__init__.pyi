@@ -9,7 +9,6 @@ from .evaluable import (
 from .judge import (
     JUDGED_METRICS,
     Judge,
-    JudgedMetric,
     JudgeReply,
     JudgeResult,
     LLMJudge,
@@ -63,7 +62,6 @@ __all__ = [
     "Judge",
     "JudgeReply",
     "JudgeResult",
-    "JudgedMetric",
     "LLMEvaluation",
     "LLMEvaluationPrompt",
     "LLMJudge",

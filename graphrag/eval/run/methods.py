@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import sys
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -16,6 +17,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.run.controls import answering_config, describe_control
+from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import Usage
@@ -130,7 +132,7 @@ def describe_method(method: Method) -> MethodSource:
     }
 
 
-async def ask_method(method: Method, question: str, index: str) -> "MethodAnswer | SearchResult":
+async def ask_method(method: Method, question: str, index: str) -> SearchResult:
     """Ask a method, handing it the index key when it takes one.
 
     Raises
@@ -138,22 +140,39 @@ async def ask_method(method: Method, question: str, index: str) -> "MethodAnswer
     TypeError
         If it answers with something else.
     """
+    started = time.perf_counter()
+    answer = await _answer_of(method, question, index)
+    if isinstance(answer, SearchResult):
+        return answer
+    if isinstance(answer, str):
+        answer = MethodAnswer(answer)
+    if not isinstance(answer, MethodAnswer):
+        msg = f"a method answers with a MethodAnswer or text, not with {type(answer).__name__}"
+        raise TypeError(msg)
+    return CountedSearchResult(
+        response=answer.response,
+        context_data={},
+        context_text=list(answer.contexts),
+        completion_time=time.perf_counter() - started,
+        llm_calls=answer.llm_calls or 0,
+        prompt_tokens=answer.prompt_tokens or 0,
+        output_tokens=answer.output_tokens or 0,
+        usage=answer.usage(),
+        abstained=answer.abstained,
+    )
+
+
+async def _answer_of(method: Method, question: str, index: str) -> object:
     takes_index = "index" in inspect.signature(method).parameters
     try:
-        asked: Any = method(question, index=index) if takes_index else method(question)
+        asked: object = method(question, index=index) if takes_index else method(question)
         if not inspect.isawaitable(asked):
             msg = "the method is not an async function; write it with async def"
             raise TypeError(msg)
-        answer: Any = await asked
+        return await asked
     except SystemExit as error:  # it would end the whole run, with an exit code of its own
         msg = f"the method called sys.exit({error.code!r})"
         raise RuntimeError(msg) from error
-    if isinstance(answer, str):
-        return MethodAnswer(answer)
-    if not isinstance(answer, MethodAnswer | SearchResult):
-        msg = f"a method answers with a MethodAnswer or text, not with {type(answer).__name__}"
-        raise TypeError(msg)
-    return answer
 
 
 class MethodSet:
