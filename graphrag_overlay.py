@@ -29,7 +29,9 @@ _OFF = "GTOG_OVERLAY"
 def _add_commands(module: "ModuleType") -> None:
     from graphrag.cli.tog_query import add_tog_to_query
     from graphrag.eval.cli.app import add_eval_commands
+    from graphrag.installation import ask_first
 
+    ask_first(trouble)
     app = module.app
     before = [*app.registered_commands], [*app.registered_groups]
     try:

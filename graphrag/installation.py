@@ -5,9 +5,10 @@ missing libraries with the ranges that pyproject.toml gives them.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
 
+_causes: list[Callable[[], str | None]] = []
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
@@ -56,13 +57,17 @@ def extra_hint(extra: str) -> str:
     return pip_install(missing_requirements(extra) or requirements(extra))
 
 
+def ask_first(cause: Callable[[], str | None]) -> None:
+    """Have :func:`problem` ask this too: why there is nothing of gtog here, None if there is."""
+    _causes.append(cause)
+
+
 def problem() -> str | None:
     """Say in one sentence why the project's commands can't run here, or None if they can."""
-    import graphrag_overlay
-
-    cause = graphrag_overlay.trouble()
-    if cause is not None:
-        return f"there is no gtog here: {cause}."
+    for ask in _causes:
+        cause = ask()
+        if cause is not None:
+            return f"there is no gtog here: {cause}."
     missing = missing_requirements()
     if missing:
         return f"not installed: {', '.join(missing)}. Run: {pip_install(missing)}"
