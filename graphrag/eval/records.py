@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
-from typing import Any, Literal
+from typing import Literal, TypedDict
+
+from pydantic import TypeAdapter
 
 from graphrag.eval.judged import DEFAULT_METRICS, METRICS
 from graphrag.query.usage import Usage
@@ -71,32 +73,17 @@ class Retrieved:
         """The text units whose text the model was shown."""
         return (self.text_unit_ids or ())[: self.n_sources]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values."""
-        return {
-            "method": self.method,
-            "text_unit_ids": None if self.text_unit_ids is None else list(self.text_unit_ids),
-            "n_sources": self.n_sources,
-            "entities": list(self.entities),
-            "relationship_ids": list(self.relationship_ids),
-            "paths": [[asdict(hop) for hop in path] for path in self.paths],
-            "n_unknown_ids": self.n_unknown_ids,
-        }
+        return _RETRIEVED.dump_python(self, mode="json")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Retrieved":
+    def from_dict(cls, values: Mapping[str, object]) -> "Retrieved":
         """Read what :meth:`to_dict` gave."""
-        units = values["text_unit_ids"]
-        return cls(
-            method=values["method"],
-            text_unit_ids=None if units is None else tuple(units),
-            n_sources=values["n_sources"],
-            entities=tuple(values["entities"]),
-            relationship_ids=tuple(values["relationship_ids"]),
-            paths=tuple(tuple(Hop(**hop) for hop in path) for path in values["paths"]),
-            n_unknown_ids=values["n_unknown_ids"],
-        )
+        return _RETRIEVED.validate_python(values)
 
+
+_RETRIEVED = TypeAdapter(Retrieved)
 
 SEARCH_FAILED = "Search failed"
 NOT_JUDGED = "Not judged"
@@ -122,7 +109,14 @@ class Failure:
 
     def to_dict(self) -> dict[str, str]:
         """Return {stage, kind, message}."""
-        return {"stage": self.stage, "kind": self.kind, "message": self.message}
+        return asdict(self)
+
+
+class ScoreAndReason(TypedDict):
+    """A verdict, JSON-ready."""
+
+    score: int | None
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +146,7 @@ class JudgeResult:
             msg = f"a score is 0, 1 or None, not {self.score!r}"
             raise ValueError(msg)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> ScoreAndReason:
         """Return {score, reason}."""
         return {"score": self.score, "reason": self.reason}
 
@@ -213,7 +207,7 @@ class MetricScores:
         """Return metric -> score."""
         return {metric: self.get(metric).score for metric in METRICS}
 
-    def to_detailed_dict(self) -> dict[str, dict[str, Any]]:
+    def to_detailed_dict(self) -> dict[str, ScoreAndReason]:
         """Return metric -> {score, reason}."""
         return {metric: self.get(metric).to_dict() for metric in METRICS}
 
@@ -263,12 +257,7 @@ class EfficiencyMetrics:
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Return the four figures; a latency that can't be one is None."""
-        return {
-            "latency": measured_latency(self.latency),
-            "llm_calls": self.llm_calls,
-            "prompt_tokens": self.prompt_tokens,
-            "output_tokens": self.output_tokens,
-        }
+        return {**asdict(self), "latency": measured_latency(self.latency)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,7 +302,7 @@ class QueryResult:
     retrieved: Retrieved | None = field(default=None, repr=False)
     abstained: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the record as JSON-ready values, without the context."""
         return {
             "sample_id": self.sample_id,

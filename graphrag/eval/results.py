@@ -45,6 +45,7 @@ __all__ = [
 
 SUMMARY_FILE = "eval_results_summary.json"
 DETAILED_FILE = "eval_results_detailed.json"
+_NESTED = ("scores", "reasons", "efficiency", "failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ class EvaluationResults:
         """What responses were to be judged on; the default where the metadata does not say."""
         return tuple(self.metadata.get("metrics", DEFAULT_METRICS))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the summary as JSON-ready values; sections that were not computed are left out."""
         given = {
             "metadata": self.metadata,
@@ -158,7 +159,7 @@ class EvaluationResults:
         """Return the summary as JSON; there is no NaN in it."""
         return _to_json(self.to_dict(), indent)
 
-    def to_detailed_dict(self) -> dict[str, Any]:
+    def to_detailed_dict(self) -> dict[str, object]:
         """Return every response with its verdicts, grouped by question.
 
         Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
@@ -208,19 +209,17 @@ class EvaluationResults:
         """Return one row a result: question, method, response, scores, reasons and costs."""
         import pandas as pd
 
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
         for result in self.results:
-            values = result.to_dict()
-            scores, reasons = values.pop("scores"), values.pop("reasons")
-            efficiency, failure = values.pop("efficiency"), values.pop("failure")
+            scores, failure = result.scores, result.failure
             rows.append(
                 {
-                    **values,
-                    **scores,
+                    **{k: v for k, v in result.to_dict().items() if k not in _NESTED},
+                    **scores.to_dict(),
                     **{f"{metric}_state": state for metric, state in _states(result).items()},
-                    **{f"{metric}_reason": reason for metric, reason in reasons.items()},
-                    **efficiency,
-                    "failure": failure["message"] if failure else None,
+                    **{f"{metric}_reason": scores.get(metric).reason for metric in METRICS},
+                    **result.efficiency.to_dict(),
+                    "failure": failure.message if failure else None,
                 }
             )
         return pd.DataFrame(rows)
@@ -325,7 +324,7 @@ def _summarize(method: str, ends: Mapping[End, int], metrics: Sequence[str]) -> 
     )
 
 
-def _detail(result: QueryResult) -> dict[str, Any]:
+def _detail(result: QueryResult) -> dict[str, object]:
     values = result.to_dict()
     names = ("response", "scores", "reasons", "efficiency", "failure", "cut_replies")
     repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
@@ -340,13 +339,13 @@ def _states(result: QueryResult) -> dict[str, str]:
     return {metric: state_of(result, metric).value for metric in METRICS}
 
 
-def _counts(summary: MethodSummary) -> dict[str, Any]:
+def _counts(summary: MethodSummary) -> dict[str, object]:
     counts = asdict(summary)
     del counts["method"], counts["means"]
     return counts
 
 
-def _efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
+def _efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
     latencies = [latency for latency in answered if latency is not None]
     usage = sum_usages(r.usage for r in results if r.usage is not None)
@@ -383,11 +382,11 @@ def _mean(counts: Sequence[int | None]) -> float | None:
     return fmean(known) if known and len(known) == len(counts) else None
 
 
-def _to_json(values: dict[str, Any], indent: int | None) -> str:
+def _to_json(values: dict[str, object], indent: int | None) -> str:
     return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
 
 
-def describe_forgotten(usages: Sequence[Usage]) -> dict[str, Any]:
+def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
     """Return the metadata of failed searches that were asked again; empty if they took nothing."""
     usage = sum_usages(usages)
     counts = {

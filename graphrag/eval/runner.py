@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag.config.project_settings import is_project
 from graphrag.eval.config import CONTROLS
@@ -102,8 +102,8 @@ class EvaluationRunner:
 
     def __init__(
         self,
-        config: Any,
-        judge: Any = None,
+        config: object,
+        judge: Judge | None = None,
         index_roots: Mapping[str, Path | str] | None = None,
         methods: Mapping[str, Method] | None = None,
     ) -> None:
@@ -138,7 +138,7 @@ class EvaluationRunner:
 
     async def run_evaluation(
         self,
-        dataset: "Iterable[Sample | Mapping[str, Any]]",
+        dataset: "Iterable[Sample | Mapping[str, object]]",
         methods: Sequence[str] | None = None,
         progress_callback: ProgressCallback | None = None,
     ) -> list[QueryResult]:

@@ -122,14 +122,14 @@ class Usage:
     completion_models: tuple[str, ...] | None = None
     embedding_models: tuple[str, ...] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values."""
         return {**asdict(self), "models": list(self.models)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Usage":
+    def from_dict(cls, values: Mapping[str, object]) -> "Usage":
         """Read what :meth:`to_dict` gave."""
-        given = dict(values)
+        given: dict[str, Any] = dict(values)
         for name in ("models", "completion_models", "embedding_models"):
             given[name] = None if given.get(name) is None else tuple(given[name])
         return cls(**given)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -307,7 +306,7 @@ class _Command:
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:
     config = _place(options).read_config()
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if options.methods is not None:
         changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
     if options.columns is not None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any
 
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.cli.location import Place
@@ -150,7 +149,7 @@ def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
         judge["model"] = options.model
     if options.repeats is not None:
         judge["repeats"] = options.repeats
-    changes: dict[str, Any] = {"judge": judge, "root": config.root}
+    changes: dict[str, object] = {"judge": judge, "root": config.root}
     if options.metrics is not None:
         names = [name.strip() for name in options.metrics.split(",") if name.strip()]
         kept = {m: least for m, least in config.thresholds.items() if m in names}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -119,7 +119,9 @@ def note_command(context: typer.Context, place: "Place | None" = None) -> None:
     )
 
 
-def _word(name: str, value: Any) -> str:
+def _word(name: str, value: object) -> str:
     is_path = isinstance(value, Path)
-    is_path = is_path or (name in _RUNS and (str(value).endswith(".json") or Path(value).is_file()))
-    return str(Path(value).absolute()) if is_path else str(value)
+    is_path = is_path or (
+        name in _RUNS and (str(value).endswith(".json") or Path(str(value)).is_file())
+    )
+    return str(Path(str(value)).absolute()) if is_path else str(value)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -200,7 +199,7 @@ def _show_kept(console: Console, store: EvaluationStore, run: Run) -> None:
 
 
 def _render(outcome: SuiteOutcome) -> str:
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "timestamp": datetime.fromisoformat(outcome.ended_at).isoformat(timespec="seconds"),
         "run_id": outcome.run_id,
         "embedded_models": outcome.embedded_models,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import cast, get_args
 
 import yaml
 from pydantic import Field, ValidationError, model_validator
@@ -83,18 +83,21 @@ class EvaluationConfig(FrozenSection):
 
     @model_validator(mode="before")
     @classmethod
-    def _name_variants(cls, values: Any) -> Any:
+    def _name_variants(cls, values: object) -> object:
         """Take the variants among the methods out, so that methods are names."""
         if not isinstance(values, Mapping):
             return values
-        given = dict(cast("Mapping[str, Any]", values))
-        methods: Any = given.get("methods")
+        given = dict(cast("Mapping[str, object]", values))
+        methods = given.get("methods")
         if isinstance(methods, list | tuple):
-            entries = cast("Sequence[Any]", methods)
+            entries = cast("Sequence[object]", methods)
             given["methods"] = [_name_of(entry) for entry in entries]
-            inline = [cast("dict[str, Any]", entry) for entry in entries if isinstance(entry, dict)]
+            inline = [cast("dict[str, object]", e) for e in entries if isinstance(e, dict)]
             named = {e["name"]: {k: v for k, v in e.items() if k != "name"} for e in inline}
-            given["variants"] = {**(given.get("variants") or {}), **named}
+            given["variants"] = {
+                **cast("Mapping[str, object]", given.get("variants") or {}),
+                **named,
+            }
         if isinstance(given.get("equal_terms"), bool):
             given["equal_terms"] = {} if given["equal_terms"] else None
         return given
@@ -152,13 +155,13 @@ class EvaluationConfig(FrozenSection):
         if not isinstance(values, dict):
             msg = f"{file} must hold keys and values, not {type(values).__name__}."
             raise ConfigError(msg)
-        given = cast("dict[str, Any]", values)
+        given = cast("dict[str, object]", values)
         if "root" in given:
             msg = f"{file}: unknown key 'root'; pass --root instead."
             raise ConfigError(msg)
         return parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the settings as JSON-ready values, ``root`` as an absolute path."""
         return {**self.model_dump(mode="json"), "root": str(self.root.absolute())}
 
@@ -177,18 +180,18 @@ class EvaluationConfig(FrozenSection):
         return {key: self.root / folder for key, folder in self.indexes.items()}
 
 
-def _name_of(entry: Any) -> Any:
+def _name_of(entry: object) -> object:
     """Return the name of an entry of ``methods``."""
     if not isinstance(entry, dict):
         return entry
-    name = cast("dict[str, Any]", entry).get("name")
+    name = cast("dict[str, object]", entry).get("name")
     if not isinstance(name, str) or not name:
         msg = f"methods: a variant needs a name, which {entry} lacks"
         raise ValueError(msg)
     return name
 
 
-def parse_config(values: Mapping[str, Any], source: str) -> EvaluationConfig:
+def parse_config(values: Mapping[str, object], source: str) -> EvaluationConfig:
     """Check values and make a configuration of them; raises ConfigError naming the key."""
     try:
         return EvaluationConfig.model_validate(values)

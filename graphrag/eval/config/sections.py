@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -61,7 +61,7 @@ class SuccessCriterion(BaseModel):
         return "met minimum" if sign * value >= sign * self.minimum else "missed"
 
 
-def _known_metric(given: Any) -> Any:
+def _known_metric(given: object) -> object:
     if given not in METRICS:
         msg = f"unknown name {str(given)!r}{nearest(str(given), METRICS)}"
         raise ValueError(msg)
@@ -193,7 +193,7 @@ class Variant(BaseModel):
         return self
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, object]:
         """The settings that differ."""
         return dict(self.model_extra or {})
 

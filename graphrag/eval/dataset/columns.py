@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from graphrag.command_lines import config_name
 from graphrag.config.models.strict_section import nearest
@@ -82,11 +81,11 @@ def check_columns(columns: Mapping[str, str]) -> None:
 
 
 def map_rows(
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, object]],
     columns: Mapping[str, str],
     source: str,
     headings: Sequence[str] = (),
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Give the columns of rows the names of their fields; further columns keep their names.
 
     Parameters
@@ -124,7 +123,7 @@ def map_rows(
     missing = [field for field in NEEDED if field not in columns and field not in named]
     if missing and rows:
         raise DatasetError(_describe_missing(missing, headings, source))
-    mapped: list[dict[str, Any]] = []
+    mapped: list[dict[str, object]] = []
     for number, row in enumerate(rows, 1):
         fields = {field: row[heading] for heading, field in chosen.items() if heading in row}
         for field, candidates in named.items():
@@ -152,7 +151,7 @@ def _find(heading: str, headings: Iterable[str], field: str, source: str) -> str
     raise DatasetError(f"{msg}; columns found: {_listed(headings)}.")
 
 
-def _refuse_two(field: str, given: list[str], row: Mapping[str, Any], where: str) -> None:
+def _refuse_two(field: str, given: list[str], row: Mapping[str, object], where: str) -> None:
     """Refuse columns that may both be the field and differ, such as an answer and a reference."""
     if any(row[heading] != row[given[0]] for heading in given[1:]):
         msg = (
@@ -178,5 +177,5 @@ def _listed(headings: Iterable[str]) -> str:
     return ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
 
 
-def _is_blank(value: Any) -> bool:
+def _is_blank(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())

@@ -34,7 +34,7 @@ class RowsRead:
     ``headings`` are those of a table, also of columns that are blank; else they stand in the rows.
     """
 
-    rows: list[Any]
+    rows: list[object]
     warnings: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
 
@@ -116,13 +116,13 @@ def _decode_western(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
     return text, (warning,)
 
 
-def _json_rows(file: Path, text: str) -> list[Any]:
+def _json_rows(file: Path, text: str) -> list[object]:
     values = _json(text, str(file))
     if isinstance(values, dict):
-        given = cast("dict[str, Any]", values)
+        given = cast("dict[str, object]", values)
         under = [key for key in ROWS_UNDER if isinstance(given.get(key), list)]
         if len(under) == 1:
-            return given[under[0]]
+            return cast("list[object]", given[under[0]])
         found = ", ".join(map(repr, list(given)[:10]))
         msg = (
             f"{file} must hold a JSON list of rows, or an object with one under "
@@ -132,12 +132,12 @@ def _json_rows(file: Path, text: str) -> list[Any]:
     if not isinstance(values, list):
         msg = f"{file} must hold a JSON list of rows, not {type(values).__name__}."
         raise DatasetError(msg)
-    return cast("list[Any]", values)
+    return cast("list[object]", values)
 
 
 def _table_rows(
     file: Path, text: str, columns: Mapping[str, str]
-) -> tuple[list[Any], tuple[str, ...]]:
+) -> tuple[list[object], tuple[str, ...]]:
     declared = text.partition("\n")[0].strip()
     if declared.lower().startswith("sep=") and len(declared) == 5:  # as Excel writes it
         text, delimiter = text.partition("\n")[2], declared[-1]
@@ -151,7 +151,7 @@ def _table_rows(
         twice = next(name for name in named if named.count(name) > 1)
         raise DatasetError(f"{file}: two columns are called {twice!r}; rename one.")
     lists = {columns.get(name, name) for name in LIST_FIELDS}
-    rows: list[Any] = []
+    rows: list[object] = []
     for line, cells in lines[1:]:
         where = f"{file}: row {len(rows) + 1} (line {line})"
         extra = [cell for name, cell in zip(header, cells, strict=False) if not name and cell]
@@ -216,11 +216,11 @@ def _list_of(cell: str) -> list[str]:
         except ValueError:
             values = None
         if isinstance(values, list):
-            return [str(value) for value in cast("list[Any]", values)]
+            return [str(value) for value in cast("list[object]", values)]
     return [part.strip() for part in cell.split("|") if part.strip()]
 
 
-def _parquet_rows(file: Path, content: bytes) -> list[Any]:
+def _parquet_rows(file: Path, content: bytes) -> list[object]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -234,21 +234,21 @@ def _parquet_rows(file: Path, content: bytes) -> list[Any]:
     return [{key: _json_ready(value) for key, value in row.items()} for row in rows]
 
 
-def _json_ready(value: Any) -> Any:
+def _json_ready(value: object) -> object:
     """Return what JSON can hold: null for NaN, text for dates and the like."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, dict):
-        given = cast("dict[Any, Any]", value)
+        given = cast("dict[object, object]", value)
         return {str(key): _json_ready(item) for key, item in given.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [_json_ready(item) for item in cast("Sequence[Any]", value)]
+        return [_json_ready(item) for item in cast("Sequence[object]", value)]
     return str(value)
 
 
-def _json(text: str, where: str) -> Any:
+def _json(text: str, where: str) -> object:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

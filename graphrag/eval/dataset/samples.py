@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import (
     AfterValidator,
@@ -66,15 +66,16 @@ class Sample:
         """What a message calls it."""
         return name_question(self.id, self.imdb_key, self.question)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON-ready values."""
-        values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        values: dict[str, object] = json.loads(json.dumps(asdict(self), default=str))
         return values
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "Sample":
+    def from_dict(cls, values: Mapping[str, object]) -> "Sample":
         """Read what :meth:`to_dict` gave."""
-        given: dict[str, Any] = {**values, **{name: tuple(values[name]) for name in LIST_FIELDS}}
+        given: dict[str, Any] = dict(values)
+        given.update({name: tuple(given[name]) for name in LIST_FIELDS})
         return cls(**given)
 
 
@@ -87,7 +88,7 @@ def _hash(imdb_key: str, question: str) -> str:
     return hashlib.blake2b(f"{imdb_key}\n{question}".encode(), digest_size=8).hexdigest()
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: object) -> object:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
 
@@ -122,7 +123,7 @@ class _Row(BaseModel):
 
     @field_validator(*LIST_FIELDS, mode="before")
     @classmethod
-    def _one_or_none(cls, value: Any) -> Any:
+    def _one_or_none(cls, value: object) -> object:
         return [value] if isinstance(value, str) else value
 
 
@@ -174,7 +175,7 @@ def read_dataset(
 
 
 def parse_samples(
-    rows: Iterable[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, object]],
     only_key: str | None = None,
     source: str = "the dataset",
     columns: Mapping[str, str] | None = None,
@@ -196,7 +197,7 @@ def _log_warnings(dataset: Dataset) -> list[Sample]:
 
 
 def _parse_rows(
-    rows: Sequence[Any],
+    rows: Sequence[object],
     only_key: str | None,
     source: str,
     columns: Mapping[str, str],
@@ -210,10 +211,11 @@ def _parse_rows(
         msg = f"{source} holds no rows; add at least one question."
         raise DatasetError(msg)
     samples: list[Sample] = []
+    given = cast("Sequence[Mapping[str, object]]", rows)
     first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
     ids: dict[str, int] = {}
     repeated: list[str] = []
-    for number, row in enumerate(map_rows(rows, columns, source, headings), 1):
+    for number, row in enumerate(map_rows(given, columns, source, headings), 1):
         sample = _parse(row, number, only_key, source)
         asked = (sample.imdb_key, _fold(sample.question))
         if asked in first_row:
@@ -260,7 +262,7 @@ def _fold(text: str) -> str:
     return " ".join(text.casefold().split()).rstrip(".").rstrip()
 
 
-def _parse(row: Mapping[str, Any], number: int, only_key: str | None, source: str) -> Sample:
+def _parse(row: Mapping[str, object], number: int, only_key: str | None, source: str) -> Sample:
     given = {k: v for k, v in row.items() if v is not None or k not in FIELDS}
     try:
         json.dumps(row, ensure_ascii=False, default=str).encode()
@@ -276,7 +278,7 @@ def _parse(row: Mapping[str, Any], number: int, only_key: str | None, source: st
         problem = "is missing" if first["type"] == "missing" else f"is wrong: {said}"
         msg = f"{source}: row {number}: {name} {problem}."
         raise DatasetError(msg) from error
-    limit: Any = (read.model_extra or {}).get(TIME_LIMIT_TAG)
+    limit = (read.model_extra or {}).get(TIME_LIMIT_TAG)
     if limit is not None and not _is_seconds(limit):
         msg = f"{source}: row {number}: {TIME_LIMIT_TAG} must be seconds above 0, not {limit!r}."
         raise DatasetError(msg)
@@ -306,7 +308,9 @@ def _is_seconds(value: Any) -> bool:
         return False
 
 
-def as_samples(dataset: Iterable[Sample | Mapping[str, Any]], keys: Sequence[str]) -> list[Sample]:
+def as_samples(
+    dataset: Iterable[Sample | Mapping[str, object]], keys: Sequence[str]
+) -> list[Sample]:
     """Return samples as they are, and rows as samples; ``keys`` are those of the indexes."""
     rows = list(dataset)
     samples = [row for row in rows if isinstance(row, Sample)]

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from graphrag.eval.measures.index_view import IndexView
 from graphrag.eval.measures.quotes import fold_text
@@ -105,7 +104,7 @@ class CitationCheck:
             "sources_cited": _share(self.n_cited_sources, self.n_shown_sources, self.is_known),
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the record and its measures as JSON-ready values."""
         return {**asdict(self), "measures": self.values}
 

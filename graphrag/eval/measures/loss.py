@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures.evidence import Evidence
@@ -114,7 +114,7 @@ class LossRecord:
         """Judged wrong, although the evidence was before the model."""
         return self.stage("judged_correct") is False and self.stage("in_context") is True
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values."""
         return {
             "sample_id": self.sample_id,

@@ -2,8 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from graphrag.eval.measures.loss import STAGES, LossRecord, Stage
 
@@ -47,22 +46,9 @@ class LossRow:
     n_right_without_evidence: int
     n_retrieved_but_wrong: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values."""
-        return {
-            "method": self.method,
-            "imdb_key": self.imdb_key,
-            "n": self.n,
-            "n_untraced": self.n_untraced,
-            "n_unmatched": self.n_unmatched,
-            "n_partly_unmatched": self.n_partly_unmatched,
-            "lost": dict(self.lost),
-            "right_anyway": dict(self.right_anyway),
-            "n_kept": self.n_kept,
-            "n_unjudged": self.n_unjudged,
-            "n_right_without_evidence": self.n_right_without_evidence,
-            "n_retrieved_but_wrong": self.n_retrieved_but_wrong,
-        }
+        return asdict(self)
 
 
 def summarize_loss(records: Iterable[LossRecord]) -> list[LossRow]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
-from typing import Any
 
 import numpy as np
 
@@ -82,7 +81,7 @@ class MethodMeasures:
     n_with_unmatched_sources: int
     n_without_matched_sources: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the figures by name, JSON-ready."""
         return {
             "measures": {

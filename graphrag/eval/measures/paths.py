@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
 
 from graphrag.eval.measures.citations import strip_citations
 from graphrag.eval.measures.index_graph import StoredEdge
@@ -82,7 +81,7 @@ class PathEvidence:
             "answer_entities_traced": _share_without(self.untraced_entities, n_entities),
         }
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the record and its measures as JSON-ready values."""
         return {**asdict(self), "measures": self.values}
 

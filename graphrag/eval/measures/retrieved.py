@@ -34,7 +34,7 @@ class RetrievalReader:
         for (short, relationship), units in zip(_short_ids(table), unit_ids, strict=True):
             self._relationships.setdefault(short, (relationship, units))
 
-    def read(self, method: str, context_data: Any) -> Retrieved:
+    def read(self, method: str, context_data: object) -> Retrieved:
         """Return what one search showed; same rules as :func:`read_retrieved`."""
         frames = _frames(context_data)
         unknown = 0
@@ -91,7 +91,7 @@ class RetrievalReader:
         return tuple(tuple(hops) for hops in paths.values()), units, unknown
 
 
-def read_retrieved(method: str, context_data: Any, tables: "Tables") -> Retrieved:
+def read_retrieved(method: str, context_data: object, tables: "Tables") -> Retrieved:
     """Read the context data of a search.
 
     Parameters
@@ -120,21 +120,21 @@ def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:
     return list(zip(texts_of(table, "human_readable_id"), texts_of(table, "id"), strict=True))
 
 
-def _frames(context_data: Any) -> dict[str, list["pd.DataFrame"]]:
+def _frames(context_data: object) -> dict[str, list["pd.DataFrame"]]:
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
     _collect(context_data, found)
     return found
 
 
-def _collect(data: Any, found: dict[str, list["pd.DataFrame"]]) -> None:
+def _collect(data: object, found: dict[str, list["pd.DataFrame"]]) -> None:
     if not isinstance(data, Mapping):
         return
-    for name, part in cast("Mapping[Any, Any]", data).items():
+    for name, part in cast("Mapping[object, object]", data).items():
         key = str(name).casefold()
         if isinstance(part, Mapping):
-            _collect(part, found)
+            _collect(cast("object", part), found)
         elif key in found and hasattr(part, "to_dict"):
-            found[key].append(part)
+            found[key].append(cast("pd.DataFrame", part))
 
 
 def _rows(frames: Iterable["pd.DataFrame"]) -> Iterator[Mapping[str, Any]]:

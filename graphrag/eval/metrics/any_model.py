@@ -28,17 +28,17 @@ class Told:
     """
 
     text: str
-    formatted: Any = None
+    formatted: object = None
 
 
-def can_be_asked(model: Any) -> bool:
+def can_be_asked(model: object) -> bool:
     """Say whether an object has, or may have, one of the two methods."""
     # Nothing is looked up on an object that makes up its attributes: it would remember them.
     is_dynamic = hasattr(cast("object", type(model)), "__getattr__")
     return is_dynamic or hasattr(model, _COMPLETION) or hasattr(model, _STREAM)
 
 
-def way_to_ask(model: Any) -> Way:
+def way_to_ask(model: object) -> Way:
     """Choose how a model is asked.
 
     A released completion model, and one whose ``completion_async`` is a coroutine function, is
@@ -67,7 +67,7 @@ def way_to_ask(model: Any) -> Way:
     raise TypeError(msg)
 
 
-async def read_stream(streamed: Any) -> str:
+async def read_stream(streamed: object) -> str:
     """Return the text of what ``achat_stream`` gave: an async iterator of text, or awaits to one.
 
     Raises
@@ -80,13 +80,13 @@ async def read_stream(streamed: Any) -> str:
     if isinstance(streamed, str):
         return streamed
     if isinstance(streamed, AsyncIterable):
-        return "".join([_text(piece) async for piece in cast("AsyncIterable[Any]", streamed)])
+        return "".join([_text(piece) async for piece in cast("AsyncIterable[object]", streamed)])
     if isinstance(streamed, Iterable):
-        return "".join(_text(piece) for piece in cast("Iterable[Any]", streamed))
+        return "".join(_text(piece) for piece in cast("Iterable[object]", streamed))
     return _text(streamed)
 
 
-async def read_completion(asked: Any) -> Told:
+async def read_completion(asked: object) -> Told:
     """Return what ``completion_async`` gave: a response of graphrag_llm, or an object like it.
 
     Raises
@@ -100,7 +100,7 @@ async def read_completion(asked: Any) -> Told:
     return Told(_text(response.content), getattr(response, "formatted_response", None))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:  # the last piece of a stream, or a reply that was cut off before its start
         return ""
     if not isinstance(value, str):

@@ -64,7 +64,7 @@ class JudgeModel:
         If the model can be asked in neither way.
     """
 
-    model: Any
+    model: object
     temperature: float = 0.0
     max_retries: int = 2
 
@@ -96,16 +96,17 @@ class JudgeModel:
 
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
         shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
-        if way_to_ask(self.model) == "completion_async":
+        model: Any = self.model
+        if way_to_ask(model) == "completion_async":
             told = await read_completion(
-                self.model.completion_async(
+                model.completion_async(
                     messages=messages, temperature=self.temperature, response_format=form
                 )
             )
             if isinstance(told.formatted, form):
                 return told.formatted
             return read_reply(told.text, form, shown)
-        streamed = self.model.achat_stream(
+        streamed = model.achat_stream(
             prompt=messages[-1]["content"],
             history=messages[:-1],
             model_parameters={"temperature": self.temperature},
@@ -117,15 +118,15 @@ NO_REASON = "No reason provided"
 """Stands for the reason of a grade that came without one."""
 
 
-def fill_reason(values: Any, name: str) -> Any:
+def fill_reason(values: object, name: str) -> object:
     """Put :data:`NO_REASON` where a reply's reason is missing: the grade counts without one."""
     if not isinstance(values, Mapping):
         return values
-    given = cast("Mapping[str, Any]", values)
+    given = cast("Mapping[str, object]", values)
     return {**given, name: NO_REASON} if given.get(name) in (None, "") else given
 
 
-def whole_number(value: Any) -> Any:
+def whole_number(value: object) -> object:
     """Read a grade: 4, 4.0 and "4" are 4; true is none; all else is left for the form to refuse."""
     if isinstance(value, bool):
         return None

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
@@ -27,12 +27,12 @@ class JudgeReply(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_reason(cls, values: Any) -> Any:
+    def _without_reason(cls, values: object) -> object:
         return fill_reason(values, "reason")
 
     @field_validator("score", mode="before")
     @classmethod
-    def _plain_number(cls, value: Any) -> Any:
+    def _plain_number(cls, value: object) -> object:
         return whole_number(value)
 
 
@@ -90,7 +90,7 @@ class LLMJudge:
     says so; they are never read as a grade.
     """
 
-    def __init__(self, model: Any, temperature: float = 0.0, max_retries: int = 2) -> None:
+    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
         JudgeModel(model, temperature, max_retries)  # refuses a model that can't be asked
         self.model = model
         self.temperature = temperature

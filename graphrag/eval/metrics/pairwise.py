@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
 
 from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
 from graphrag.eval.metrics.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_SHAPE, PAIRWISE_VERSION
@@ -49,17 +49,6 @@ class OrderVerdict:
     reasoning: str
     failure: Failure | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return {winner, reasoning, failure}."""
-        failure = None if self.failure is None else self.failure.to_dict()
-        return {"winner": self.winner, "reasoning": self.reasoning, "failure": failure}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "OrderVerdict":
-        """Read what :meth:`to_dict` gave."""
-        failure: dict[str, Any] | None = values["failure"]
-        return cls(values["winner"], values["reasoning"], Failure(**failure) if failure else None)
-
 
 @dataclass(frozen=True, slots=True)
 class PairwiseResult:
@@ -78,21 +67,17 @@ class PairwiseResult:
         """Whether both verdicts are there and differ."""
         return combine_orders([self.a_first.winner], [self.b_first.winner]).n_flipped > 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return {winner, flipped, a_first, b_first}."""
-        return {
-            "winner": self.winner,
-            "flipped": self.flipped,
-            "a_first": self.a_first.to_dict(),
-            "b_first": self.b_first.to_dict(),
-        }
+        return {"winner": self.winner, "flipped": self.flipped, **asdict(self)}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "PairwiseResult":
+    def from_dict(cls, values: Mapping[str, object]) -> "PairwiseResult":
         """Read what :meth:`to_dict` gave."""
-        return cls(
-            OrderVerdict.from_dict(values["a_first"]), OrderVerdict.from_dict(values["b_first"])
-        )
+        return _RESULT.validate_python(values)
+
+
+_RESULT = TypeAdapter(PairwiseResult)
 
 
 class PairwiseReply(BaseModel):
@@ -105,7 +90,7 @@ class PairwiseReply(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_reasoning(cls, values: Any) -> Any:
+    def _without_reasoning(cls, values: object) -> object:
         return fill_reason(values, "reasoning")
 
 
@@ -123,7 +108,7 @@ class PairwiseJudge:
 
     version = PAIRWISE_VERSION
 
-    def __init__(self, model: Any, temperature: float = 0.0, max_retries: int = 2) -> None:
+    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
         self._asked = JudgeModel(model, temperature, max_retries)
 
     async def compare(self, question: str, answer_a: str, answer_b: str) -> PairwiseResult:

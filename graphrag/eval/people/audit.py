@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS
@@ -111,7 +111,7 @@ class Audit:
     differences: tuple[CorrectedDifference, ...]
     embedded_models: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values; undefined is None."""
         return asdict(self)
 
@@ -212,7 +212,7 @@ class _Codes:
         return "g" + _hash([self.fingerprint, question.stratum])
 
 
-def _hash(values: Sequence[Any]) -> str:
+def _hash(values: Sequence[object]) -> str:
     return hashlib.blake2b(json.dumps(values).encode(), digest_size=8).hexdigest()
 
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from io import StringIO
 from pathlib import Path
 from statistics import fmean
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
@@ -44,7 +44,7 @@ class Rating:
     user: str | None = None
     place: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON-ready values."""
         return asdict(self)
 
@@ -76,7 +76,7 @@ class RatedAnswer:
         """Mean over the raters, in [1, 5]: the answer counts once, however many rate it."""
         return fmean(self.ratings)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the fields and the mean as JSON-ready values."""
         return {**asdict(self), "rating": self.rating}
 
@@ -88,7 +88,7 @@ class UnjoinedRating:
     rating: Rating
     reason: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the rating's fields and the reason."""
         return {**self.rating.to_dict(), "reason": self.reason}
 
@@ -123,18 +123,18 @@ class _Row(BaseModel):
 
     @field_validator("question_id", "user", mode="before")
     @classmethod
-    def _number_as_text(cls, value: Any) -> Any:
+    def _number_as_text(cls, value: object) -> object:
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
     @field_validator("rating", mode="before")
     @classmethod
-    def _no_truth_value(cls, value: Any) -> Any:
+    def _no_truth_value(cls, value: object) -> object:
         # True would be taken for 1.
         return str(value) if isinstance(value, bool) else value
 
     @field_validator("comment", mode="before")
     @classmethod
-    def _none_as_blank(cls, value: Any) -> Any:
+    def _none_as_blank(cls, value: object) -> object:
         return "" if value is None else value
 
 
@@ -223,11 +223,11 @@ def join_ratings(ratings: Iterable[Rating], rows: Sequence[Row]) -> JoinedRating
     return JoinedRatings(answers, tuple(unjoined), dict(n_answers))
 
 
-def _csv_rows(file: Path, text: str) -> list[tuple[int, Any]]:
+def _csv_rows(file: Path, text: str) -> list[tuple[int, object]]:
     header = text.partition("\n")[0]
     separator = ";" if header.count(";") > header.count(",") else ","
     reader = csv.DictReader(StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows: list[tuple[int, Any]] = []
+    rows: list[tuple[int, object]] = []
     try:
         names = [name.strip() for name in reader.fieldnames or ()]
         if len(set(names)) < len(names):
@@ -235,7 +235,7 @@ def _csv_rows(file: Path, text: str) -> list[tuple[int, Any]]:
             raise UsageError(msg)
         reader.fieldnames = names
         for place, row in enumerate(reader, 2):
-            cells: list[Any] = list(row.values())
+            cells = list(row.values())
             if None in row or None in cells:
                 msg = f"{file}, row {place} has more or fewer cells than the header has columns."
                 raise UsageError(msg)
@@ -247,8 +247,8 @@ def _csv_rows(file: Path, text: str) -> list[tuple[int, Any]]:
     return rows
 
 
-def _json_rows(file: Path, text: str) -> list[tuple[int, Any]]:
-    rows: list[tuple[int, Any]] = []
+def _json_rows(file: Path, text: str) -> list[tuple[int, object]]:
+    rows: list[tuple[int, object]] = []
     for place, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -260,13 +260,13 @@ def _json_rows(file: Path, text: str) -> list[tuple[int, Any]]:
     return rows
 
 
-def _parse(row: Any, place: int, file: Path) -> Rating:
+def _parse(row: object, place: int, file: Path) -> Rating:
     where = f"{file}, row {place}"
     if not isinstance(row, Mapping):
         msg = f"{where} is not an object with fields but {type(row).__name__}."
         raise UsageError(msg)
     try:
-        read = _Row.model_validate(dict(cast("Mapping[str, Any]", row)))
+        read = _Row.model_validate(dict(cast("Mapping[str, object]", row)))
     except ValidationError as error:
         msg = f"{where}: {_describe(error)}"
         raise UsageError(msg) from error

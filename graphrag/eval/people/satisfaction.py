@@ -123,7 +123,7 @@ class RatingsReport:
     unjoined: tuple[UnjoinedRating, ...]
     embedded_models: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values; undefined is None."""
         return {
             "run": self.run,

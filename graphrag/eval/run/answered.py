@@ -4,9 +4,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, cast
+from typing import Protocol, cast
 
 from graphrag.query.usage import CallLog, Usage
+
+
+class HasResponse(Protocol):
+    """A SearchResult, or what stands in for one."""
+
+    @property
+    def response(self) -> object:
+        """Text, or what a released search gives in its place."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +39,7 @@ class Answer:
     abstained: bool
 
 
-def read_answer(result: Any, log: CallLog) -> Answer:
+def read_answer(result: HasResponse, log: CallLog) -> Answer:
     """Read a SearchResult, or any object with its attributes.
 
     Figures that are no numbers count as not given. Without counters the usage is marked as not
@@ -41,7 +50,7 @@ def read_answer(result: Any, log: CallLog) -> Answer:
     TypeError
         If the response is not text.
     """
-    response: Any = result.response
+    response = result.response
     if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
         msg = f"the search answered with {type(response).__name__}, not with text"
         raise TypeError(msg)
@@ -78,7 +87,7 @@ def _number(value: object) -> float | None:
     """Return a finite number that is not negative, None for anything else."""
     if value is True or value is False or not isinstance(value, Real):
         return None
-    number = float(cast("Any", value))
+    number = float(value)
     return number if math.isfinite(number) and number >= 0 else None
 
 

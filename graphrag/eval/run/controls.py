@@ -6,14 +6,17 @@ nothing but the context.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from graphrag.eval.config import EqualTerms
 from graphrag.eval.dataset import Sample
 from graphrag.query.usage import phase
 
 if TYPE_CHECKING:
+    from graphrag_llm.completion import LLMCompletion
     from graphrag_llm.config import ModelConfig
+    from graphrag_llm.types import LLMCompletionResponse
+    from pydantic import BaseModel
 
     from graphrag.query.index_header import IndexHeader
 
@@ -80,7 +83,7 @@ def evidence_of(sample: Sample) -> list[str]:
 
 
 async def answer_control(
-    model: Any, name: str, question: str, contexts: Sequence[str], form: str
+    model: "LLMCompletion", name: str, question: str, contexts: Sequence[str], form: str
 ) -> str:
     """Ask the model with these contexts, none for a closed book.
 
@@ -99,5 +102,7 @@ async def answer_control(
     )
     messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
     with phase("response"):
-        reply = await model.completion_async(messages=messages)
+        reply = cast(
+            "LLMCompletionResponse[BaseModel]", await model.completion_async(messages=messages)
+        )
     return str(reply.content)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
@@ -19,21 +19,25 @@ if TYPE_CHECKING:
     pass
 
 
-def read_settings_of(config: Any) -> EvaluationConfig:
+def read_settings_of(config: object) -> EvaluationConfig:
     """Return the settings that a runner's configuration stands for.
 
     Nothing is read of what is no EvaluationConfig: it stands for the defaults, without files.
     """
     if issubclass(type(config), EvaluationConfig):  # a stand-in may say that it is an instance
-        return config
+        return cast("EvaluationConfig", config)
     return EvaluationConfig(output=OutputSettings(save_intermediate=False))
 
 
-def own_header(config: Any) -> dict[str, IndexHeader]:
+def own_header(config: object) -> dict[str, IndexHeader]:
     """Return the header of a project's own configuration, by a key of no meaning; else nothing."""
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
-    return {"settings": IndexHeader(config)} if issubclass(type(config), GraphRagConfig) else {}
+    return (
+        {"settings": IndexHeader(cast("GraphRagConfig", config))}
+        if issubclass(type(config), GraphRagConfig)
+        else {}
+    )
 
 
 async def read_headers(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:

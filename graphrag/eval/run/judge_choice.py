@@ -1,7 +1,7 @@
 """Who judges, and who answers without an index: chosen from settings, opened, described."""
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag_llm.config import ModelConfig
 
@@ -69,7 +69,7 @@ def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
         raise ConfigError(msg)
 
 
-def check_judge(judge: Any, metrics: Iterable[str]) -> None:
+def check_judge(judge: object, metrics: Iterable[str]) -> None:
     """Refuse a judge that can't grade one of the metrics; the default ones any judge can.
 
     Raises
@@ -91,7 +91,7 @@ def check_judge(judge: Any, metrics: Iterable[str]) -> None:
             raise ConfigError(msg)
 
 
-def _model_of(judge: Any) -> ModelConfig | None:
+def _model_of(judge: object) -> ModelConfig | None:
     model = getattr(getattr(judge, "model", None), "config", None)
     return model if isinstance(model, ModelConfig) else None
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
@@ -87,7 +88,7 @@ def _count_there(
     if details.skip_judge:
         return said
     verdicts = store.verdicts(run.run_id)
-    metrics: list[str] = details.config["metrics"]
+    metrics = cast("list[str]", details.config["metrics"])
     judged = [unit for unit in responses if all(m in verdicts.get(unit, {}) for m in metrics)]
     return f"{said}, {len(judged)} of them judged"
 

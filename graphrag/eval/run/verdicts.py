@@ -76,12 +76,12 @@ async def _ask_one(judge: Any, metric: str, material: Mapping[str, str]) -> Judg
         return _failed(error)
 
 
-def has_method(judge: Any, name: str) -> bool:
+def has_method(judge: object, name: str) -> bool:
     """Say whether a judge has a method; an object that answers to every name lists its own."""
     return name in dir(judge) or inspect.iscoroutinefunction(getattr(judge, name, None))
 
 
-def _judges_singly(judge: Any, metrics: Sequence[str]) -> bool:
+def _judges_singly(judge: object, metrics: Sequence[str]) -> bool:
     """Say whether a judge grades each of the metrics by itself; it need only have evaluate_all.
 
     An object that answers to every name lists what it was given.
@@ -93,7 +93,7 @@ def _judges_singly(judge: Any, metrics: Sequence[str]) -> bool:
     return all(inspect.iscoroutinefunction(getattr(judge, name, None)) for name in names)
 
 
-async def _awaited(given: Any) -> Any:
+async def _awaited(given: object) -> object:
     return await given if inspect.isawaitable(given) else given
 
 
@@ -112,14 +112,14 @@ def _failed(error: Exception) -> JudgeResult:
     return JudgeResult(None, f"Unscored: {message}", Failure("judge", kind, message))
 
 
-def _part(scores: Any, metric: str) -> Any:
+def _part(scores: object, metric: str) -> object:
     """Return a metric's verdict of MetricScores, a mapping, or an object with its attributes."""
     if isinstance(scores, Mapping):
-        return cast("Mapping[str, Any]", scores).get(metric)
+        return cast("Mapping[str, object]", scores).get(metric)
     return getattr(scores, metric, None)
 
 
-def read_verdict(given: Any) -> JudgeResult:
+def read_verdict(given: object) -> JudgeResult:
     """Read a verdict: a JudgeResult, or what has a score of 0 or 1 and perhaps a reason.
 
     Anything else is unscored.

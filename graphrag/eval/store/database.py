@@ -28,13 +28,7 @@ from graphrag.eval.store.records import (
 )
 from graphrag.eval.store.schema import explain_errors, prepare_database
 from graphrag.eval.store.setup import RunSetup
-from graphrag.query.usage import (
-    CallAttempt,
-    RecordedCall,
-    Usage,
-    sum_usages,
-    summarize_attempts,
-)
+from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
 
 class EvaluationStore:

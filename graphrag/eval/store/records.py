@@ -4,7 +4,9 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
+
+from pydantic import TypeAdapter
 
 from graphrag.eval.records import Failure, Retrieved
 from graphrag.eval.store.setup import RunSetup
@@ -41,7 +43,7 @@ class RunDetails:
 
     origin: Origin
     n_units: int
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     models: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     skip_judge: bool = False
@@ -53,11 +55,12 @@ class RunDetails:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "RunDetails":
+    def from_dict(cls, values: Mapping[str, object]) -> "RunDetails":
         """Make them of what :meth:`to_dict` returned."""
-        listed = {name: tuple(values[name]) for name in ("models", "warnings")}
-        given: dict[str, Any] = {**values, **listed}
-        return cls(**given)
+        return _DETAILS.validate_python(values)
+
+
+_DETAILS = TypeAdapter(RunDetails)
 
 
 @dataclass(frozen=True, slots=True)

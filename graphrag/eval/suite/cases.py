@@ -1,7 +1,7 @@
 """Suites and their test cases, read from YAML or JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -66,7 +66,7 @@ class SuiteCase(StrictSection):
 
     @field_validator("id", mode="before")
     @classmethod
-    def _number_as_text(cls, value: Any) -> Any:
+    def _number_as_text(cls, value: object) -> object:
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
     @property
@@ -79,7 +79,7 @@ class SuiteCase(StrictSection):
         """The index that the case names."""
         if not isinstance(self.input_data, Mapping):
             return None
-        found = cast("Mapping[str, Any]", self.input_data).get("index")
+        found = cast("Mapping[str, object]", self.input_data).get("index")
         return None if found is None else str(found)
 
 
@@ -109,7 +109,7 @@ class Suite(StrictSection):
     name: str = Field(min_length=1, pattern=r"^[^/]+$")
     description: str = ""
     evaluator: str = Field(min_length=1)
-    settings: dict[str, Any] = Field(default_factory=dict[str, Any])
+    settings: dict[str, object] = Field(default_factory=dict[str, object])
     methods: tuple[str, ...] = ()
     thresholds: Thresholds = Thresholds()
     cases: tuple[SuiteCase, ...] = Field(min_length=1)
@@ -156,10 +156,10 @@ def read_suite(path: Path | str) -> Suite:
     if not isinstance(values, dict):
         msg = f"The suite {file} must hold keys and values, not {type(values).__name__}."
         raise ConfigError(msg)
-    return parse_suite({"name": file.stem, **cast("dict[str, Any]", values)}, str(file))
+    return parse_suite({"name": file.stem, **cast("dict[str, object]", values)}, str(file))
 
 
-def parse_suite(values: Mapping[str, Any], source: str = "the suite") -> Suite:
+def parse_suite(values: Mapping[str, object], source: str = "the suite") -> Suite:
     """Check values and make a suite of them; same errors as :func:`read_suite`."""
     try:
         return Suite.model_validate(values)
@@ -168,7 +168,7 @@ def parse_suite(values: Mapping[str, Any], source: str = "the suite") -> Suite:
         raise ConfigError(as_sentence(msg)) from error
 
 
-def explain_values(error: ValidationError, values: Mapping[str, Any] | None = None) -> str:
+def explain_values(error: ValidationError, values: Mapping[str, object] | None = None) -> str:
     """Return where the first error of a form is, and what it is; a case is named by its id."""
     first = error.errors()[0]
     where = list(first["loc"])
@@ -210,7 +210,7 @@ def find_suite_files(target: str, root: Path) -> list[Path]:
     return found[:1]
 
 
-def _case_id(values: Mapping[str, Any], position: int) -> str:
-    case: Any = values["cases"][position]
-    named: Any = cast("Mapping[str, Any]", case).get("id") if isinstance(case, Mapping) else None
+def _case_id(values: Mapping[str, object], position: int) -> str:
+    case = cast("Sequence[object]", values["cases"])[position]
+    named = cast("Mapping[str, object]", case).get("id") if isinstance(case, Mapping) else None
     return f"number {position + 1}" if named is None else repr(named)

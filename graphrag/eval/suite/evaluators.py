@@ -339,7 +339,7 @@ def _make(suite: Suite, root: Path, registered: Mapping[str, Evaluator]) -> Eval
     return cast("Evaluator", made)
 
 
-def _read(form: type[Form], values: Any, where: str) -> Form:
+def _read(form: type[Form], values: object, where: str) -> Form:
     try:
         return form.model_validate({} if values is None else values)
     except ValidationError as error:

@@ -1,7 +1,7 @@
 """Asking a project's own model for the entities and relationships of a text."""
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag.eval.measures import Extraction, texts_of
 from graphrag.query.index_header import model_name, public_call_args
@@ -53,7 +53,7 @@ class ModelExtractor:
 
         errors: list[BaseException] = []
 
-        def keep(error: BaseException | None, _trace: str | None, _details: Any) -> None:
+        def keep(error: BaseException | None, _trace: str | None, _details: object) -> None:
             errors.append(error or RuntimeError("the extraction failed"))
 
         section = self._config.extract_graph

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -47,12 +46,12 @@ class SuiteOutcome:
     embedded_models: str | None
     ended_at: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the outcome as JSON-ready values, whole."""
         return _OUTCOME.dump_python(self, mode="json")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "SuiteOutcome":
+    def from_dict(cls, values: Mapping[str, object]) -> "SuiteOutcome":
         """Make it of what :meth:`to_dict` returned."""
         return _OUTCOME.validate_python(values)
 

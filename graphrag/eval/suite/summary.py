@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class CaseResult:
             return self.evaluated.reason
         return "" if self.failure is None else self.failure.message
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-ready values."""
         found = self.evaluated
         return {
@@ -179,7 +179,7 @@ class SuiteReport:
     results: tuple[CaseResult, ...]
     recommendations: tuple[Recommendation, ...]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready values; undefined is None."""
         return {
             "name": self.name,
