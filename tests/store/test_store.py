@@ -302,7 +302,7 @@ def test_what_a_run_of_format_3_took_for_an_abstention_stays_one(path: Path):
         "It could not be found in Rome, as Ann had sold it.",
     )
     with EvaluationStore(path) as store:
-        run = store.add_run({})
+        run = store.add_run(RunSetup({}))
         for text in (*abstaining, *others):
             store.append_response(run.run_id, response(text, text))
     with sqlite3.connect(path) as connection:
@@ -313,7 +313,7 @@ def test_what_a_run_of_format_3_took_for_an_abstention_stays_one(path: Path):
         found = store.responses(run.run_id).values()
         assert {each.response for each in found if each.abstained} == {*abstaining}
         store.append_response(run.run_id, response("new", abstaining[0]))
-        copy = store.add_run({})
+        copy = store.add_run(RunSetup({}))
         store.copy_responses(run.run_id, copy.run_id)
         assert store.responses(copy.run_id) == store.responses(run.run_id)
     with EvaluationStore(path) as store:
