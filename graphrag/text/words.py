@@ -3,6 +3,8 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache, lru_cache
+from typing import Any
 
 from graphrag.text.lexicon import ABBREVIATIONS, IRREGULAR, NUMBER_WORDS, STOP_WORDS
 
@@ -21,8 +23,9 @@ def normalize(text: str) -> str:
     return unicodedata.normalize("NFKC", text).replace("\u2019", "'").casefold()
 
 
+@lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Cut common English endings, lightly; other words stay as they are.
+    """Return an English word without its ending (Snowball); other scripts stay as they are.
 
     Parameters
     ----------
@@ -34,26 +37,17 @@ def stem(word: str) -> str:
     str
         Never empty when `word` is not.
     """
-    word = IRREGULAR.get(word, word)
-    if len(word) <= 3 or not word.isascii():
+    if not word.isascii():
         return word
-    for ending, put in (
-        ("ies", "y"),
-        ("ied", "y"),
-        ("sses", "ss"),
-        ("ing", ""),
-        ("ed", ""),
-        ("ly", ""),
-        ("ers", "er"),
-        ("s", ""),
-    ):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
-            word = word[: len(word) - len(ending)] + put
-            break
-    word = IRREGULAR.get(word, word)
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "aeiouls":
-        word = word[:-1]
-    return word[:-1] if len(word) > 3 and word[-1] == "e" else word
+    stemmed: str = _stemmer().stemWord(IRREGULAR.get(word, word))
+    return stemmed
+
+
+@cache
+def _stemmer() -> Any:
+    import snowballstemmer  # loads the stemmers of all languages, which takes a moment
+
+    return snowballstemmer.stemmer("english")
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:

@@ -127,3 +127,10 @@ def test_a_graph_without_entities_has_no_shares():
     found = graph_connectivity([], ["a"], ["b"])
     assert found.largest_component_share is None
     assert found.n_dangling == 1
+
+
+@pytest.mark.parametrize("said", ["connected", "connecting", "connections", "connects"])
+def test_forms_of_a_word_are_one_word(said):
+    assert aspect_coverage(["a secret connection"], f"They are {said} in secret.") == 1
+    assert aspect_coverage(["she forgets"], "It was forgotten.") == 1
+    assert aspect_coverage(["the connection"], "They are conical.") == 0
