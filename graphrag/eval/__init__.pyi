@@ -1,3 +1,4 @@
+from .analysis import StoredRun, list_runs
 from .config import EvaluationConfig
 from .metrics import (
     COMPLETENESS_PROMPT,
@@ -6,6 +7,7 @@ from .metrics import (
     RELEVANCE_PROMPT,
     LLMJudge,
 )
+from .monitoring import MetricPoint, MetricsCollector
 from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from .results import EvaluationResults, MethodSummary, aggregate_results
 from .runner import EvaluationRunner
@@ -23,9 +25,13 @@ __all__ = [
     "JudgeResult",
     "LLMJudge",
     "MethodSummary",
+    "MetricPoint",
     "MetricScores",
+    "MetricsCollector",
     "PipelineValidationReport",
     "QueryResult",
+    "StoredRun",
     "aggregate_results",
+    "list_runs",
     "validate_index",
 ]

@@ -10,6 +10,7 @@ from .criteria import check_criteria
 from .early_stop import EarlyStop
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
+from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
 from .rows import End, Row, end_of, paired_score, rows_of, state_of
@@ -28,6 +29,7 @@ __all__ = [
     "FigureSources",
     "Figures",
     "MethodComparison",
+    "QuestionFigures",
     "RepeatAnalysis",
     "Row",
     "RunComparison",
@@ -42,8 +44,10 @@ __all__ = [
     "label_embedded",
     "label_usages",
     "list_runs",
+    "mean_of",
     "paired_score",
     "pin_baseline",
+    "read_question_figures",
     "read_rows",
     "render_retrieval_report",
     "retrieval_report",

@@ -1,16 +1,15 @@
 """The runs of a store, as the history lists them."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import fmean
+from typing import Any, TypeAlias
 
-from graphrag.eval.analysis.rows import paired_score
-from graphrag.eval.analysis.runs import pinned_run_id, stored_metadata, stored_rows
-from graphrag.eval.statistics import State
+from graphrag.eval.analysis.question_figures import ByMethod, mean_of, read_question_figures
+from graphrag.eval.analysis.runs import pinned_run_id, stored_metadata
 from graphrag.eval.store import ORIGIN_NAMES, EvaluationStore, Run, open_store
 from graphrag.query.usage import sum_usages
 
-_UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
+Means: TypeAlias = dict[str, dict[str, float | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +33,13 @@ class StoredRun:
         The label of the embedded models when they had a part.
     origin : str
         Who began it; "not recorded" in a run of an older release.
+    means : dict
+        method -> metric -> mean, of what a judge gave: the metrics that the run asked for (as
+        ``correctness``), ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1].
+    measured : dict
+        method -> figure -> mean, of what needs no judge: ``latency_s`` of searches that answered,
+        ``tokens`` and ``cost_usd`` of a search, and the retrieval measures, where the run's own
+        file of them is there.
     """
 
     run_id: str
@@ -45,6 +51,12 @@ class StoredRun:
     is_pinned: bool
     embedded_models: str | None = None
     origin: str = ORIGIN_NAMES[None]
+    means: Means = field(default_factory=dict[str, dict[str, float | None]])
+    measured: Means = field(default_factory=dict[str, dict[str, float | None]])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as JSON-ready values."""
+        return asdict(self)
 
 
 def list_runs(store_path: Path) -> list[StoredRun]:
@@ -63,18 +75,8 @@ def list_runs(store_path: Path) -> list[StoredRun]:
 
 
 def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
-    rows = stored_rows(store, run)
-    scores = {
-        method: [paired_score(row, "correctness") for row in rows if row.method == method]
-        for method in run.setup.methods
-    }
-    known = {m: [s for s in given if s is not None] for m, given in scores.items()}
-    judged = {row.method for row in rows if row.states["correctness"] not in _UNJUDGED}
-    waiting = {row.method for row in rows if row.states["correctness"] is State.NOT_JUDGED}
-    if "correctness" not in (run.setup.metrics or ()):
-        waiting = set(known)
-    for method in waiting - judged:  # the failed searches alone would make the mean 0
-        known[method] = []
+    figures = read_question_figures(store, run)
+    means = _means(figures.judged)
     searches = {} if run.setup.responses_of is not None else store.responses(run.run_id)
     usages = [found.usage for found in searches.values()]
     usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
@@ -86,9 +88,15 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
         started_at=run.started_at,
         status=run.status,
         n_questions=run.setup.n_questions,
-        correctness={method: fmean(given) if given else None for method, given in known.items()},
+        correctness={method: found.get("correctness") for method, found in means.items()},
         cost_usd=sum_usages(usages).cost_usd,
         is_pinned=is_pinned,
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],
+        means=means,
+        measured=_means(figures.measured),
     )
+
+
+def _means(figures: ByMethod) -> Means:
+    return {m: {name: mean_of(values) for name, values in f.items()} for m, f in figures.items()}

@@ -254,6 +254,9 @@ def plan(
 
 def history(
     context: typer.Context,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: every mean of every run.")
+    ] = False,
     root: RootOption = None,
     config: ConfigOption = None,
     output: OutputOption = None,
@@ -261,7 +264,7 @@ def history(
     """List the runs in the output folder."""
     from graphrag.eval.cli.compare import run_history
 
-    raise typer.Exit(run_history(place_of(context, root, config, output)))
+    raise typer.Exit(run_history(place_of(context, root, config, output), json))
 
 
 def set_baseline(

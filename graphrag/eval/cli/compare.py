@@ -1,6 +1,8 @@
 """What ``graphrag eval compare``, ``history`` and ``baseline set`` do."""
 
+import json
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,11 +123,17 @@ def _keep_meaning(source: str, baseline: RunRows, store_path: Path) -> None:
         say_instead(str(Path(source).absolute()), str(own.absolute()))
 
 
-def run_history(place: Place) -> int:
-    """Show the runs of the output folder."""
+def run_history(place: Place, as_json: bool = False) -> int:
+    """Show the runs of the output folder, as a table or as JSON."""
 
     def show() -> int:
-        show_runs(open_console(), list_runs(place.store_path()))
+        runs = list_runs(place.store_path())
+        if as_json:
+            listed = [run.to_dict() for run in runs]
+            text = json.dumps(listed, ensure_ascii=False, indent=2, allow_nan=False)
+            sys.stdout.write(f"{text}\n")
+        else:
+            show_runs(open_console(), runs)
         return DONE
 
     return explained(show)

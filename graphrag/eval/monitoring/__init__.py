@@ -1,0 +1,5 @@
+"""Watching over time: metrics of production code, and rounds of questions against a baseline."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,6 @@
+from .collector import MetricPoint, MetricsCollector
+
+__all__ = [
+    "MetricPoint",
+    "MetricsCollector",
+]

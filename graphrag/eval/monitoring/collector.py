@@ -1,0 +1,224 @@
+"""Numbers that production code records as it runs, kept in a SQLite file of their own."""
+
+import json
+import sqlite3
+from collections.abc import Generator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any, TypedDict
+
+import numpy as np
+
+from graphrag.eval.errors import StoreError
+from graphrag.eval.statistics import t_estimate
+
+_FORMAT = 1
+_ID = 0x67746F67  # tells the file from other SQLite databases
+_WAIT_S = 30.0
+_TABLES = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS points (
+    name TEXT NOT NULL,
+    at TEXT NOT NULL,
+    value REAL NOT NULL,
+    labels TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_name ON points (name, at);
+PRAGMA application_id = {_ID};
+PRAGMA user_version = {_FORMAT};
+COMMIT;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPoint:
+    """One recorded value.
+
+    Attributes
+    ----------
+    at : datetime
+        In UTC.
+    value : float
+        Finite.
+    labels : mapping
+        As they were recorded; empty without any.
+    """
+
+    at: datetime
+    value: float
+    labels: Mapping[str, str]
+
+
+class MetricSummary(TypedDict):
+    """A metric over its points; the limits are of a t interval (95 %).
+
+    ``mean`` and ``latest`` are None without points, ``low`` and ``high`` under two points or where
+    all are equal.
+    """
+
+    n: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    latest: float | None
+
+
+class MetricsCollector:
+    """Keeps named numbers with the time and labels; many threads and processes may record.
+
+    Parameters
+    ----------
+    path : Path or str
+        The SQLite file; made with its folder when missing.
+
+    Raises
+    ------
+    StoreError
+        If it can't be used, or holds something else.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"{self.path.parent} can't be written ({error.strerror}); choose another path."
+            raise StoreError(msg) from error
+        with self._open() as db:
+            self._prepare(db)
+
+    def record(
+        self,
+        name: str,
+        value: float,
+        labels: Mapping[str, str] | None = None,
+        at: datetime | str | float | None = None,
+    ) -> None:
+        """Keep a value.
+
+        Parameters
+        ----------
+        name : str
+            Not empty.
+        value : float
+        labels : mapping, optional
+            JSON-ready.
+        at : datetime, str or float, optional
+            When it was measured: now when None; without a time zone it is local time. Text is
+            ISO 8601, a number is seconds since 1970.
+
+        Raises
+        ------
+        ValueError
+            If the value is not a finite number, or another argument can't be kept.
+        StoreError
+            If it can't be written.
+        """
+        if not name:
+            msg = "a metric needs a name"
+            raise ValueError(msg)
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            msg = f"{name}: a metric is a number, not {value!r}"
+            raise ValueError(msg)
+        number = float(value)
+        if not isfinite(number):
+            msg = f"{name}: a metric is a finite number, not {number!r}"
+            raise ValueError(msg)
+        try:
+            told = json.dumps(dict(labels or {}), ensure_ascii=False, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            msg = f"{name}: the labels can't be kept ({error})"
+            raise ValueError(msg) from error
+        moment = _moment(at).isoformat(timespec="microseconds")
+        with self._open() as db:
+            db.execute("INSERT INTO points VALUES (?, ?, ?, ?)", (name, moment, number, told))
+
+    def names(self) -> list[str]:
+        """Return the names that have a value, sorted."""
+        with self._open() as db:
+            return [row[0] for row in db.execute("SELECT DISTINCT name FROM points ORDER BY name")]
+
+    def history(self, name: str) -> list[MetricPoint]:
+        """Return the points of a metric, the oldest first; empty for one never recorded."""
+        with self._open() as db:
+            rows = db.execute(
+                "SELECT at, value, labels FROM points WHERE name = ? ORDER BY at, rowid", (name,)
+            ).fetchall()
+        return [
+            MetricPoint(datetime.fromisoformat(at), v, json.loads(told)) for at, v, told in rows
+        ]
+
+    def summary(self, name: str, last: int | None = None) -> MetricSummary:
+        """Reduce the points of a metric.
+
+        Parameters
+        ----------
+        name : str
+        last : int, optional
+            How many of the newest points, >= 1; None: all.
+
+        Raises
+        ------
+        ValueError
+            If ``last`` is below 1.
+
+        Notes
+        -----
+        The interval takes the points as independent; a metric that drifts, or that hangs on its
+        last value, varies more than it says.
+        """
+        if last is not None and last < 1:
+            msg = f"last must be at least 1, not {last!r}"
+            raise ValueError(msg)
+        points = self.history(name)
+        values = [point.value for point in (points if last is None else points[-last:])]
+        estimate = t_estimate(np.array(values, dtype=np.float64), None)
+        return {
+            "n": len(values),
+            "mean": estimate.mean,
+            "low": estimate.low,
+            "high": estimate.high,
+            "latest": values[-1] if values else None,
+        }
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        held = db.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
+        given: Any = db.execute("PRAGMA application_id").fetchone()[0]
+        version: Any = db.execute("PRAGMA user_version").fetchone()[0]
+        if held and given != _ID:
+            msg = f"{self.path} is a database of something else; choose another path."
+            raise StoreError(msg)
+        if version > _FORMAT:
+            msg = f"{self.path} has format {version}, this release reads {_FORMAT}; choose another."
+            raise StoreError(msg)
+        if not held:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.executescript(_TABLES)
+
+    @contextmanager
+    def _open(self) -> Generator[sqlite3.Connection]:
+        """Open a connection for one task: they may not be shared by threads."""
+        try:
+            opened = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)
+            with closing(opened) as db:
+                yield db
+        except sqlite3.DatabaseError as error:
+            msg = f"{self.path} can't be used ({error}); free some space or choose another path."
+            raise StoreError(msg) from error
+
+
+def _moment(at: datetime | str | float | None) -> datetime:
+    if at is None:
+        return datetime.now(UTC)
+    if isinstance(at, str):
+        at = datetime.fromisoformat(at)
+    if isinstance(at, int | float):
+        try:
+            return datetime.fromtimestamp(at, UTC)
+        except (OverflowError, OSError) as error:
+            msg = f"{at!r} is not a time in seconds since 1970"
+            raise ValueError(msg) from error
+    return at.astimezone(UTC)
