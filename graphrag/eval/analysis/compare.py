@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.rows import Row, paired_score
 from graphrag.eval.analysis.runs import RunMetadata, RunRows, read_rows
+from graphrag.eval.analysis.setup_changes import list_setup_changes
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import (
@@ -39,12 +40,6 @@ __all__ = [
 
 NEW, BASELINE = "new run", "baseline"
 _NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
-_SECTIONS = {
-    "dataset": "the questions differ",
-    "indexes": "the indexes differ; a rebuilt graph shifts whole documents",
-    "judge": "the judges differ",
-    "metrics": "the judge's prompts differ",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,25 +301,7 @@ def _list_setup_warnings(
     for name, side in ((NEW, new), (BASELINE, baseline)):
         if side.status == "unfinished":
             warnings.append(f"the {name} is unfinished")
-    unknown: list[str] = []
-    for section, meaning in _SECTIONS.items():
-        old, now = (_section(each.setup, section, methods) for each in (baseline, new))
-        if old is None or now is None:
-            unknown.append(section)
-        elif old != now:
-            keys = [key for key in {**old, **now} if old.get(key) != now.get(key)]
-            shown = ", ".join(f"{key}: {old.get(key)} -> {now.get(key)}" for key in keys)
-            warnings.append(f"{meaning} ({shown})")
-    if unknown:
-        warnings.append(f"not known whether the runs agree in: {', '.join(unknown)}")
-    return warnings
-
-
-def _section(setup: RunSetup, section: str, methods: Sequence[str]) -> Mapping[str, object] | None:
-    """Return a section of a setup; of the indexes their fingerprints, as settings may change."""
-    if section == "indexes" and section in setup.root:
-        return setup.fingerprints(methods)
-    return cast("Mapping[str, object] | None", setup.root.get(section))
+    return warnings + list_setup_changes(new.setup, baseline.setup, methods)
 
 
 def _list_lone_methods(
