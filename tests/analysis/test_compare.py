@@ -288,13 +288,15 @@ async def test_another_judge_and_another_index_are_warned_of(runs: Runs):
     await runs.add()
     new, old = (read_rows(each, runs.store_path) for each in runs.run_ids())
     old.metadata.setup.root["indexes"]["tt1"]["tog"]["settings"] = {"width": 7}
-    assert not compare_runs(new, old).warnings
+    (told,) = compare_runs(new, old).warnings
+    assert told == "the settings of tog differ (width: 7 -> not set)"
     old.metadata.setup.root["judge"]["model"] = "openai/another"
     old.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "rebuilt"
     warnings = compare_runs(new, old).warnings
     assert [line.split(" (")[0] for line in warnings] == [
         "the indexes differ; a rebuilt graph shifts whole documents",
         "the judges differ",
+        "the settings of tog differ",
     ]
 
 

@@ -25,7 +25,6 @@ from graphrag.eval.statistics import (
     paired_binary,
     verdict_in_words,
 )
-from graphrag.eval.store import RunSetup
 
 __all__ = [
     "MethodComparison",

@@ -43,7 +43,8 @@ def list_setup_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[str]
         changes += _list_method_changes(new, baseline, methods)
     if not unknown:  # only of setups that are whole is a section that is missing a default
         old, now = (
-            {k: each.root[k] for k in _OF_THE_RUN if k in each.root} for each in (baseline, new)
+            RunSetup({k: each.root[k] for k in _OF_THE_RUN if k in each.root})
+            for each in (baseline, new)
         )
         if differences := list_differences(old, now):
             changes.append(f"the runs' own settings differ ({', '.join(differences)})")
@@ -59,16 +60,14 @@ def _section(setup: RunSetup, section: str, methods: Sequence[str]) -> Mapping[s
     return cast("Mapping[str, object] | None", setup.root.get(section))
 
 
-def _list_method_changes(
-    new: RunSetup, baseline: RunSetup, methods: Sequence[str]
-) -> list[str]:
+def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[str]) -> list[str]:
     """Name the settings and models that differ, methods and indexes that differ alike in a line."""
     old, now = baseline.indexes, new.indexes
     keys = [key for key in now if key in old]
     found: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for method in methods:
         for key in keys:
-            before, after = (_described(each[key].get(method)) for each in (old, now))
+            before, after = (RunSetup(_described(each[key].get(method))) for each in (old, now))
             if lines := list_differences(before, after):
                 found.setdefault(tuple(lines), {}).setdefault(method, []).append(key)
     return [

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import commands
+from graphrag.eval.cli import commands, over_time
 from graphrag.eval.cli.options import Outer, note_command
 from graphrag.installation import refuse_if_unfit
 
@@ -28,7 +28,8 @@ app.command("compare")(commands.compare)
 app.command("judge")(commands.judge)
 app.command("plan")(commands.plan)
 app.command("show")(commands.show)
-app.command("history")(commands.history)
+app.command("history")(over_time.history)
+app.command("monitor")(over_time.monitor)
 app.command("suite")(commands.suite)
 app.command("ratings")(commands.ratings)
 baseline_app.command("set")(commands.set_baseline)

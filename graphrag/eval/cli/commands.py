@@ -252,21 +252,6 @@ def plan(
     raise typer.Exit(run_plan(place_of(context, root, config, output), options))
 
 
-def history(
-    context: typer.Context,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON: every mean of every run.")
-    ] = False,
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """List the runs in the output folder."""
-    from graphrag.eval.cli.compare import run_history
-
-    raise typer.Exit(run_history(place_of(context, root, config, output), json))
-
-
 def set_baseline(
     context: typer.Context,
     run: Annotated[

@@ -18,6 +18,7 @@ from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, parse_columns, read_dataset
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.measures import read_index_views
+from graphrag.eval.monitoring import NextRound
 from graphrag.eval.reports import describe_price
 from graphrag.eval.run import (
     MethodSet,
@@ -65,7 +66,10 @@ from graphrag.text.phrases import counted
 
 @dataclass(frozen=True, slots=True)
 class CommandOptions:
-    """The flags of ``graphrag eval``, and who looks at the results as they arrive."""
+    """The flags of ``graphrag eval``, and who looks at the results as they arrive.
+
+    ``round`` makes it a round of a watch: of these questions, without thresholds.
+    """
 
     root: Path = Path()
     config: Path | None = None
@@ -87,6 +91,7 @@ class CommandOptions:
     verbose: bool = False
     quiet: bool = False
     watch: Watch | None = None
+    round: NextRound | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +171,14 @@ class _Command:
 
     def _details(self, prepared: Prepared) -> RunDetails:
         return RunDetails(
-            origin="command",
+            origin="command" if self._options.round is None else "monitor",
             n_units=len(prepared.units),
             config=prepared.config.to_dict(),
             models=tuple(prepared.models),
             warnings=prepared.warnings,
             skip_judge=self._options.skip_judge,
             search_methods=prepared.methods.search_methods(),
+            watch=None if self._options.round is None else self._options.round.note.to_dict(),
         )
 
     async def _build(self, roots: Mapping[str, Path]) -> None:
@@ -319,6 +325,8 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
         changes["concurrency"] = options.concurrency
     if options.repeat is not None:
         changes["trials"] = options.repeat
+    if options.round is not None:
+        changes["thresholds"] = {}  # of a sample they would be missed by chance
     if options.equal_terms and config.equal_terms is None:
         changes["equal_terms"] = True
     if not changes:
@@ -346,4 +354,7 @@ def _select(
         if not samples:
             msg = f"--imdb-key {options.imdb_key}: no question is asked of it; use one of {keys}."
             raise ConfigError(msg)
+    if options.round is not None:
+        wanted = set(options.round.question_ids)
+        samples = [sample for sample in samples if sample.id in wanted]
     return samples[: options.limit], dataset.warnings

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -23,9 +23,10 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import UsageError
+from graphrag.eval.monitoring import RoundNote
 from graphrag.eval.reports import run_folder, say, show_suite, write_run
 from graphrag.eval.statistics import MARGIN
-from graphrag.eval.store import EvaluationStore, Run, write_whole
+from graphrag.eval.store import EvaluationStore, Run, find_run, write_whole
 from graphrag.eval.suite import (
     CaseResult,
     Suite,
@@ -81,7 +82,7 @@ def run_suite_command(place: Place, target: str, options: SuiteOptions | None = 
 
 
 def _run(place: Place, target: str, options: SuiteOptions) -> int:
-    suites = [read_suite(path) for path in find_suite_files(target, place.root)]
+    suites = read_suites(target, place.root)
     config, store_path = place.read_config(), place.store_path()
     # Read before the run, as it may be the latest one.
     source = options.baseline
@@ -89,7 +90,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
         source = place.take_run(source, suites=True, quiet=options.quiet)
     baseline = None if source is None else read_rows(source, store_path)
     if baseline is not None:
-        _check_baseline(baseline, suites)
+        check_baseline(baseline, suites)
     outcome = _evaluate(suites, config, store_path, options)
     console = open_console(quiet=options.quiet)
     for report in outcome.reports:
@@ -116,7 +117,33 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
     return code or gate
 
 
-def _check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
+def read_suites(target: str, root: Path) -> list[Suite]:
+    """Return the suites that a target names, see :func:`find_suite_files`."""
+    return [read_suite(path) for path in find_suite_files(target, root)]
+
+
+def run_suite_round(
+    place: Place, suites: Sequence[Suite], note: RoundNote, options: SuiteOptions
+) -> int:
+    """Run suites as a round of a watch; 3 when a case has no score, whatever the thresholds say."""
+    store_path = place.store_path()
+    outcome = _evaluate(suites, place.read_config(), store_path, options)
+    console = open_console(quiet=options.quiet)
+    for report in outcome.reports:
+        show_suite(console, report, outcome.embedded_models, options.verbose)
+    run_id = str(outcome.run_id)
+    with EvaluationStore(store_path) as store:
+        run = find_run(store.runs(), run_id, store_path)
+        if run.details is not None:
+            store.keep_details(run_id, replace(run.details, origin="monitor", watch=note.to_dict()))
+    folder = write_run(store_path.parent, run_id, {SUITES_FILE: _render(outcome)})
+    say(console, f"Kept as run {run_id} in {folder}.")
+    worst = worst_status([report.status for report in outcome.reports])
+    return INCOMPLETE if worst == "incomplete" else DONE
+
+
+def check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
+    """Raise UsageError if a baseline holds none of the suites."""
     names = [suite.name for suite in suites]
     if not any(row.method.partition("/")[0] in names for row in baseline.rows):
         msg = (

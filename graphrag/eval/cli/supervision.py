@@ -188,15 +188,18 @@ class Supervisor:
         """
         config = description.config
         report = make_report(description, outcome)
+        is_round = description.details.origin == "monitor"
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
             self.show(report)
             self.write(description, report, on_top=description.details.origin == "command")
         failures = [*describe_failures(report.results), *report.notes]
-        if description.is_stored and _name_setup(outcome):
+        if description.is_stored and _name_setup(outcome) and not is_round:
             self.note(
                 "A setting that a failure above says to change is part of what was evaluated: "
                 f"after changing it, begin a new run with: {again()}"
             )
+        if is_round:
+            return _end_round(config, outcome)
         if not outcome.is_complete:
             flag = "--retry-errors" if failures else "--resume"
             return _explain_stop(outcome, flag, description.is_stored)
@@ -343,6 +346,22 @@ def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool) -> int:
     if interrupted:
         return INTERRUPTED
     return ERROR if outcome.refused else INCOMPLETE
+
+
+def _end_round(config: EvaluationConfig, outcome: RunOutcome) -> int:
+    """Return the exit code of a round of a watch, whose next one takes what it left."""
+    if not outcome.is_complete:
+        open_console(stderr=True).print(
+            f"Stopped after {len(outcome.results)} of {outcome.n_planned}: {outcome.stopped}. "
+            "The next round asks what is left.",
+            soft_wrap=True,
+        )
+        if outcome.stopped == INTERRUPTED_REASON:
+            return INTERRUPTED
+        return ERROR if outcome.refused else INCOMPLETE
+    if all(result.failure is not None for result in outcome.results):
+        return ERROR
+    return INCOMPLETE if _has_unscored(config, outcome) else DONE
 
 
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:

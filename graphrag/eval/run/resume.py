@@ -52,7 +52,8 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     ResumeError
         If a run is to be resumed and there is none, or it was set up differently.
     """
-    runs = store.runs()
+    # A round of a watch is never gone on with: the next one takes what it left.
+    runs = [run for run in store.runs() if run.origin != "monitor"]
     if not options.flags:
         warnings: tuple[str, ...] = ()
         if any(run.status == "unfinished" and run.setup == plan.setup for run in runs):

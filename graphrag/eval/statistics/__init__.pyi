@@ -16,8 +16,10 @@ from .estimates import (
     t_estimate,
 )
 from .gate import (
+    ALPHA,
     EARLY_ALPHA,
     MARGIN,
+    MIN_COVERAGE,
     GateDecision,
     GateOutcome,
     combine_outcomes,
@@ -48,6 +50,7 @@ from .paired import (
     paired_scale,
     verdict_in_words,
 )
+from .passes import evidence_needed, pass_share
 from .power import detectable_difference, mcnemar_power, questions_needed
 from .variance import (
     OrderedPreferences,
@@ -60,9 +63,11 @@ from .variance import (
 )
 
 __all__ = [
+    "ALPHA",
     "CONFIDENCE",
     "EARLY_ALPHA",
     "MARGIN",
+    "MIN_COVERAGE",
     "MIN_LABELS",
     "BinaryAgreement",
     "BootstrapEstimate",
@@ -103,6 +108,7 @@ __all__ = [
     "detectable_difference",
     "draw_for_labels",
     "early_stop_evidence",
+    "evidence_needed",
     "holm",
     "latency_quantile",
     "mcnemar_power",
@@ -112,6 +118,7 @@ __all__ = [
     "paired_binary",
     "paired_scale",
     "pareto_set",
+    "pass_share",
     "questions_needed",
     "scale_agreement",
     "scipy_stats",

@@ -14,6 +14,7 @@ ORIGIN_NAMES: dict[Origin | None, str] = {
     "command": "graphrag eval",
     "judge": "graphrag eval judge",
     "suite": "graphrag eval suite",
+    "monitor": "graphrag eval monitor",
     "python": "Python",
     None: "not recorded",
 }

@@ -13,8 +13,8 @@ from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import Usage
 
 Status = Literal["unfinished", "finished"]
-Origin = Literal["command", "judge", "suite", "python"]
-"""Who began a run: graphrag eval, eval judge, eval suite, or a program of the user's own."""
+Origin = Literal["command", "judge", "suite", "monitor", "python"]
+"""Who began a run: graphrag eval, its judge, suite or monitor, or a program of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class RunDetails:
 
     Attributes
     ----------
-    origin : {"command", "judge", "suite", "python"}
+    origin : {"command", "judge", "suite", "monitor", "python"}
     n_units : int
         Responses planned.
     config : dict
@@ -39,6 +39,8 @@ class RunDetails:
         Method name -> the search method behind it.
     report : mapping or None
         What a run of suites came to, JSON-ready; None of other runs and of an unfinished one.
+    watch : mapping or None
+        Of a round of a watch: its baseline, pass and number.
     """
 
     origin: Origin
@@ -49,6 +51,7 @@ class RunDetails:
     skip_judge: bool = False
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
     report: Mapping[str, object] | None = None
+    watch: Mapping[str, object] | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""

@@ -1,0 +1,89 @@
+"""The ``graphrag eval`` commands that look at runs over time."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, place_of
+
+
+def history(
+    context: typer.Context,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON: every mean of every run.")
+    ] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """List the runs in the output folder."""
+    from graphrag.eval.cli.compare import run_history
+
+    raise typer.Exit(run_history(place_of(context, root, config, output), json))
+
+
+def monitor(
+    context: typer.Context,
+    every: Annotated[
+        str | None,
+        typer.Option("--every", help="Go on with a round every 30m, 6h, 1d; default: one round."),
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", min=1, help="With --every: end after this many.")
+    ] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", help="A round runs this suite; a name, a file, or all.")
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", min=1, help="A round asks this many questions, drawn anew."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Another number draws others.")] = 0,
+    baseline: Annotated[
+        str, typer.Option("--baseline", help="Run id, file, latest or pinned, the default.")
+    ] = "pinned",
+    alarm: Annotated[
+        Path | None,
+        typer.Option("--alarm", help="Write an alarm to this file, as JSON, from the root."),
+    ] = None,
+    webhook: Annotated[
+        str | None,
+        typer.Option("--webhook", help="Send an alarm to this address, as JSON."),
+    ] = None,
+    methods: Annotated[
+        str | None, typer.Option("--methods", "-m", help="Default: the configuration's.")
+    ] = None,
+    max_cost: Annotated[
+        float | None,
+        typer.Option("--max-cost", min=0, help="Of a round: begin nothing new past these dollars."),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors and alarms.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Ask questions again and again, and raise an alarm when a metric fell against a baseline.
+
+    Each round is a run in the history. A watch goes on where it was after any interruption.
+    Exit codes: 100 an alarm; 0 none; 1 error; 2 wrong usage; 3 the round is incomplete; 130
+    interrupted.
+    """
+    from graphrag.eval.cli.monitor import MonitorOptions, run_monitor
+
+    options = MonitorOptions(
+        every=every,
+        rounds=rounds,
+        suite=suite,
+        sample=sample,
+        seed=seed,
+        baseline=baseline,
+        alarm=alarm,
+        webhook=webhook,
+        methods=methods,
+        max_cost_usd=max_cost,
+        verbose=verbose,
+        quiet=quiet,
+    )
+    raise typer.Exit(run_monitor(place_of(context, root, config, output), options))

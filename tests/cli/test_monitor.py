@@ -1,0 +1,290 @@
+"""A watch: rounds that are kept, an alarm when a metric fell, and none when nothing changed."""
+
+import json
+import random
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
+from support.openai_server import Behaviour, LocalServer
+
+from graphrag.eval.analysis import list_runs
+from graphrag.eval.statistics import early_stop_evidence, evidence_needed, pass_share
+from graphrag.eval.store import EvaluationStore
+
+DONE, ERROR, USAGE, INCOMPLETE, ALARM, INTERRUPTED = 0, 1, 2, 3, 100, 130
+N = 24
+
+
+def judging(is_right: Any) -> Any:
+    """Return a reply that grades question i by ``is_right(i)``."""
+
+    def reply(request: Any) -> str:
+        text = str(request["messages"])
+        if "ground_truth" not in text:
+            return "Idris [Data: Sources (0)]."
+        number = int(text.split("Who is number ")[1].split("?")[0])
+        return json.dumps({"reason": "said", "score": int(is_right(number))})
+
+    return reply
+
+
+@pytest.fixture
+def pinned(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+    """Return an evaluation whose pinned run answered all questions rightly."""
+    evaluation = make_evaluation(server.base_url, methods=["basic"], metrics=["correctness"])
+    evaluation.write_rows(
+        [{"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"} for i in range(N)]
+    )
+    server.behaviour = Behaviour(judging(lambda number: True))
+    assert evaluation.run("-q").exit_code == DONE
+    assert evaluation.run("baseline", "set", "latest").exit_code == DONE
+    return evaluation
+
+
+@dataclass
+class Hook:
+    """A webhook: what it was sent, and how it answers."""
+
+    url: str = ""
+    status: int = 204
+    told: list[Any] = field(default_factory=list[Any])
+
+
+@pytest.fixture
+def hook() -> Iterator[Hook]:
+    made = Hook()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            made.told.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(made.status)
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    made.url = f"http://127.0.0.1:{server.server_port}/secret-token"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield made
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def asked_in(evaluation: Evaluation) -> list[set[str]]:
+    """Return the questions of each round, the oldest first."""
+    with EvaluationStore(evaluation.store_path) as store:
+        return [
+            {found.sample_id for found in store.responses(run.run_id).values()}
+            for run in reversed(store.runs())
+            if run.origin == "monitor"
+        ]
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned: Evaluation):
+    for _ in range(2):
+        result = pinned.run("monitor")
+        assert result.exit_code == DONE, result.output
+        assert "No metric has fallen beyond doubt" in flat(result.output)
+    newest, older, base = list_runs(pinned.store_path)
+    assert (newest.origin, older.origin) == ("graphrag eval monitor",) * 2
+    assert newest.means == {"basic": {"correctness": 1.0}}
+    assert base.is_pinned
+    assert "Round 2, pass 2" in flat(result.output)
+    # What was asked by hand stays the newest run of graphrag eval.
+    assert f"latest is run {base.run_id}" in flat(pinned.run("compare", "latest", "pinned").output)
+
+
+def test_a_fall_raises_the_alarm_by_code_file_and_webhook(
+    pinned: Evaluation, server: LocalServer, hook: Hook
+):
+    assert pinned.run("monitor", "-q").exit_code == DONE
+    server.behaviour = Behaviour(judging(lambda number: number % 2))
+    result = pinned.run("monitor", "--alarm", "alarm.json", "--webhook", hook.url)
+    assert result.exit_code == ALARM, result.output
+    alarm = json.loads((pinned.root / "alarm.json").read_text("utf-8"))
+    assert hook.told == [alarm]
+    assert alarm["alarm"] is True
+    (fall,) = alarm["falls"]
+    assert (fall["method"], fall["metric"]) == ("basic", "correctness")
+    assert (fall["newly_wrong"], fall["newly_right"], fall["n_pairs"]) == (N // 2, 0, N)
+    assert fall["pass_number"] == alarm["round"] == 2
+    assert fall["evidence"] == early_stop_evidence(N // 2, 0) >= evidence_needed(2)
+    newest = list_runs(pinned.store_path)[0]
+    assert fall["run_id"] == newest.run_id
+    assert f"compare {newest.run_id} pinned" in flat(result.output)
+    # The system recovers: the alarm stands, in a new process too, until another run is pinned.
+    server.behaviour = Behaviour(judging(lambda number: True))
+    again = pinned.run("monitor", "-q")
+    assert again.exit_code == ALARM
+    assert "ALARM: basic correctness fell" in flat(again.output)
+    assert pinned.run("-q").exit_code == DONE
+    assert pinned.run("baseline", "set", "latest").exit_code == DONE
+    assert pinned.run("monitor", "-q").exit_code == DONE
+
+
+def test_a_webhook_that_fails_does_not_hide_the_alarm(
+    pinned: Evaluation, server: LocalServer, hook: Hook
+):
+    server.behaviour = Behaviour(judging(lambda number: False))
+    hook.status = 500
+    refused = pinned.run("monitor", "--webhook", hook.url, "--alarm", "a.json")
+    assert refused.exit_code == ALARM
+    assert "could not be told of the alarm: it answered 500" in flat(refused.output)
+    assert (pinned.root / "a.json").exists()
+    gone = pinned.run("monitor", "--webhook", "http://127.0.0.1:9/secret-token")
+    assert gone.exit_code == ALARM
+    assert "The webhook at 127.0.0.1:9 could not be told" in flat(gone.output)
+    assert "secret-token" not in refused.output + gone.output
+
+
+def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, server: LocalServer):
+    for _ in range(2):
+        assert pinned.run("monitor", "--sample", "9", "-q").exit_code == DONE
+    last = pinned.run("monitor", "--sample", "9")
+    assert last.exit_code == DONE
+    assert f"0 newly wrong and 0 newly right of {N} pairs" in flat(last.output)
+    assert pinned.run("monitor", "--sample", "9", "-q").exit_code == DONE
+    first, second, third, fourth = asked_in(pinned)
+    assert [len(asked) for asked in (first, second, third, fourth)] == [9, 9, 6, 9]
+    assert first | second | third == {f"q{i}" for i in range(N)}
+    assert fourth != first
+    # Two halves of a fall, neither of which is enough, are together.
+    server.behaviour = Behaviour(judging(lambda number: False))
+    codes = [pinned.run("monitor", "--sample", "5", "-q").exit_code for _ in range(3)]
+    wrong = [early_stop_evidence(n, 0) >= evidence_needed(2) for n in (5, 10, 15)]
+    assert [code == ALARM for code in codes] == wrong == [False, True, True]
+
+
+def test_every_repeats_rounds_and_a_pass_goes_on_in_a_new_process(pinned: Evaluation):
+    result = pinned.run("monitor", "--every", "1s", "--rounds", "2", "--sample", "4", "-v")
+    assert result.exit_code == DONE, result.output
+    assert "The next round begins at" in flat(result.output)
+    assert pinned.run("monitor", "--sample", "4", "-q").exit_code == DONE
+    assert len(set[str]().union(*asked_in(pinned))) == 12
+
+
+def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
+    flags = ("monitor", "--every", "1d", "--sample", "2", "--webhook", "http://localhost/secret")
+    with pinned.start(*flags) as watching:
+        assert wait_until(lambda: "The next round begins" in watching.output)
+        watching.send(signal.SIGINT)
+        assert watching.wait() == INTERRUPTED
+        text = flat(watching.output)
+    assert "Interrupted between rounds; 1 round of this watch is kept. Go on with:" in text
+    assert "--every 1d" in text
+    assert "secret" not in text
+    assert "Traceback" not in text
+
+
+def test_what_a_bound_of_the_cost_left_is_asked_in_the_next_round(pinned: Evaluation):
+    pinned.configure(concurrency=1)
+    first = pinned.run("monitor", "--max-cost", "0.0001")
+    assert first.exit_code == INCOMPLETE, first.output
+    assert "The next round asks what is left" in flat(first.output)
+    assert "--resume" not in first.output
+    assert pinned.run("monitor", "-q").exit_code == DONE
+    one, two = asked_in(pinned)
+    assert 0 < len(one) < N
+    assert one | two == {f"q{i}" for i in range(N)}
+    assert not one & two
+
+
+def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
+    cases = [
+        {"id": f"c{i}", "input": {"question": f"Who is number {i}?"}, "expected": {}}
+        for i in range(12)
+    ]
+    suite = {"name": "fast", "evaluator": "query_response", "cases": cases}
+    folder = evaluation.root / "eval" / "suites"
+    folder.mkdir(parents=True)
+
+    def write() -> None:
+        (folder / "fast.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+
+    for case in cases:
+        case["expected"] = {"time_limit_s": 60}
+    write()
+    ran = evaluation.run("suite", "fast", "-q")
+    assert ran.exit_code == DONE, ran.output
+    newest = list_runs(evaluation.store_path)[0].run_id
+    assert evaluation.run("baseline", "set", newest).exit_code == DONE
+    same = evaluation.run("monitor", "--suite", "fast")
+    assert same.exit_code == DONE, same.output
+    for case in cases:
+        case["expected"] = {"time_limit_s": 1e-9}
+    write()
+    fallen = evaluation.run("monitor", "--suite", "fast", "-q")
+    assert fallen.exit_code == ALARM, fallen.output
+    assert "12 newly wrong" in flat(fallen.output)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--every", "daily"], "--every daily: give a number and a unit"),
+        (["--every", "0s"], "--every 0s: give a number and a unit"),
+        (["--rounds", "2"], "--rounds needs --every"),
+        (["--suite", "x", "--sample", "3"], "--sample does not apply to a suite"),
+        (["--webhook", "hooks.example/x"], "--webhook takes an address"),
+        (["--baseline", "nothing"], "holds no run 'nothing'"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(pinned: Evaluation, flags: list[str], said: str):
+    result = pinned.run("monitor", *flags)
+    assert result.exit_code == USAGE
+    assert said in flat(result.output)
+    assert "Traceback" not in result.output
+    assert asked_in(pinned) == []
+
+
+def test_it_needs_a_baseline_and_says_how_to_get_one(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    result = evaluation.run("monitor")
+    assert result.exit_code == USAGE
+    assert re.search(r"No baseline is pinned .* baseline set latest", flat(result.output))
+
+
+def test_the_shares_of_the_passes_are_the_whole_level():
+    shares = [pass_share(number) for number in range(1, 2000)]
+    assert all(0 < later < earlier for earlier, later in pairwise(shares))
+    assert 0.9 < sum(shares) < 1
+    with pytest.raises(ValueError, match="from 1"):
+        pass_share(0)
+
+
+def test_an_unchanged_system_looked_at_for_ever_stays_below_the_level():
+    """The same questions, a baseline with luck of its own, 60 passes of 40 questions."""
+    generator = random.Random(7)
+    n_watches, alarms, naive = 400, 0, 0
+    for _ in range(n_watches):
+        chances = [generator.choice((0.05, 0.3, 0.5, 0.7, 0.95)) for _ in range(40)]
+        baseline = [generator.random() < p for p in chances]
+        fell, total = False, [0, 0]
+        for number in range(1, 61):
+            now = [generator.random() < p for p in chances]
+            wrong = sum(b and not n for b, n in zip(baseline, now, strict=True))
+            right = sum(n and not b for b, n in zip(baseline, now, strict=True))
+            fell |= early_stop_evidence(wrong, right) >= evidence_needed(number)
+            total = [total[0] + wrong, total[1] + right]
+        alarms += fell
+        naive += early_stop_evidence(*total) >= evidence_needed(1) * pass_share(1)
+    assert alarms <= 0.05 * n_watches
+    # Adding the passes up would not do: they share the baseline's luck.
+    assert naive > 0.2 * n_watches
