@@ -1,5 +1,6 @@
 from .analysis import StoredRun, list_runs
 from .config import EvaluationConfig
+from .dashboard import write_dashboard
 from .metrics import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
@@ -34,4 +35,5 @@ __all__ = [
     "aggregate_results",
     "list_runs",
     "validate_index",
+    "write_dashboard",
 ]

@@ -207,9 +207,8 @@ def test_what_a_bound_of_the_cost_left_is_asked_in_the_next_round(pinned: Evalua
 
 def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
-    cases = [
-        {"id": f"c{i}", "input": {"question": f"Who is number {i}?"}, "expected": {}}
-        for i in range(12)
+    cases: list[dict[str, Any]] = [
+        {"id": f"c{i}", "input_data": {"question": f"Who is number {i}?"}} for i in range(12)
     ]
     suite = {"name": "fast", "evaluator": "query_response", "cases": cases}
     folder = evaluation.root / "eval" / "suites"
@@ -219,7 +218,7 @@ def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
         (folder / "fast.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
 
     for case in cases:
-        case["expected"] = {"time_limit_s": 60}
+        case["expected_output"] = {"time_limit_s": 60}
     write()
     ran = evaluation.run("suite", "fast", "-q")
     assert ran.exit_code == DONE, ran.output
@@ -228,7 +227,7 @@ def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
     same = evaluation.run("monitor", "--suite", "fast")
     assert same.exit_code == DONE, same.output
     for case in cases:
-        case["expected"] = {"time_limit_s": 1e-9}
+        case["expected_output"] = {"time_limit_s": 1e-9}
     write()
     fallen = evaluation.run("monitor", "--suite", "fast", "-q")
     assert fallen.exit_code == ALARM, fallen.output

@@ -2,7 +2,10 @@
 
 import json
 import re
+import signal
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -241,7 +244,8 @@ class _Monitor:
         due = datetime.now(UTC) + timedelta(seconds=left)
         self._note(f"The next round begins at {due:%Y-%m-%d %H:%M:%S} UTC; Ctrl-C ends the watch.")
         try:
-            time.sleep(max(0.0, left))
+            with _interruptible():
+                time.sleep(max(0.0, left))
         except KeyboardInterrupt:
             self._errors.print(
                 f"Interrupted between rounds; {counted(n_done, 'round')} of this watch "
@@ -256,6 +260,19 @@ class _Monitor:
 
     def _note(self, text: str) -> None:
         open_console(stderr=True, quiet=self._options.quiet).print(text, soft_wrap=True)
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Let Ctrl-C and SIGTERM interrupt: the event loop of the last round still holds them."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in kept:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)
 
 
 def _asked_then(baseline: RunRows, store_path: Path) -> dict[str, tuple[str, str]]:

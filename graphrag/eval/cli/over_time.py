@@ -23,6 +23,28 @@ def history(
     raise typer.Exit(run_history(place_of(context, root, config, output), json))
 
 
+def dashboard(
+    context: typer.Context,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="The HTML file; default: dashboard.html in the results' folder."),
+    ] = None,
+    collector: Annotated[
+        Path | None,
+        typer.Option(
+            "--collector", help="A MetricsCollector's file; default: metrics.db beside eval.db."
+        ),
+    ] = None,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Write every figure of every run over time as one page that loads nothing."""
+    from graphrag.eval.cli.dashboard import run_dashboard
+
+    raise typer.Exit(run_dashboard(place_of(context, root, config, output), to, collector))
+
+
 def monitor(
     context: typer.Context,
     every: Annotated[

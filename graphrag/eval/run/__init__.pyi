@@ -54,6 +54,7 @@ from .units import (
     Unit,
     describe_judging,
     describe_setup,
+    list_differences,
     plan_judging,
     plan_run,
 )
@@ -108,6 +109,7 @@ __all__ = [
     "judge_model",
     "list_budget_warnings",
     "list_data_warnings",
+    "list_differences",
     "list_judge_limit_warnings",
     "list_judge_warnings",
     "list_setting_warnings",

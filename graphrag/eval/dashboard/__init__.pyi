@@ -1,0 +1,3 @@
+from .page import write_dashboard
+
+__all__ = ["write_dashboard"]
