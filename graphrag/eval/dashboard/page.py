@@ -130,7 +130,6 @@ def _run_panels(runs: Sequence[StoredRun], of: str) -> Iterator[Panel]:
         labels = [(float(n), _day(run.started_at)) for n, run in enumerate(oldest_first)]
         rows = [
             [
-                _minute(run.started_at),
                 f"{run.run_id}{' (embedded)' if run.embedded_models else ''}",
                 *(_text(getattr(run, of).get(method, {}).get(name)) for method in methods),
             ]
@@ -141,7 +140,7 @@ def _run_panels(runs: Sequence[StoredRun], of: str) -> Iterator[Panel]:
             title=name,
             note=_UNITS.get(name, ""),
             drawing=draw(lines, labels, _limits(name, of)) if has_values else None,
-            columns=["Started (UTC)", "Run", *methods],
+            columns=["Run, from its start", *methods],
             rows=rows,
         )
 

@@ -1,0 +1,172 @@
+"""The dashboard in a real browser: it loads nothing, and shows what was kept and recorded."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from support.clock_evaluation import MakeEvaluation
+
+from graphrag.eval import MetricsCollector, StoredRun, list_runs, write_dashboard
+from graphrag.eval.dashboard import write_dashboard as same
+from graphrag.eval.errors import UsageError
+
+DONE, USAGE = 0, 2
+NASTY = "<img src=x onerror=alert(1)>"
+AT = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@contextmanager
+def open_browser() -> Iterator[Browser]:
+    """Open Chromium; while it is open the thread can run no evaluation beside its event loop."""
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    found = found or shutil.which("google-chrome")
+    if found is None:
+        reason = "no Chromium is installed, e.g.: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=found)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(params=[("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)])
+def page(request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A tab without a network; whatever goes wrong on its page, or is asked for, fails the test."""
+    scheme, width = request.param
+    wrong: list[str] = []
+    asked: list[str] = []
+    with open_browser() as browser:
+        context = browser.new_context(
+            offline=True, color_scheme=scheme, viewport={"width": width, "height": 900}
+        )
+        opened = context.new_page()
+        opened.on("pageerror", lambda error: wrong.append(str(error)))
+        opened.on("console", lambda line: wrong.append(line.text))
+        opened.on("request", lambda request: asked.append(request.url))
+        yield opened
+        context.close()
+    assert wrong == []
+    assert len(asked) == 1
+    assert asked[0].startswith("file:")
+
+
+@pytest.fixture
+def collector(tmp_path: Path) -> MetricsCollector:
+    made = MetricsCollector(tmp_path / "metrics.db")
+    for hour in range(700):
+        labels = {"method": "tog" if hour % 2 else NASTY}
+        made.record("answer_s", hour % 7, labels, at=AT + timedelta(hours=hour))
+    made.record(NASTY, 3.0, at=AT)
+    return made
+
+
+def table(page: Page, name: str) -> list[list[str]]:
+    rows = page.locator(f'[aria-label="Table of {name}"] tr')
+    return [row.locator("th, td").all_inner_texts() for row in rows.all()]
+
+
+def test_it_is_one_file_of_every_figure(
+    make_evaluation: MakeEvaluation, collector: MetricsCollector, tmp_path: Path
+):
+    evaluation = make_evaluation(judge={"rubric": True, "quality": True})
+    for flags in ((), ("--limit", "2")):
+        assert evaluation.run("-q", *flags).exit_code == DONE
+    path = tmp_path / "new" / "dashboard.html"
+    assert write_dashboard(path, evaluation.store_path, collector) == path
+    assert same is write_dashboard
+    newest, older = list_runs(evaluation.store_path)
+    with open_browser() as browser:
+        page = browser.new_context(offline=True).new_page()
+        page.goto(path.as_uri())
+        check_runs(page, newest, older)
+    shown = evaluation.run("dashboard")
+    assert shown.exit_code == DONE, shown.output
+    assert (evaluation.output / "dashboard.html").is_file()
+    given = evaluation.run(
+        "dashboard", "--to", str(tmp_path / "d.html"), "--collector", str(collector.path)
+    )
+    assert given.exit_code == DONE, given.output
+    assert "answer_s" in (tmp_path / "d.html").read_text("utf-8")
+
+
+def check_runs(page: Page, newest: StoredRun, older: StoredRun) -> None:
+    """Hold every table and a drawing against the store."""
+    for of in ("means", "measured"):
+        for name in getattr(newest, of)["tog"]:
+            head, *rows = table(page, name)
+            assert head == ["Run, from its start", "tog", "basic"]
+            for row, run in zip(rows, (newest, older), strict=True):
+                assert row[0] == f"{run.run_id} (embedded)"
+                values = [getattr(run, of)[method][name] for method in ("tog", "basic")]
+                assert row[1:] == ["-" if v is None else f"{v:.4g}" for v in values]
+    assert newest.embedded_models is not None
+    assert newest.embedded_models in page.inner_text("main")
+    drawing = page.locator('svg[aria-label^="correctness over time"]')
+    assert drawing.locator("circle.hollow").count() == 4
+    assert drawing.locator("path.line").count() == 2
+
+
+def test_it_fits_and_can_be_read_on_every_screen(
+    page: Page, collector: MetricsCollector, tmp_path: Path
+):
+    write_dashboard(tmp_path / "d.html", collector=collector)
+    page.goto((tmp_path / "d.html").as_uri())
+    across: Any = page.evaluate(
+        "[document.scrollingElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert across[0] <= across[1]
+    dark = page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    contrasts: list[float] = page.evaluate(_CONTRASTS)
+    assert min(contrasts) >= 3, (dark, contrasts)  # WCAG 2.2, 1.4.11: graphics
+    assert page.evaluate(_TEXT_CONTRAST) >= 4.5  # 1.4.3: text
+    head, *rows = table(page, "answer_s")
+    assert head == ["At (UTC)", "Value", "Labels"]
+    assert len(rows) == 50
+    assert rows[0] == ["2026-03-30 03:00:00", "6", "method=tog"]
+    assert page.locator("section", has_text="n = 700, mean").count() == 1
+    # Text is text, and each region of its own scrolling can be reached by the keyboard.
+    assert page.locator("img").count() == 0
+    assert NASTY in page.inner_text("main")
+    assert page.locator(".scroll:not([tabindex='0'])").count() == 0
+
+
+def test_an_empty_store_and_nothing_at_all(make_evaluation: MakeEvaluation, tmp_path: Path):
+    with pytest.raises(UsageError, match="nothing to show"):
+        write_dashboard(tmp_path / "d.html")
+    with pytest.raises(UsageError, match="There is no run in"):
+        write_dashboard(tmp_path / "d.html", tmp_path / "eval.db")
+    assert not (tmp_path / "d.html").exists()
+    evaluation = make_evaluation()
+    result = evaluation.run("dashboard")
+    assert result.exit_code == USAGE
+    assert "There is no run in" in result.output
+    missing = evaluation.run("dashboard", "--collector", "nowhere.db")
+    assert missing.exit_code == USAGE
+    assert "nowhere.db does not exist" in missing.output
+
+
+_LUMINANCE = """
+const rgb = c => c.match(/[0-9.]+/g).slice(0, 3).map(Number);
+const light = c => rgb(c).map(v => v / 255)
+  .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+const probe = document.createElement('div');
+probe.style.color = 'Canvas'; document.body.append(probe);
+const back = light(getComputedStyle(probe).color); probe.remove();
+const contrast = c => { const own = light(c);
+  return (Math.max(own, back) + .05) / (Math.min(own, back) + .05); };
+"""
+_CONTRASTS = f"""() => {{ {_LUMINANCE}
+return [0, 1, 2, 3, 4, 5].map(n => {{ const e = document.createElement('div');
+  e.className = 's' + n; document.body.append(e);
+  const c = getComputedStyle(e).color; e.remove(); return contrast(c); }}); }}"""
+_TEXT_CONTRAST = f"""() => {{ {_LUMINANCE}
+return contrast(getComputedStyle(document.querySelector('svg text')).fill); }}"""
