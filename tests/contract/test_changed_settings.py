@@ -9,8 +9,8 @@ from graphrag.eval.analysis import compare_runs, list_runs, read_rows
 
 def said(evaluation: Evaluation) -> list[str]:
     new, old = (run.run_id for run in list_runs(evaluation.store_path)[:2])
-    rows = [read_rows(run, evaluation.store_path) for run in (new, old)]
-    return list(compare_runs(*rows).warnings)
+    rows, base = (read_rows(run, evaluation.store_path) for run in (new, old))
+    return list(compare_runs(rows, base).warnings)
 
 
 def set_in_project(evaluation: Evaluation, **sections: object) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,7 +22,7 @@ AT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @contextmanager
-def open_browser() -> Iterator[Browser]:
+def open_browser() -> Generator[Browser]:
     """Open Chromium; while it is open the thread can run no evaluation beside its event loop."""
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     found = found or shutil.which("google-chrome")

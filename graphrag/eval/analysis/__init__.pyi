@@ -8,6 +8,7 @@ from .compare import (
 )
 from .criteria import check_criteria
 from .early_stop import EarlyStop
+from .figure_changes import FigureChange, compare_figures
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
 from .question_figures import QuestionFigures, mean_of, read_question_figures
@@ -26,6 +27,7 @@ __all__ = [
     "Analysis",
     "EarlyStop",
     "End",
+    "FigureChange",
     "FigureSources",
     "Figures",
     "MethodComparison",
@@ -38,6 +40,7 @@ __all__ = [
     "analyse",
     "analyse_repeats",
     "check_criteria",
+    "compare_figures",
     "compare_runs",
     "compute_figures",
     "end_of",

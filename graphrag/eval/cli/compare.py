@@ -14,6 +14,7 @@ from graphrag.eval.analysis import (
     EarlyStop,
     RunComparison,
     RunRows,
+    compare_figures,
     compare_runs,
     list_runs,
     pin_baseline,
@@ -25,6 +26,7 @@ from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open
 from graphrag.eval.errors import StoreError
 from graphrag.eval.reports import (
     list_annotations,
+    list_figure_changes,
     render_junit,
     render_markdown,
     run_folder,
@@ -68,6 +70,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
             options.margin,
         )
         _show(comparison, open_console(), options.junit)
+        _show_changes(comparison, store_path)
         return EXIT_CODES[comparison.outcome]
 
     return explained(compare)
@@ -166,6 +169,15 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
         write_file(junit, render_junit(comparison))
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         _append(Path(summary), render_markdown(comparison))
+
+
+def _show_changes(comparison: RunComparison, store_path: Path) -> None:
+    """Say what else changed between two runs of the store."""
+    new, old = comparison.new.run_id, comparison.baseline.run_id
+    if new is None or old is None or not store_path.is_file():
+        return
+    for line in list_figure_changes(compare_figures(new, old, store_path)):
+        open_console().print(line, soft_wrap=True)
 
 
 def _complain(text: str, style: str, quiet: bool = False) -> None:

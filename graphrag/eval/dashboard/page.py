@@ -203,7 +203,7 @@ def _thin(points: Sequence[MetricPoint]) -> list[Point]:
 
 def _labels(point: MetricPoint) -> str:
     return ", ".join(
-        f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+        f"{key}={json.dumps(value, ensure_ascii=False).strip(chr(34))}"
         for key, value in sorted(point.labels.items())
     )
 

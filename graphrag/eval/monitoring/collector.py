@@ -120,7 +120,7 @@ class MetricsCollector:
         if not name:
             msg = "a metric needs a name"
             raise ValueError(msg)
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        if type(value) is not float and not _is_number(value):
             msg = f"{name}: a metric is a number, not {value!r}"
             raise ValueError(msg)
         number = float(value)
@@ -208,6 +208,10 @@ class MetricsCollector:
         except sqlite3.DatabaseError as error:
             msg = f"{self.path} can't be used ({error}); free some space or choose another path."
             raise StoreError(msg) from error
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _moment(at: datetime | str | float | None) -> datetime:

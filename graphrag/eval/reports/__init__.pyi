@@ -2,6 +2,7 @@ from .audit import show_audit
 from .cells import share
 from .comparison import (
     list_annotations,
+    list_figure_changes,
     list_unjoined,
     render_junit,
     render_markdown,
@@ -25,6 +26,7 @@ __all__ = [
     "describe_price",
     "label_results",
     "list_annotations",
+    "list_figure_changes",
     "list_unjoined",
     "read_shown_run",
     "render_files",

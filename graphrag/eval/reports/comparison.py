@@ -13,7 +13,7 @@ from graphrag.eval.reports.cells import money, number, points, span
 from graphrag.eval.statistics import GateOutcome
 
 if TYPE_CHECKING:
-    from graphrag.eval.analysis import MethodComparison, RunComparison, StoredRun
+    from graphrag.eval.analysis import FigureChange, MethodComparison, RunComparison, StoredRun
 
 _COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
 _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
@@ -62,6 +62,31 @@ def list_reasons(comparison: "RunComparison") -> list[str]:
         f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
         f"{item.decision.n_dropped_pairs} without both verdicts)"
         for item in comparison.items
+    ]
+
+
+def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
+    """Return which of all figures changed beyond chance, a line each; empty without figures."""
+    if not changes:
+        return []
+    certain = sorted((c for c in changes if c.is_certain), key=lambda c: not c.is_worse)
+    n_tested = sum(c.p_holm is not None for c in changes)
+    n_worse = sum(c.is_worse for c in certain)
+    return [
+        f"Of {n_tested} figures (every method and metric, rubric, quality, tokens, cost, "
+        f"retrieval), beyond chance: {n_worse} worse, {len(certain) - n_worse} better "
+        "(exploratory, Holm over all; the gate does not look at them)",
+        *(
+            f"{'Worse' if c.is_worse else 'Better'}: {c.method}, {c.figure}: {c.baseline:.4g} -> "
+            f"{c.new:.4g} over {c.n_pairs} pairs (p = {c.p_holm:.3g})"
+            for c in certain
+        ),
+        *(
+            f"Latency: {c.method}: {c.baseline:.4g} -> {c.new:.4g} s on average (not tested, as "
+            "the answers of a run share the load of its hour)"
+            for c in changes
+            if c.figure == "latency_s"
+        ),
     ]
 
 
