@@ -1,6 +1,7 @@
 """What changed between two runs on every figure, not on correctness alone."""
 
 import json
+from typing import Any
 
 import pytest
 from support.clock_evaluation import MakeEvaluation
@@ -21,7 +22,7 @@ def test_a_fall_of_any_figure_is_named(make_evaluation: MakeEvaluation, server: 
     evaluation.write_rows(
         [{"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"} for i in range(N)]
     )
-    level = {"completeness": 1, "accuracy": 0.9, "words": 3}
+    level: dict[str, Any] = {"completeness": 1, "accuracy": 0.9, "words": 3}
 
     def reply(request: object) -> str:
         text = str(request)

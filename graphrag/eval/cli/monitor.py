@@ -11,12 +11,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from graphrag.command_lines import again, eval_line_here
-from graphrag.eval.analysis import RunRows, read_rows
+from graphrag.eval.analysis import RunRows, read_rows, shared_metrics
 from graphrag.eval.cli.evaluate import CommandOptions, run_command
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.suite import SuiteOptions, check_baseline, read_suites, run_suite_round
 from graphrag.eval.cli.terminal import (
     FAILED,
+    INCOMPLETE,
     INTERRUPTED,
     USAGE,
     explained,
@@ -34,6 +35,7 @@ from graphrag.eval.monitoring import (
     post_alarm,
     read_watch,
 )
+from graphrag.eval.statistics import MIN_COVERAGE
 from graphrag.eval.store import PINNED, EvaluationStore, write_file
 from graphrag.text.phrases import counted
 
@@ -149,17 +151,22 @@ class _Monitor:
         state = self._read_state()
         if state.round_number == before.round_number:  # it got nowhere, and has said why
             return code
+        if not state.figures:
+            self._errors.print("No verdict of this round can be held against the baseline.")
+            return code or INCOMPLETE
         self._say(f"Round {state.round_number}, pass {state.pass_number} over the questions:")
         for figure in state.figures:
             self._say(f"  {describe_figure(figure)}")
         if not state.falls:
             self._say("No metric has fallen beyond doubt.")
-            return code
+            decided = all(figure.coverage >= MIN_COVERAGE for figure in state.figures)
+            return code if decided else code or INCOMPLETE
         self._raise_alarm(state)
         return FAILED
 
     def _run_questions(self, state: WatchState) -> int:
         options = self._options
+        self._check_shared()
         planned = plan_round(state, self._pool(), options.sample, options.seed)
         return run_command(
             CommandOptions(
@@ -182,6 +189,19 @@ class _Monitor:
         note = RoundNote(state.baseline, number, number)
         shown = SuiteOptions(verbose=self._options.verbose, quiet=self._options.quiet)
         return run_suite_round(self._place, suites, note, shown)
+
+    def _check_shared(self) -> None:
+        """Check that a round can be held against the baseline before it is paid for."""
+        config, given = self._place.read_config(), self._options.methods
+        methods = config.methods if given is None else [m.strip() for m in given.split(",")]
+        held = list(dict.fromkeys(row.method for row in self._baseline.rows))
+        if not set(methods) & set(held):
+            msg = (
+                f"The baseline {self._baseline.metadata.name} holds {', '.join(held)}, and none of "
+                f"{', '.join(methods)}; name one of them with --methods."
+            )
+            raise UsageError(msg)
+        shared_metrics(config.metrics, self._baseline.metrics)
 
     def _pool(self) -> list[str]:
         """Return the questions that the baseline holds as they are asked now."""
@@ -218,7 +238,7 @@ class _Monitor:
             return read_watch(store, self._baseline)
 
     def _raise_alarm(self, state: WatchState) -> None:
-        last = state.figures[0].run_id if state.figures else state.falls[-1].run_id
+        last = state.figures[0].run_id
         told = read_rows(last, self._store_path).metadata
         alarm = describe_alarm(state, told.embedded_models)
         self._errors.print(f"ALARM: {alarm['message']}", style="red", soft_wrap=True)
@@ -232,8 +252,8 @@ class _Monitor:
                 self._errors.print(f"Warning: {why}", style="yellow", soft_wrap=True)
         if self._options.alarm is not None:
             text = json.dumps(alarm, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-            write_file(self._place.root / self._options.alarm, text)
-            self._note(f"Alarm written to {self._place.root / self._options.alarm}.")
+            write_file(self._options.alarm, text)
+            self._note(f"Alarm written to {self._options.alarm}.")
 
     def _compare_line(self, run_id: str) -> str:
         return eval_line_here("compare", run_id, self._source)

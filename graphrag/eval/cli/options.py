@@ -50,7 +50,7 @@ FileOutputOption = Annotated[
 ]
 _PLACE = ("root", "config", "output")
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
-_RUNS = ("baseline", "new", "old", "run", "target")
+_RUNS = ("baseline", "new", "old", "run", "suite", "target")
 """Parameters that name a run, or the path of a file."""
 
 

@@ -67,7 +67,7 @@ def monitor(
     ] = "pinned",
     alarm: Annotated[
         Path | None,
-        typer.Option("--alarm", help="Write an alarm to this file, as JSON, from the root."),
+        typer.Option("--alarm", help="Write an alarm to this file, as JSON."),
     ] = None,
     webhook: Annotated[
         str | None,

@@ -95,7 +95,7 @@ class WatchState:
     round_number : int
         Rounds so far.
     asked : frozenset of str
-        Ids of the questions that were asked in this pass.
+        Ids of the questions that were asked and judged in this pass.
     figures : tuple of WatchedFigure
         Of the latest round.
     falls : tuple of WatchedFigure
@@ -146,6 +146,8 @@ def read_watch(store: EvaluationStore, baseline: RunRows) -> WatchState:
         if _note(run)["pass_number"] != number:
             number, rows = _note(run)["pass_number"], {}
         for row in stored_rows(store, run):
+            if {row.states[metric] for metric in run.setup.metrics or ()} == {State.NOT_JUDGED}:
+                continue  # cut off before its verdicts: asked again
             rows.setdefault((row.method, row.question_id), row)  # a question counts once a pass
         pairs = [(row, known[key]) for key, row in rows.items() if key in known]
         figures = tuple(
