@@ -12,17 +12,28 @@ from .monitoring import MetricPoint, MetricsCollector
 from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from .results import EvaluationResults, MethodSummary, aggregate_results
 from .runner import EvaluationRunner
-from .validation import PipelineValidationReport, validate_index
+from .validation import (
+    DocumentProcessingValidator,
+    EntityExtractionValidator,
+    GraphConstructionValidator,
+    PhaseValidation,
+    PipelineValidationReport,
+    RelationshipExtractionValidator,
+    validate_index,
+)
 
 __all__ = [
     "COMPLETENESS_PROMPT",
     "CORRECTNESS_PROMPT",
     "FAITHFULNESS_PROMPT",
     "RELEVANCE_PROMPT",
+    "DocumentProcessingValidator",
     "EfficiencyMetrics",
+    "EntityExtractionValidator",
     "EvaluationConfig",
     "EvaluationResults",
     "EvaluationRunner",
+    "GraphConstructionValidator",
     "JudgeResult",
     "LLMJudge",
     "MethodSummary",
@@ -32,6 +43,8 @@ __all__ = [
     "PipelineValidationReport",
     "QueryResult",
     "StoredRun",
+    "PhaseValidation",
+    "RelationshipExtractionValidator",
     "aggregate_results",
     "list_runs",
     "validate_index",

@@ -33,6 +33,7 @@ CHECKS = {
         "entity_chunk_ratio_reasonable",
         "graph_connectivity",
     ],
+    "vector_store": ["vectors_stored"],
 }
 APPENDIX = "The harbour master kept a second book, of which nobody on the isle ever spoke. " * 40
 
@@ -43,7 +44,7 @@ def test_a_sound_index_passes_with_every_check_named(index: DamagedIndex) -> Non
     assert named == CHECKS
     assert report.overall_passed
     assert report.failed_phases() == []
-    assert (report.total_checks, report.passed_checks) == (17, 15)
+    assert (report.total_checks, report.passed_checks) == (18, 16)
     assert (report.failed_checks, report.not_applicable_checks) == (0, 2)
     assert report.all_warnings() == []
     metrics = report.metrics()
@@ -274,7 +275,7 @@ WARNINGS: dict[str, tuple[Damage, set[str]]] = {
         {"Orphaned relationships"},
     ),
     "high density": (repeat_relationships, {"High density"}),
-    "low density and sparse": (split_graph, {"Low density", "Sparse graph"}),
+    "low density and sparse": (split_graph, {"Low connectivity", "Sparse graph"}),
     "duplicated entity": (
         lambda index: add_entity(index, "Quill, marta"),
         {"Near-duplicate entities", "Missing vectors"},

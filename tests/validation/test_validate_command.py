@@ -15,7 +15,7 @@ def test_a_sound_index_ends_with_0(index: DamagedIndex, capsys: pytest.CaptureFi
     printed = capsys.readouterr().out
     for name in ("document_processing", "content_coverage", "graph_connectivity"):
         assert name in printed
-    assert "Of 17 checks: 15 passed, 0 failed, 2 not applicable; warnings: 0." in printed
+    assert "Checks passed: 16/18; failed: 0; not applicable: 2; warnings: 0." in printed
 
 
 def test_a_failed_check_ends_with_100_and_is_written(
@@ -30,7 +30,7 @@ def test_a_failed_check_ends_with_100_and_is_written(
     assert "Warning: Missing vectors" in printed
     written = json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))
     assert written["overall_passed"] is False
-    assert written["total_checks"] == 17
+    assert written["total_checks"] == 18
     assert written["failed_phases"] == ["entity_extraction"]
     (confidence,) = (
         check

@@ -9,7 +9,7 @@ from rich.text import Text
 from graphrag.eval.reports.lines import say
 
 if TYPE_CHECKING:
-    from graphrag.eval.validation import PhaseReport, PipelineValidationReport
+    from graphrag.eval.validation import PhaseValidation, PipelineValidationReport
 
 
 _STYLES = {"passed": "green", "failed": "bold red", "not applicable": "dim"}
@@ -26,34 +26,34 @@ def show_validation(console: Console, report: "PipelineValidationReport") -> Non
             table.add_row(
                 check.name,
                 Text(check.status, style=_STYLES[check.status]),
-                Text(_with_examples(check.reason, tuple(map(_shorten, check.examples)))),
+                Text(_with_examples(check.message, tuple(map(_shorten, check.examples)))),
             )
         console.print(table)
         say(console, _list_metrics(phase))
         for warning in phase.warnings:
             say(console, f"Warning: {warning}", "yellow")
         console.print()
-    say(console, report.summary(), "green" if report.overall_passed else "bold red")
+    say(console, report.summary, "green" if report.overall_passed else "bold red")
 
 
 def show_faults(console: Console, report: "PipelineValidationReport") -> None:
     """Print one line for the index, and one for each failed check and each warning."""
-    say(console, report.summary(), "" if report.overall_passed else "red")
+    say(console, report.summary, "" if report.overall_passed else "red")
     for check in report.checks():
         if check.status == "failed":
-            say(console, f"  {check.name}: {_with_examples(check.reason, check.examples)}")
+            say(console, f"  {check.name}: {_with_examples(check.message, check.examples)}")
     for warning in report.all_warnings():
         say(console, f"  {warning}", "yellow")
 
 
-def _list_metrics(phase: "PhaseReport") -> str:
+def _list_metrics(phase: "PhaseValidation") -> str:
     from graphrag.eval.validation import format_metric
 
     return ", ".join(f"{name} {format_metric(value)}" for name, value in phase.metrics.items())
 
 
-def _with_examples(reason: str, examples: tuple[str, ...]) -> str:
-    return f"{reason}: {', '.join(examples)}" if examples else reason
+def _with_examples(message: str, examples: tuple[str, ...]) -> str:
+    return f"{message}: {', '.join(examples)}" if examples else message
 
 
 def _shorten(name: str) -> str:

@@ -1,12 +1,22 @@
 from .coverage import measure_coverage
 from .pipeline import validate_index
-from .records import CheckResult, PhaseReport, Status, Thresholds
+from .records import CheckResult, PhaseValidation, Status, Thresholds
 from .report import PipelineValidationReport, format_metric
+from .validators import (
+    DocumentProcessingValidator,
+    EntityExtractionValidator,
+    GraphConstructionValidator,
+    RelationshipExtractionValidator,
+)
 
 __all__ = [
     "CheckResult",
-    "PhaseReport",
+    "DocumentProcessingValidator",
+    "EntityExtractionValidator",
+    "GraphConstructionValidator",
+    "PhaseValidation",
     "PipelineValidationReport",
+    "RelationshipExtractionValidator",
     "Status",
     "Thresholds",
     "format_metric",

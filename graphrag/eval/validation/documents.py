@@ -6,11 +6,12 @@ import numpy as np
 
 from graphrag.eval.validation.coverage import measure_coverage
 from graphrag.eval.validation.mentions import count_mentions
+from graphrag.eval.validation.metadata import MetadataCheck, check_columns
 from graphrag.eval.validation.records import (
     DOCUMENTS,
     MAX_EXAMPLES,
     CheckResult,
-    PhaseReport,
+    PhaseValidation,
     Thresholds,
     judge,
     ratio,
@@ -18,7 +19,6 @@ from graphrag.eval.validation.records import (
 )
 from graphrag.eval.validation.tables import (
     Array,
-    Mask,
     Offenders,
     Rows,
     Table,
@@ -34,36 +34,36 @@ from graphrag.eval.validation.tables import (
 _DOCUMENTS_AT_ONCE = 64
 
 
-def check_documents(tables: Tables, thresholds: Thresholds) -> PhaseReport:
-    """Check the documents and text units of an index."""
+def check_documents(
+    tables: Tables, thresholds: Thresholds, check_metadata: MetadataCheck = check_columns
+) -> PhaseValidation:
+    """Check documents and their text units."""
     documents, units = tables.documents, tables.text_units
     coverage, coverage_ratio = _check_coverage(documents, units, thresholds)
-    metadata, metadata_ratio = _check_metadata(units)
+    metadata = check_metadata(units, thresholds)
     warnings: list[str] = []
     if documents is None:
         warnings.append("No documents: there is no documents table to compare the text units with.")
-    if metadata_ratio is not None and metadata_ratio < thresholds.low_metadata_ratio:
-        warnings.append(
-            f"Low metadata: {metadata_ratio:.1%} of the text units carry everything that their "
-            f"table has columns for; below {thresholds.low_metadata_ratio:.0%}."
-        )
+    if coverage.status == "failed":
+        warnings.append(f"Low coverage: {coverage.message}.")
+    warnings += metadata.warnings
     characters, tokens = _sizes(units)
     checks = (
         _check_filled(documents),
         _check_created(documents, units),
         coverage,
         _check_chunks_filled(units),
-        metadata,
+        metadata.check,
     )
     metrics = {
         "documents_count": None if documents is None else documents.n_rows,
         "chunks_count": tables.count("text_units"),
         "coverage_ratio": coverage_ratio,
-        "metadata_ratio": metadata_ratio,
+        "metadata_ratio": metadata.ratio,
         "avg_chunk_size": characters,
         "avg_chunk_tokens": tokens,
     }
-    return PhaseReport(DOCUMENTS, checks, metrics, tuple(warnings))
+    return PhaseValidation(DOCUMENTS, checks, metrics, tuple(warnings))
 
 
 def _check_filled(documents: Table | None) -> CheckResult:
@@ -75,8 +75,8 @@ def _check_filled(documents: Table | None) -> CheckResult:
     if "text" not in documents:
         return skip(name, "the documents table has no column text")
     empty = documents.blank_rows("text")
-    reason = f"{empty.count} of {documents.n_rows} documents have no text"
-    return judge(name, not empty.count, reason, documents.ids(empty))
+    message = f"{empty.count} of {documents.n_rows} documents have no text"
+    return judge(name, not empty.count, message, documents.ids(empty))
 
 
 def _check_created(documents: Table | None, units: Table | None) -> CheckResult:
@@ -84,18 +84,18 @@ def _check_created(documents: Table | None, units: Table | None) -> CheckResult:
     if units is None:
         return judge(name, False, "there is no text_units table")
     if not units.n_rows:
-        return judge(name, False, "the text_units table has no row")
+        return judge(name, False, "there are no text units")
     if documents is None:
         return judge(name, True, f"{units.n_rows} text units; there is no documents table")
     without = _documents_without_units(documents, units)
     absent = _absent_units(documents, units)
-    reasons = [f"{units.n_rows} text units of {documents.n_rows} documents"]
+    messages = [f"{units.n_rows} text units of {documents.n_rows} documents"]
     if without.count:
-        reasons.append(f"{without.count} documents with text have none")
+        messages.append(f"{without.count} documents with text have none")
     if absent.count:
-        reasons.append(f"{absent.count} documents list text units that do not exist")
+        messages.append(f"{absent.count} documents list text units that do not exist")
     examples = dict.fromkeys((*documents.ids(without), *documents.ids(absent)))
-    return judge(name, len(reasons) == 1, "; ".join(reasons), tuple(examples))
+    return judge(name, len(messages) == 1, "; ".join(messages), tuple(examples))
 
 
 def _documents_without_units(documents: Table, units: Table) -> Offenders:
@@ -140,14 +140,14 @@ def _check_coverage(
     overall = ratio(int(totals[0]), int(totals[1]))
     if overall is None:
         return skip(name, "no document has text"), None
-    reason = f"text units hold {overall:.1%} of the documents' text, overlap counted once"
+    message = f"text units hold {overall:.1%} of the documents' text, overlap counted once"
     if low.count:
         listed = ", ".join(f"{share:.1%}" for share in shares[:MAX_EXAMPLES])
-        reason += (
+        message += (
             f"; {low.count} of {documents.n_rows} documents are below "
             f"{thresholds.min_coverage:.0%} ({listed})"
         )
-    return judge(name, not low.count, reason, documents.ids(low)), overall
+    return judge(name, not low.count, message, documents.ids(low)), overall
 
 
 def _cover_documents(
@@ -202,50 +202,10 @@ def _check_chunks_filled(units: Table | None) -> CheckResult:
     if units is None or not units.n_rows:
         return skip(name, "there are no text units")
     if "text" not in units:
-        return skip(name, "the text_units table has no column text")
+        return skip(name, "the text units have no text column")
     empty = units.blank_rows("text")
-    reason = f"{empty.count} of {units.n_rows} text units have no text"
-    return judge(name, not empty.count, reason, units.ids(empty))
-
-
-def _check_metadata(units: Table | None) -> tuple[CheckResult, float | None]:
-    name = "metadata_enrichment"
-    if units is None or not units.n_rows:
-        return skip(name, "there are no text units"), None
-    kinds = [kind for kind in _HAS_METADATA if kind in units]
-    if not kinds:
-        return skip(name, f"the text_units table has no column of {', '.join(_HAS_METADATA)}"), None
-    bare, incomplete = Offenders(), 0
-    for offset, columns in units.batches(*kinds):
-        has = [_HAS_METADATA[kind](column) for kind, column in zip(kinds, columns, strict=True)]
-        bare.add(~np.logical_or.reduce(has), offset)
-        incomplete += int((~np.logical_and.reduce(has)).sum())
-    share = 1 - incomplete / units.n_rows
-    reason = (
-        f"{share:.1%} of the text units carry all of {', '.join(kinds)}; "
-        f"{bare.count} of {units.n_rows} carry none of it"
-    )
-    return judge(name, not bare.count, reason, units.ids(bare)), share
-
-
-def _has_text(values: Array) -> Mask:
-    return ~is_blank(as_text(values))
-
-
-def _has_items(values: Array) -> Mask:
-    return as_lists(values)[0] > 0
-
-
-def _is_positive(values: Array) -> Mask:
-    return as_numbers(values) > 0
-
-
-_HAS_METADATA = {
-    "document_id": _has_text,
-    "document_ids": _has_items,
-    "n_tokens": _is_positive,
-    "entity_ids": _has_items,
-}
+    message = f"{empty.count} of {units.n_rows} text units have no text"
+    return judge(name, not empty.count, message, units.ids(empty))
 
 
 def _sizes(units: Table | None) -> tuple[float | None, float | None]:

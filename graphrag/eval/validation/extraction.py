@@ -11,7 +11,7 @@ from graphrag.eval.validation.records import (
     ENTITIES,
     RELATIONSHIPS,
     CheckResult,
-    PhaseReport,
+    PhaseValidation,
     Thresholds,
     judge,
     ratio,
@@ -28,8 +28,8 @@ from graphrag.eval.validation.tables import (
 )
 
 
-def check_entities(tables: Tables, thresholds: Thresholds) -> PhaseReport:
-    """Check the entities of an index."""
+def check_entities(tables: Tables, thresholds: Thresholds) -> PhaseValidation:
+    """Check entities and their mentions."""
     table = tables.entities
     confidence = _check_confidence("confidence_scores_valid", table, "entities")
     mentions = _mentions(table, tables.text_units)
@@ -53,39 +53,48 @@ def check_entities(tables: Tables, thresholds: Thresholds) -> PhaseReport:
         "entities_count": n_entities,
         "avg_confidence": confidence.mean,
         "avg_mentions_per_entity": mentions and ratio(mentions.total, n_entities),
-        "entities_per_chunk": ratio(n_entities, tables.count("text_units")),
     }
-    return PhaseReport(ENTITIES, checks, metrics, tuple(warnings))
+    return PhaseValidation(ENTITIES, checks, metrics, tuple(warnings))
 
 
-def check_relationships(tables: Tables, edges: Edges | None, thresholds: Thresholds) -> PhaseReport:
-    """Check the relationships of an index; ``edges`` is None where they can't be followed."""
-    table = tables.relationships
+def check_relationships(
+    tables: Tables, edges: Edges | None, thresholds: Thresholds
+) -> PhaseValidation:
+    """Check relationships; ``edges`` is None where they can't be followed."""
+    table, n_entities = tables.relationships, tables.count("entities")
     confidence = _check_confidence("relationship_confidence_valid", table, "relationships")
     mentions = _mentions(table, tables.text_units)
+    typed = "type" if table is not None and "type" in table else "description"
     checks = (
-        _check_extracted("relationships_extracted", table, "relationships"),
+        _check_extracted("relationships_extracted", table, "relationships", n_entities),
         confidence.check,
-        _check_filled("relationship_types_populated", table, "relationships", "description"),
+        _check_filled("relationship_types_populated", table, "relationships", typed),
         _check_ends(table, edges),
     )
     warnings = _warn_confidence(confidence, "relationships", thresholds)
+    n_relationships = tables.count("relationships")
+    if n_entities and not n_relationships:
+        warnings.append(
+            f"No relationships: none was extracted in spite of {n_entities} entities; no search "
+            "can go from one to another."
+        )
     if edges is not None and edges.orphans.count:
         warnings.append(
             f"Orphaned relationships: {edges.orphans.count} of {edges.n_relationships} name an "
             "entity that does not exist; no search can follow them."
         )
     warnings += _warn_orphans(mentions, "relationships")
-    n_relationships = tables.count("relationships")
-    density = ratio(n_relationships, tables.count("entities"))
-    if density is not None and n_relationships:
-        warnings += _warn_density(density, thresholds)
+    density = ratio(n_relationships, n_entities)
+    if density is not None and density > thresholds.high_density:
+        warnings.append(
+            f"High density: {density:.1f} relationships an entity; they may be indiscriminate."
+        )
     metrics = {
         "relationships_count": n_relationships,
         "avg_relationship_confidence": confidence.mean,
         "relationships_per_entity": density,
     }
-    return PhaseReport(RELATIONSHIPS, checks, metrics, tuple(warnings))
+    return PhaseValidation(RELATIONSHIPS, checks, metrics, tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +103,11 @@ class _Confidence:
     mean: float | None = None
 
 
-def _check_extracted(name: str, table: Table | None, kind: str) -> CheckResult:
+def _check_extracted(
+    name: str, table: Table | None, kind: str, n_entities: int | None = None
+) -> CheckResult:
+    if n_entities == 0:
+        return skip(name, "there are no entities that they could join")
     if table is None:
         return judge(name, False, f"there is no {kind} table")
     return judge(name, table.n_rows > 0, f"{table.n_rows} {kind}")
@@ -104,7 +117,7 @@ def _check_confidence(name: str, table: Table | None, kind: str) -> _Confidence:
     if table is None or not table.n_rows:
         return _Confidence(skip(name, f"there are no {kind}"))
     if "confidence" not in table:
-        return _Confidence(skip(name, f"the {kind} table has no column confidence"))
+        return _Confidence(skip(name, f"the {kind} have no confidence"))
     outside, given, total = Offenders(), 0, 0.0
     for offset, (values,) in table.batches("confidence"):
         numbers = as_numbers(values)
@@ -117,19 +130,19 @@ def _check_confidence(name: str, table: Table | None, kind: str) -> _Confidence:
         total += float(numbers[valid].sum())
     mean = ratio(total, given)
     if not given and not outside.count:
-        return _Confidence(skip(name, f"no row of the {kind} table gives a confidence"))
-    reason = f"{outside.count} of {given + outside.count} confidences are not within 0 and 1"
-    return _Confidence(judge(name, not outside.count, reason, table.ids(outside)), mean)
+        return _Confidence(skip(name, f"none of the {kind} gives a confidence"))
+    message = f"{outside.count} of {given + outside.count} confidences are not within 0 and 1"
+    return _Confidence(judge(name, not outside.count, message, table.ids(outside)), mean)
 
 
 def _check_filled(name: str, table: Table | None, kind: str, column: str) -> CheckResult:
     if table is None or not table.n_rows:
         return skip(name, f"there are no {kind}")
     if column not in table:
-        return skip(name, f"the {kind} table has no column {column}")
+        return skip(name, f"the {kind} have no {column}")
     empty = table.blank_rows(column)
-    reason = f"{empty.count} of {table.n_rows} {kind} have no {column}"
-    return judge(name, not empty.count, reason, table.ids(empty))
+    message = f"{empty.count} of {table.n_rows} {kind} have no {column}"
+    return judge(name, not empty.count, message, table.ids(empty))
 
 
 def _check_names(table: Table | None) -> CheckResult:
@@ -137,13 +150,15 @@ def _check_names(table: Table | None) -> CheckResult:
     if table is None or not table.n_rows:
         return skip(name, "there are no entities")
     if "title" not in table:
-        return judge(name, False, "the entities table has no column title")
+        return judge(name, False, "the entities have no name")
     invalid = Offenders()
     for offset, (titles,) in table.batches("title"):
         named = compute.match_substring_regex(as_text(titles), r"[\p{L}\p{N}\p{So}]")
         invalid.add(~to_numpy(compute.fill_null(named, False)), offset)
-    reason = f"{invalid.count} of {table.n_rows} entities have a name without letter, digit, symbol"
-    return judge(name, not invalid.count, reason, table.ids(invalid))
+    message = (
+        f"{invalid.count} of {table.n_rows} entities have a name without letter, digit, symbol"
+    )
+    return judge(name, not invalid.count, message, table.ids(invalid))
 
 
 def _mentions(table: Table | None, units: Table | None) -> Mentions | None:
@@ -161,11 +176,13 @@ def _check_mentions(
     if table is None or not table.n_rows:
         return skip(name, "there are no entities")
     if "text_unit_ids" not in table:
-        return skip(name, "the entities table has no column text_unit_ids")
+        return skip(name, "the entities do not name their text units")
     if units is None or mentions is None:
-        return skip(name, "there is no text_units table with ids")
-    reason = f"{mentions.orphaned} of {mentions.total} mentions are in text units that do not exist"
-    return judge(name, not mentions.orphaned, reason, table.ids(mentions.broken))
+        return skip(name, "there are no text units with ids")
+    message = (
+        f"{mentions.orphaned} of {mentions.total} mentions are in text units that do not exist"
+    )
+    return judge(name, not mentions.orphaned, message, table.ids(mentions.broken))
 
 
 def _check_ends(table: Table | None, edges: Edges | None) -> CheckResult:
@@ -175,8 +192,8 @@ def _check_ends(table: Table | None, edges: Edges | None) -> CheckResult:
     if edges is None:
         return skip(name, "no columns relate the relationships to a table of entities")
     orphans = edges.orphans
-    reason = f"{orphans.count} of {table.n_rows} relationships name an entity that does not exist"
-    return judge(name, not orphans.count, reason, table.ids(orphans))
+    message = f"{orphans.count} of {table.n_rows} relationships name an entity that does not exist"
+    return judge(name, not orphans.count, message, table.ids(orphans))
 
 
 def _warn_confidence(found: _Confidence, kind: str, thresholds: Thresholds) -> list[str]:
@@ -195,11 +212,3 @@ def _warn_orphans(mentions: Mentions | None, kind: str) -> list[str]:
         f"Orphaned mentions: {mentions.orphaned} of {mentions.total} mentions of {kind} are in "
         "text units that do not exist; searches lose the text behind them."
     ]
-
-
-def _warn_density(density: float, thresholds: Thresholds) -> list[str]:
-    if density < thresholds.low_density:
-        return [f"Low density: {density:.2f} relationships an entity; searches find few ways on."]
-    if density > thresholds.high_density:
-        return [f"High density: {density:.1f} relationships an entity; they may be indiscriminate."]
-    return []

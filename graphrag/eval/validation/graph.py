@@ -11,14 +11,15 @@ from graphrag.eval.validation.records import (
     GRAPH,
     CheckResult,
     Metric,
-    PhaseReport,
+    PhaseValidation,
     Thresholds,
     judge,
     ratio,
     skip,
 )
 from graphrag.eval.validation.tables import Tables
-from graphrag.eval.validation.vectors import VectorFindings
+
+_PAIRS = "joined pairs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +31,62 @@ class _Shape:
     isolated: int
 
 
-def check_graph(
-    tables: Tables, edges: Edges | None, vectors: VectorFindings, thresholds: Thresholds
-) -> PhaseReport:
+def check_counts(
+    n_documents: int, n_chunks: int, n_entities: int, n_relationships: int, thresholds: Thresholds
+) -> PhaseValidation:
+    """Check a graph of which only the numbers of its parts are known."""
+    per_chunk = ratio(n_entities, n_chunks)
+    connectivity = ratio(n_relationships, n_entities)
+    message = f"{n_documents} documents, {n_entities} entities"
+    checks = (
+        judge("graph_not_empty", n_documents > 0 or n_entities > 0, message),
+        _check_entities_per_chunk(per_chunk, thresholds),
+        _check_connectivity(connectivity, n_entities, "relationships", thresholds),
+    )
+    metrics: dict[str, Metric] = {
+        "documents": n_documents,
+        "chunks": n_chunks,
+        "entities": n_entities,
+        "relationships": n_relationships,
+        "entities_per_chunk": per_chunk,
+        "connectivity": connectivity,
+    }
+    warnings = _warn_ratios(per_chunk, connectivity, "relationships", thresholds)
+    return PhaseValidation(GRAPH, checks, metrics, tuple(warnings))
+
+
+def check_graph(tables: Tables, edges: Edges | None, thresholds: Thresholds) -> PhaseValidation:
     """Check the graph that the tables make; ``edges`` is None where they make none."""
-    n_entities = tables.count("entities")
+    n_entities, n_chunks = tables.count("entities"), tables.count("text_units")
+    per_chunk = ratio(n_entities, n_chunks)
     shape = None if edges is None or not n_entities else _measure(edges)
     connectivity = None if edges is None else ratio(len(edges.pairs), n_entities)
     largest_ratio = shape and ratio(shape.largest, n_entities)
     checks = (
         _check_filled(tables, edges),
-        _check_entities_per_chunk(tables, thresholds),
-        _check_connectivity(connectivity, tables, thresholds),
+        _check_entities_per_chunk(per_chunk, thresholds),
+        _check_connectivity(connectivity, n_entities, _PAIRS, thresholds),
     )
-    warnings: list[str] = []
+    warnings = _warn_ratios(per_chunk, connectivity, _PAIRS, thresholds)
     if shape and largest_ratio is not None and largest_ratio < thresholds.min_largest_component:
         warnings.append(
             f"Sparse graph: the largest connected part holds {shape.largest} of {n_entities} "
             f"entities, and {shape.isolated} have no relationship at all."
         )
     metrics: dict[str, Metric] = {
+        "documents": None if tables.documents is None else tables.documents.n_rows,
+        "chunks": n_chunks,
+        "entities": n_entities,
+        "relationships": tables.count("relationships"),
+        "entities_per_chunk": per_chunk,
         "connectivity": connectivity,
         "largest_component": shape and shape.largest,
         "largest_component_ratio": largest_ratio,
         "components": shape and shape.components,
         "isolated_entities": shape and shape.isolated,
         "isolated_ratio": shape and ratio(shape.isolated, n_entities),
-        **vectors.metrics,
     }
-    return PhaseReport(GRAPH, checks, metrics, (*warnings, *vectors.warnings))
+    return PhaseValidation(GRAPH, checks, metrics, tuple(warnings))
 
 
 def _measure(edges: Edges) -> _Shape:
@@ -79,30 +107,48 @@ def _check_filled(tables: Tables, edges: Edges | None) -> CheckResult:
     name = "graph_not_empty"
     n_entities = tables.count("entities")
     if edges is None:
-        reason = f"{n_entities} entities, and no table of relationships with source and target"
-        return judge(name, False, reason)
+        message = f"{n_entities} entities, and no table of relationships with source and target"
+        return judge(name, False, message)
     n_pairs = len(edges.pairs)
-    reason = f"{n_entities} entities, of which {n_pairs} different pairs are joined"
-    return judge(name, n_pairs > 0, reason)
+    message = f"{n_entities} entities, of which {n_pairs} different pairs are joined"
+    return judge(name, n_pairs > 0, message)
 
 
-def _check_entities_per_chunk(tables: Tables, thresholds: Thresholds) -> CheckResult:
+def _check_entities_per_chunk(found: float | None, thresholds: Thresholds) -> CheckResult:
     name = "entity_chunk_ratio_reasonable"
-    found = ratio(tables.count("entities"), tables.count("text_units"))
     if found is None:
         return skip(name, "there are no text units")
     low, high = thresholds.min_entities_per_chunk, thresholds.max_entities_per_chunk
-    reason = f"{found:.2f} entities a text unit; {low:g} to {high:g} is reasonable"
-    return judge(name, low <= found <= high, reason)
+    message = f"{found:.2f} entities a text unit; {low:g} to {high:g} is reasonable"
+    return judge(name, low <= found <= high, message)
 
 
 def _check_connectivity(
-    connectivity: float | None, tables: Tables, thresholds: Thresholds
+    connectivity: float | None, n_entities: int, counted: str, thresholds: Thresholds
 ) -> CheckResult:
     name = "graph_connectivity"
     if connectivity is None:
-        missing = "relationships to follow" if tables.count("entities") else "entities"
+        missing = "relationships to follow" if n_entities else "entities"
         return skip(name, f"there are no {missing}")
     least = thresholds.min_connectivity
-    reason = f"{connectivity:.2f} joined pairs an entity; must be more than {least:g}"
-    return judge(name, connectivity > least, reason)
+    message = f"{connectivity:.2f} {counted} an entity; must be more than {least:g}"
+    return judge(name, connectivity > least, message)
+
+
+def _warn_ratios(
+    per_chunk: float | None, connectivity: float | None, counted: str, thresholds: Thresholds
+) -> list[str]:
+    warnings: list[str] = []
+    if per_chunk is not None and per_chunk < thresholds.low_entities_per_chunk:
+        warnings.append(
+            f"Few entities: {per_chunk:.2f} a text unit; much of the text may be out of reach."
+        )
+    if per_chunk is not None and per_chunk > thresholds.high_entities_per_chunk:
+        warnings.append(
+            f"Many entities: {per_chunk:.2f} a text unit; there may be duplicates among them."
+        )
+    if connectivity is not None and connectivity < thresholds.low_connectivity:
+        warnings.append(
+            f"Low connectivity: {connectivity:.2f} {counted} an entity; searches find few ways on."
+        )
+    return warnings

@@ -9,7 +9,7 @@ from graphrag.eval.validation.documents import check_documents
 from graphrag.eval.validation.edges import read_edges
 from graphrag.eval.validation.extraction import check_entities, check_relationships
 from graphrag.eval.validation.graph import check_graph
-from graphrag.eval.validation.records import PhaseReport, Thresholds
+from graphrag.eval.validation.records import PhaseValidation, Thresholds
 from graphrag.eval.validation.report import PipelineValidationReport
 from graphrag.eval.validation.tables import arrow, open_tables
 from graphrag.eval.validation.vectors import check_vectors
@@ -52,12 +52,13 @@ def validate_index(
         raise IndexUnavailableError(msg) from error
 
 
-def _check(config: ProjectConfig, root: Path, limits: Thresholds) -> tuple[PhaseReport, ...]:
+def _check(config: ProjectConfig, root: Path, limits: Thresholds) -> tuple[PhaseValidation, ...]:
     tables = open_tables(config, root)
     edges = read_edges(tables.entities, tables.relationships)
     return (
         check_documents(tables, limits),
         check_entities(tables, limits),
         check_relationships(tables, edges, limits),
-        check_graph(tables, edges, check_vectors(config, limits), limits),
+        check_graph(tables, edges, limits),
+        check_vectors(config, limits),
     )

@@ -11,6 +11,7 @@ DOCUMENTS = "document_processing"
 ENTITIES = "entity_extraction"
 RELATIONSHIPS = "relationship_extraction"
 GRAPH = "graph_construction"
+VECTORS = "vector_store"
 MAX_EXAMPLES = 5
 
 
@@ -26,10 +27,14 @@ class Thresholds:
         Smallest and largest number of entities for each text unit (check).
     min_connectivity : float
         Connected pairs for each entity must be more than this (check).
+    low_entities_per_chunk, high_entities_per_chunk : float
+        Entities for each text unit outside of the two are warned of.
+    low_connectivity : float
+        Connected pairs for each entity below it are warned of.
     low_metadata_ratio, low_confidence : float
         A share or a mean below it is warned of, 0 to 1.
-    low_density, high_density : float
-        Relationships for each entity outside of the two are warned of.
+    high_density : float
+        Relationships for each entity above it are warned of.
     min_largest_component : float
         Share of the entities below which the largest connected part makes a sparse graph, 0 to 1.
     max_unindexed_vectors : int
@@ -40,9 +45,11 @@ class Thresholds:
     min_entities_per_chunk: float = 0.1
     max_entities_per_chunk: float = 10.0
     min_connectivity: float = 0.1
+    low_entities_per_chunk: float = 0.5
+    high_entities_per_chunk: float = 5.0
+    low_connectivity: float = 0.5
     low_metadata_ratio: float = 0.5
     low_confidence: float = 0.5
-    low_density: float = 0.5
     high_density: float = 5.0
     min_largest_component: float = 0.5
     max_unindexed_vectors: int = 2_000
@@ -50,15 +57,15 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check of one index.
+    """One check of one index, or of records held in memory.
 
     Attributes
     ----------
     name : str
-        One of the 17 names of docs/validation.md.
+        One of the names of docs/validation.md.
     status : str
         ``passed``, ``failed`` or ``not applicable``.
-    reason : str
+    message : str
         What was found, or why the check does not apply; one sentence.
     examples : tuple of str
         Ids of what made it fail, at most 5; empty unless it failed.
@@ -66,21 +73,27 @@ class CheckResult:
 
     name: str
     status: Status
-    reason: str
+    message: str
     examples: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the check applies and passed."""
+        return self.status == "passed"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result, JSON-ready."""
         return {
             "name": self.name,
             "status": self.status,
-            "reason": self.reason,
+            "passed": self.passed,
+            "message": self.message,
             "examples": list(self.examples),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseReport:
+class PhaseValidation:
     """The checks, metrics and warnings of one phase of the indexing.
 
     A metric is None where it is undefined, such as a mean over nothing.
@@ -114,18 +127,18 @@ class PhaseReport:
 def judge(
     name: str,
     passed: bool,
-    reason: str,
+    message: str,
     examples: tuple[str, ...] = (),
 ) -> CheckResult:
     """Return a check that applies; examples are kept only of a failed one."""
     if passed:
-        return CheckResult(name, "passed", reason)
-    return CheckResult(name, "failed", reason, examples[:MAX_EXAMPLES])
+        return CheckResult(name, "passed", message)
+    return CheckResult(name, "failed", message, examples[:MAX_EXAMPLES])
 
 
-def skip(name: str, reason: str) -> CheckResult:
+def skip(name: str, message: str) -> CheckResult:
     """Return a check that does not apply."""
-    return CheckResult(name, "not applicable", reason)
+    return CheckResult(name, "not applicable", message)
 
 
 def ratio(part: float, whole: float) -> float | None:

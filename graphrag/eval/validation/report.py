@@ -1,26 +1,33 @@
 """The report over all phases of an index."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from graphrag.eval.validation.records import CheckResult, Metric, PhaseReport
+from graphrag.eval.validation.records import CheckResult, Metric, PhaseValidation
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineValidationReport:
-    """What the validation of one index found.
+    """What the validation of one index, or of records held in memory, found.
 
     Attributes
     ----------
     root : str
-        The project folder as it was given.
-    phases : tuple of PhaseReport
-        document_processing, entity_extraction, relationship_extraction, graph_construction.
+        The project folder as it was given; empty for records held in memory.
+    phases : tuple of PhaseValidation
+        document_processing, entity_extraction, relationship_extraction, graph_construction; of
+        an index then vector_store.
     """
 
     root: str
-    phases: tuple[PhaseReport, ...]
+    phases: tuple[PhaseValidation, ...]
+
+    @classmethod
+    def from_phases(cls, phases: Iterable[PhaseValidation]) -> "PipelineValidationReport":
+        """Put the phases that validators returned into one report, in the order given."""
+        return cls("", tuple(phases))
 
     @property
     def overall_passed(self) -> bool:
@@ -63,23 +70,24 @@ class PipelineValidationReport:
         """Return the names of the phases with a failed check."""
         return [phase.name for phase in self.phases if not phase.passed]
 
+    @property
     def summary(self) -> str:
-        """Return the outcome in one sentence."""
+        """The outcome in two sentences; passed checks and all checks stand in it as 15/17."""
         outcome = "passed" if self.overall_passed else "failed"
         return (
-            f"{self.root}: {outcome}. Of {self.total_checks} checks: {self.passed_checks} passed, "
-            f"{self.failed_checks} failed, {self.not_applicable_checks} not applicable; "
-            f"warnings: {len(self.all_warnings())}."
+            f"{self.root or 'Records'}: {outcome}. Checks passed: {self.passed_checks}/"
+            f"{self.total_checks}; failed: {self.failed_checks}; not applicable: "
+            f"{self.not_applicable_checks}; warnings: {len(self.all_warnings())}."
         )
 
     def detailed_report(self) -> str:
         """Return every check, metric and warning as Markdown."""
-        lines = ["# Index validation", "", self.summary()]
+        lines = ["# Validation", "", self.summary]
         for phase in self.phases:
             lines += ["", f"## {phase.name}: {'passed' if phase.passed else 'failed'}", ""]
             lines += ["| check | result | what was found | examples |", "|---|---|---|---|"]
             for check in phase.checks:
-                cells = (check.name, check.status, check.reason, ", ".join(check.examples))
+                cells = (check.name, check.status, check.message, ", ".join(check.examples))
                 lines.append(f"| {' | '.join(_escape(cell) for cell in cells)} |")
             lines += ["", "| metric | value |", "|---|---:|"]
             lines += [f"| {n} | {format_metric(v)} |" for n, v in phase.metrics.items()]

@@ -251,9 +251,13 @@ def _open_csv(name: str, source: Path | io.BytesIO) -> Table:
         frame: Any = pd.read_csv(source, dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError:
         frame = pd.DataFrame()
-    table = arrow.Table.from_pandas(frame, preserve_index=False)
+    return hold_table(name, arrow.Table.from_pandas(frame, preserve_index=False), len(frame))
+
+
+def hold_table(name: str, table: Any, n_rows: int) -> Table:
+    """Return a table whose columns are in memory, as a pyarrow table."""
 
     def read(columns: list[str], size: int) -> Iterator[Any]:
         return iter(table.select(columns).combine_chunks().to_batches(max_chunksize=size))
 
-    return Table(name, len(frame), frozenset(table.column_names), read)
+    return Table(name, n_rows, frozenset(table.column_names), read)

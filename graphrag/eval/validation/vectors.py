@@ -1,7 +1,7 @@
 """The stored vectors: are they there, complete, of the right length and indexed (LanceDB)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,25 +10,27 @@ from graphrag.config.embeddings import (
     entity_description_embedding,
     text_unit_text_embedding,
 )
-from graphrag.eval.validation.records import MAX_EXAMPLES, Metric, Thresholds
+from graphrag.eval.validation.records import (
+    MAX_EXAMPLES,
+    VECTORS,
+    CheckResult,
+    Metric,
+    PhaseValidation,
+    Thresholds,
+    judge,
+    skip,
+)
 from graphrag.eval.validation.tables import compute, read_ids
 
 if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
+NAME = "vectors_stored"
 _SOURCES = {
     entity_description_embedding: "entities",
     text_unit_text_embedding: "text_units",
     community_full_content_embedding: "community_reports",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class VectorFindings:
-    """Warnings, and the number of vectors of each kind; None where they can't be looked at."""
-
-    warnings: tuple[str, ...] = ()
-    metrics: Mapping[str, Metric] = field(default_factory=dict[str, Metric])
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,47 +41,62 @@ class _Source:
     table: str
 
 
-def check_vectors(config: "GraphRagConfig", thresholds: Thresholds) -> VectorFindings:
-    """Compare the vectors that the settings ask for with the tables; only in LanceDB."""
+def check_vectors(config: "GraphRagConfig", thresholds: Thresholds) -> PhaseValidation:
+    """Check that the vectors that the settings ask for are stored, and for which rows.
+
+    A store that is missing, or whose table can't be searched, fails the check. That some rows
+    have no vector, or no index, is warned of. Only LanceDB can be looked at.
+    """
     store = config.vector_store
     wanted = [name for name in _SOURCES if name in config.embed_text.names]
-    nothing: dict[str, Metric] = {f"{name}_vectors": None for name in wanted}
+    metrics: dict[str, Metric] = {f"{name}_vectors": None for name in wanted}
+    if not wanted:
+        return _phase(skip(NAME, "embed_text.names asks for no vectors"), metrics)
     if str(store.type) != "lancedb":
-        return VectorFindings(metrics=nothing)
+        return _phase(skip(NAME, f"a store of type {store.type} can't be looked at"), metrics)
     place = str(store.db_uri)
     if "://" not in place and not Path(place).is_dir():
-        return VectorFindings((f"Missing vectors: there is no vector store at {place}.",), nothing)
+        message = f"there is no vector store at {place}; build the index anew"
+        return _phase(judge(NAME, False, message), metrics)
     import lancedb
 
     connection: Any = lancedb.connect(place)
     present = set(connection.list_tables().tables)
+    problems: list[str] = []
     warnings: list[str] = []
-    metrics = dict(nothing)
     for name in wanted:
         schema = store.index_schema[name]
         if schema.index_name not in present:
-            warnings.append(f"Missing vectors: {place} has no table {schema.index_name}.")
+            problems.append(f"{place} has no table {schema.index_name}")
             continue
         try:
             table: Any = connection.open_table(schema.index_name)
             metrics[f"{name}_vectors"] = int(table.count_rows())
-            warnings += _check_table(table, schema, _Source(config, _SOURCES[name]), thresholds)
+            found = _find_problems(table, schema)
+            problems += found
+            if not found:
+                warnings += _check_rows(table, schema, _Source(config, _SOURCES[name]))
+                warnings += _check_index(table, schema, thresholds)
         except (OSError, RuntimeError, ValueError) as error:
             cause = " ".join(str(error).split())[:200]
-            warnings.append(f"Missing vectors: {schema.index_name} can't be read ({cause}).")
-    return VectorFindings(tuple(warnings), metrics)
+            problems.append(f"{schema.index_name} can't be read ({cause})")
+    message = "; ".join(problems) or f"the vectors of {', '.join(wanted)} are stored"
+    return _phase(judge(NAME, not problems, message), metrics, warnings)
 
 
-def _check_table(table: Any, schema: Any, source: _Source, thresholds: Thresholds) -> list[str]:
+def _phase(
+    check: CheckResult, metrics: dict[str, Metric], warnings: Sequence[str] = ()
+) -> PhaseValidation:
+    return PhaseValidation(VECTORS, (check,), metrics, tuple(warnings))
+
+
+def _find_problems(table: Any, schema: Any) -> list[str]:
+    """Return why the vectors of a table can't be searched."""
     columns = {schema.vector_field, schema.id_field}
     if not columns <= set(table.schema.names):
         missing = " or ".join(sorted(columns))
-        return [f"Missing vectors: the table {schema.index_name} has no column {missing}."]
-    return [
-        *_check_length(table, schema),
-        *_check_rows(table, schema, source),
-        *_check_index(table, schema, thresholds),
-    ]
+        return [f"the table {schema.index_name} has no column {missing}"]
+    return _check_length(table, schema)
 
 
 def _check_length(table: Any, schema: Any) -> list[str]:
@@ -88,9 +105,9 @@ def _check_length(table: Any, schema: Any) -> list[str]:
         return []
     length = str(stored) if stored >= 0 else "no fixed length"
     return [
-        f"Wrong embedding length: the vectors of {schema.index_name} have {length}, but "
-        f"vector_store.vector_size is {schema.vector_size}; name the embedding model that built "
-        "the index, or build it anew."
+        f"the vectors of {schema.index_name} have {length} as their length, but "
+        f"vector_store.vector_size is {schema.vector_size} (name the embedding model that built "
+        "the index, or build it anew)"
     ]
 
 

@@ -1,0 +1,442 @@
+"""The validators of records that are held in memory, as a client uses them."""
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+from support.damaged_index import DamagedIndex, copy_index, failed, kinds
+
+import graphrag.eval
+import graphrag.eval.validation
+from graphrag.eval import (
+    DocumentProcessingValidator,
+    EntityExtractionValidator,
+    GraphConstructionValidator,
+    PhaseValidation,
+    PipelineValidationReport,
+    RelationshipExtractionValidator,
+)
+from graphrag.eval.cli import run_validate
+
+TEXT = "Marta Quill keeps the lighthouse. Jonas Feld made its lens. Rufus Doyle sails the ferry."
+HALF = len(TEXT) // 2
+CHUNKS: list[dict[str, Any]] = [
+    {"id": "c1", "text": TEXT[: HALF + 10], "heading": "Isle"},
+    {"id": "c2", "text": TEXT[HALF - 10 :], "metadata": {"keywords": ["ferry"]}},
+]
+ENTITIES: list[dict[str, Any]] = [
+    {
+        "id": "e1",
+        "name": "MARTA QUILL",
+        "entity_type": "person",
+        "confidence": 0.9,
+        "mentions": [{"chunk_id": "c1"}],
+    },
+    {"id": "e2", "name": "JONAS FELD", "entity_type": "person", "confidence": 0.7, "mentions": []},
+]
+ENTITIES[1]["mentions"] = ["c1", "c2"]
+EDGES: list[dict[str, Any]] = [
+    {"source": "e1", "target": "JONAS FELD", "relation_type": "knows", "confidence": 0.8}
+]
+
+
+@pytest.fixture
+def index(built_project: Path, tmp_path: Path) -> DamagedIndex:
+    return copy_index(built_project, tmp_path / "damaged")
+
+
+def four(
+    chunks: Any = CHUNKS, entities: Any = ENTITIES, edges: Any = EDGES
+) -> list[PhaseValidation]:
+    return [
+        DocumentProcessingValidator.validate(TEXT, chunks),
+        EntityExtractionValidator.validate(chunks, entities),
+        RelationshipExtractionValidator.validate(entities, edges),
+        GraphConstructionValidator.validate(1, len(chunks), len(entities), len(edges)),
+    ]
+
+
+def status(phase: PhaseValidation) -> dict[str, str]:
+    return {check.name: check.status for check in phase.checks}
+
+
+def changed(rows: list[dict[str, Any]], **values: Any) -> list[dict[str, Any]]:
+    return [{**rows[0], **values}, *rows[1:]]
+
+
+def test_all_names_import_from_both_modules() -> None:
+    for name in (
+        "DocumentProcessingValidator",
+        "EntityExtractionValidator",
+        "RelationshipExtractionValidator",
+        "GraphConstructionValidator",
+        "PhaseValidation",
+        "PipelineValidationReport",
+    ):
+        assert getattr(graphrag.eval, name) is getattr(graphrag.eval.validation, name)
+
+
+def test_four_sound_phases_pass_seventeen_checks() -> None:
+    report = PipelineValidationReport.from_phases(four())
+    assert report.overall_passed
+    assert (report.total_checks, report.passed_checks) == (17, 17)
+    assert "17/17" in report.summary
+    assert report.failed_phases() == []
+    assert report.all_warnings() == []
+    assert [phase.name for phase in report.phases] == [
+        "document_processing",
+        "entity_extraction",
+        "relationship_extraction",
+        "graph_construction",
+    ]
+    for phase in report.phases:
+        assert phase.passed
+        assert all(check.passed is True and check.message for check in phase.checks)
+
+
+def test_the_report_shows_phases_checks_metrics_and_warnings() -> None:
+    phases = four(entities=changed(ENTITIES, confidence=1.5))
+    report = PipelineValidationReport.from_phases(phases)
+    assert not report.overall_passed
+    assert "16/17" in report.summary
+    assert report.failed_phases() == ["entity_extraction"]
+    shown = report.detailed_report()
+    for phase in phases:
+        assert phase.name in shown
+        assert all(check.name in shown and check.message in shown for check in phase.checks)
+        assert all(name in shown for name in phase.metrics)
+        assert all(warning in shown for warning in phase.warnings)
+
+
+def test_the_figures_of_a_document() -> None:
+    phase = DocumentProcessingValidator.validate(TEXT, CHUNKS)
+    assert phase.metrics["coverage_ratio"] == 1.0
+    assert phase.metrics["metadata_ratio"] == 1.0
+    assert phase.metrics["chunks_count"] == 2
+    lengths = [len(chunk["text"]) for chunk in CHUNKS]
+    assert phase.metrics["avg_chunk_size"] == sum(lengths) / 2
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_an_empty_document_is_found(text: str) -> None:
+    phase = DocumentProcessingValidator.validate({"id": "d", "content": text}, [])
+    assert status(phase) == {
+        "document_not_empty": "failed",
+        "chunks_created": "failed",
+        "content_coverage": "not applicable",
+        "no_empty_chunks": "not applicable",
+        "metadata_enrichment": "not applicable",
+    }
+    assert phase.metrics["coverage_ratio"] is None
+    assert phase.metrics["metadata_ratio"] is None
+    assert phase.metrics["avg_chunk_size"] is None
+
+
+def test_lost_text_and_missing_metadata_are_warned_of() -> None:
+    phase = DocumentProcessingValidator.validate(TEXT, [TEXT[:HALF], " "])
+    found = status(phase)
+    assert found["content_coverage"] == "failed"
+    assert found["no_empty_chunks"] == "failed"
+    assert found["metadata_enrichment"] == "failed"
+    assert phase.metrics["coverage_ratio"] == pytest.approx(HALF / len(TEXT), abs=0.02)
+    assert phase.metrics["metadata_ratio"] == 0
+    assert len(phase.warnings) == 2
+    assert not phase.passed
+
+
+def test_one_enriched_chunk_in_three_passes_with_a_warning() -> None:
+    chunks = [{"text": TEXT, "summary": "An isle."}, TEXT, {"text": TEXT, "keywords": []}]
+    phase = DocumentProcessingValidator.validate(TEXT, chunks)
+    assert phase.passed
+    assert phase.metrics["metadata_ratio"] == pytest.approx(1 / 3)
+    assert phase.metrics["coverage_ratio"] == 1.0
+    assert [warning.startswith("Low metadata") for warning in phase.warnings] == [True]
+
+
+def test_objects_are_read_as_mappings_are() -> None:
+    @dataclass
+    class Chunk:
+        id: int
+        content: str
+        metadata: Any
+
+    chunks = [Chunk(1, TEXT, SimpleNamespace(heading="Isle"))]
+    phase = DocumentProcessingValidator.validate(SimpleNamespace(id=7, text=TEXT), chunks)
+    assert (phase.passed, phase.warnings) == (True, ())
+    entities = [SimpleNamespace(title="MARTA", type="person", text_unit_ids=[1], confidence=None)]
+    phase = EntityExtractionValidator.validate(chunks, entities)
+    assert status(phase)["confidence_scores_valid"] == "not applicable"
+    assert phase.metrics["avg_confidence"] is None
+    assert phase.metrics["avg_mentions_per_entity"] == 1
+    assert phase.passed
+
+
+Damage = Callable[[], PhaseValidation]
+
+
+def entities_with(**values: Any) -> PhaseValidation:
+    return EntityExtractionValidator.validate(CHUNKS, changed(ENTITIES, **values))
+
+
+def edges_with(**values: Any) -> PhaseValidation:
+    return RelationshipExtractionValidator.validate(ENTITIES, changed(EDGES, **values))
+
+
+FAULTS: dict[str, tuple[Damage, str, str | None]] = {
+    "no entities": (
+        lambda: EntityExtractionValidator.validate(CHUNKS, []),
+        "entities_extracted",
+        None,
+    ),
+    "confidence": (lambda: entities_with(confidence=-0.1), "confidence_scores_valid", None),
+    "no number": (lambda: entities_with(confidence="high"), "confidence_scores_valid", None),
+    "no confidence": (
+        lambda: entities_with(confidence=float("nan")),
+        "confidence_scores_valid",
+        None,
+    ),
+    "type": (lambda: entities_with(entity_type=" "), "entity_types_populated", None),
+    "name": (lambda: entities_with(name=""), "entity_names_valid", None),
+    "mention": (
+        lambda: entities_with(mentions=["gone"]),
+        "entity_mentions_valid",
+        "Orphaned mentions",
+    ),
+    "no chunks": (
+        lambda: EntityExtractionValidator.validate([], ENTITIES),
+        "entity_mentions_valid",
+        "Orphaned mentions",
+    ),
+    "no edges": (
+        lambda: RelationshipExtractionValidator.validate(ENTITIES, []),
+        "relationships_extracted",
+        "No relationships",
+    ),
+    "edge confidence": (
+        lambda: edges_with(confidence=2),
+        "relationship_confidence_valid",
+        None,
+    ),
+    "edge type": (lambda: edges_with(relation_type=""), "relationship_types_populated", None),
+    "edge end": (
+        lambda: edges_with(target="NOBODY"),
+        "relationship_entities_exist",
+        "Orphaned relationships",
+    ),
+    "nothing": (
+        lambda: GraphConstructionValidator.validate(0, 5, 0, 0),
+        "graph_not_empty",
+        "Few entities",
+    ),
+    "ratio": (
+        lambda: GraphConstructionValidator.validate(1, 10, 101, 100),
+        "entity_chunk_ratio_reasonable",
+        "Many entities",
+    ),
+    "loose": (
+        lambda: GraphConstructionValidator.validate(1, 10, 20, 2),
+        "graph_connectivity",
+        "Low connectivity",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_fails_its_check_and_the_phase(fault: str) -> None:
+    validate, name, warning = FAULTS[fault]
+    phase = validate()
+    assert not phase.passed
+    (check,) = [check for check in phase.checks if check.name == name]
+    assert (check.passed, check.status) == (False, "failed")
+    kinds = {each.partition(":")[0] for each in phase.warnings}
+    assert warning is None or warning in kinds
+
+
+def test_low_confidence_is_warned_of_and_passes() -> None:
+    rows = [{**each, "confidence": 0.4} for each in ENTITIES]
+    phase = EntityExtractionValidator.validate(CHUNKS, rows)
+    assert phase.passed
+    assert phase.metrics["avg_confidence"] == pytest.approx(0.4)
+    assert [warning.partition(":")[0] for warning in phase.warnings] == ["Low confidence"]
+
+
+def test_entities_and_relationships_have_their_figures() -> None:
+    phase = EntityExtractionValidator.validate(CHUNKS, ENTITIES)
+    assert phase.metrics["entities_count"] == 2
+    assert phase.metrics["avg_confidence"] == pytest.approx(0.8)
+    assert phase.metrics["avg_mentions_per_entity"] == 1.5
+    phase = RelationshipExtractionValidator.validate(ENTITIES, EDGES)
+    assert phase.metrics["relationships_count"] == 1
+    assert phase.metrics["relationships_per_entity"] == 0.5
+    assert phase.metrics["avg_relationship_confidence"] == 0.8
+
+
+def test_without_entities_relationships_are_not_asked_for() -> None:
+    phase = RelationshipExtractionValidator.validate([], [])
+    assert set(status(phase).values()) == {"not applicable"}
+    assert (phase.passed, phase.warnings) == (True, ())
+    assert phase.metrics["relationships_per_entity"] is None
+    phase = RelationshipExtractionValidator.validate([], EDGES)
+    assert status(phase)["relationships_extracted"] == "not applicable"
+    assert status(phase)["relationship_entities_exist"] == "failed"
+
+
+def test_a_relationship_without_type_needs_a_description() -> None:
+    plain = {"source": "e1", "target": "e2"}
+    phase = RelationshipExtractionValidator.validate(ENTITIES, [{**plain, "description": "knows"}])
+    assert phase.passed
+    phase = RelationshipExtractionValidator.validate(ENTITIES, [{**plain, "description": " "}])
+    assert status(phase)["relationship_types_populated"] == "failed"
+    typed = {**plain, "type": "", "description": "knows"}
+    phase = RelationshipExtractionValidator.validate(ENTITIES, [typed])
+    assert status(phase)["relationship_types_populated"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("counts", "passed", "warned"),
+    [
+        ((1, 10, 10, 10), True, []),
+        ((1, 10, 5, 5), True, []),
+        ((1, 10, 50, 50), True, []),
+        ((1, 10, 3, 3), True, ["Few entities"]),
+        ((1, 10, 71, 71), True, ["Many entities"]),
+        ((1, 10, 10, 3), True, ["Low connectivity"]),
+        ((1, 10, 10, 1), False, ["Low connectivity"]),
+    ],
+)
+def test_densities_out_of_the_common_are_warned_of(
+    counts: tuple[int, int, int, int], passed: bool, warned: list[str]
+) -> None:
+    phase = GraphConstructionValidator.validate(*counts)
+    assert phase.passed is passed
+    assert [warning.partition(":")[0] for warning in phase.warnings] == warned
+    documents, chunks, entities, relationships = counts
+    assert phase.metrics == {
+        "documents": documents,
+        "chunks": chunks,
+        "entities": entities,
+        "relationships": relationships,
+        "entities_per_chunk": entities / chunks,
+        "connectivity": relationships / entities,
+    }
+
+
+def test_what_is_undefined_does_not_apply() -> None:
+    phase = GraphConstructionValidator.validate(1, 0, 0, 0)
+    assert status(phase) == {
+        "graph_not_empty": "passed",
+        "entity_chunk_ratio_reasonable": "not applicable",
+        "graph_connectivity": "not applicable",
+    }
+    assert (phase.metrics["entities_per_chunk"], phase.metrics["connectivity"]) == (None, None)
+    with pytest.raises(ValueError, match="chunks"):
+        GraphConstructionValidator.validate(1, -1, 0, 0)
+
+
+def test_what_is_no_record_is_refused() -> None:
+    with pytest.raises(ValueError, match="entities"):
+        EntityExtractionValidator.validate(CHUNKS, "MARTA")
+    with pytest.raises(ValueError, match=r"chunk.*text"):
+        DocumentProcessingValidator.validate(TEXT, [{"id": 3}])
+
+
+def test_data_frames_of_an_index_stand_for_their_rows(index: DamagedIndex) -> None:
+    units, entities = index.read("text_units"), index.read("entities")
+    phase = EntityExtractionValidator.validate(units, entities)
+    assert phase.passed
+    assert phase.metrics["avg_mentions_per_entity"] == pytest.approx(
+        entities["text_unit_ids"].map(len).mean()
+    )
+    assert RelationshipExtractionValidator.validate(entities, index.read("relationships")).passed
+    documents = DocumentProcessingValidator.validate(index.read("documents"), units)
+    assert documents.metrics["coverage_ratio"] == 1.0
+    assert documents.metrics["chunks_count"] == len(units)
+
+
+def test_a_missing_text_unit_of_a_data_frame_is_found() -> None:
+    entities = pd.DataFrame({"title": ["A"], "type": ["x"], "text_unit_ids": [["u1", "u2"]]})
+    units = pd.DataFrame({"id": ["u1"], "text": ["A"]})
+    assert (
+        status(EntityExtractionValidator.validate(units, entities))["entity_mentions_valid"]
+        == "failed"
+    )
+
+
+def test_an_index_without_its_vectors_fails(index: DamagedIndex) -> None:
+    assert run_validate(index.root) == 0
+    shutil.rmtree(index.output / "lancedb")
+    report = index.validate()
+    assert failed(report) == {"vectors_stored"}
+    assert not report.overall_passed
+    assert run_validate(index.root) == 100
+
+
+def test_a_store_that_can_not_be_looked_at_is_said_so(index: DamagedIndex) -> None:
+    settings = index.root / "settings.yaml"
+    text = settings.read_text(encoding="utf-8")
+    settings.write_text(f"{text}\nembed_text: {{names: []}}\n", encoding="utf-8")
+    (check,) = [each for each in index.validate().checks() if each.name == "vectors_stored"]
+    assert (check.status, check.passed) == ("not applicable", False)
+    assert "embed_text" in check.message
+
+
+@pytest.mark.parametrize("table", ["entities", "relationships"])
+@pytest.mark.parametrize("empty", ["", None])
+def test_an_empty_column_of_types_fails(index: DamagedIndex, table: str, empty: str | None) -> None:
+    index.change(table, lambda frame: frame.assign(type=[empty] * len(frame)))
+    report = index.validate()
+    name = {"entities": "entity", "relationships": "relationship"}[table]
+    assert failed(report) == {f"{name}_types_populated"}
+
+
+@pytest.mark.parametrize("column", ["heading", "keywords", "summary", "metadata"])
+@pytest.mark.parametrize("empty", ["", None, "{}", []])
+def test_text_units_without_what_their_columns_promise_are_warned_of(
+    index: DamagedIndex, column: str, empty: Any
+) -> None:
+    n_units = len(index.read("text_units"))
+    index.change("text_units", lambda frame: frame.assign(**{column: [empty] * n_units}))
+    report = index.validate()
+    assert report.overall_passed
+    assert kinds(report) == {"Low metadata"}
+    filled = {"metadata": {"heading": "Isle"}, "keywords": ["isle"]}.get(column, "Isle")
+    index.change("text_units", lambda frame: frame.assign(**{column: [filled] * n_units}))
+    assert kinds(index.validate()) == set()
+
+
+def thin_out(index: DamagedIndex, share: float) -> None:
+    """Keep so many relationships that a share of the entities' number of pairs is joined."""
+    n_pairs = round(share * len(index.read("entities")))
+    names = list(index.read("entities")["title"])
+    ends = {"source": names[:n_pairs], "target": names[1 : n_pairs + 1]}
+    index.change("relationships", lambda frame: frame.iloc[:n_pairs].assign(**ends))
+
+
+def test_a_thin_graph_is_warned_of(index: DamagedIndex) -> None:
+    thin_out(index, 0.30)
+    report = index.validate()
+    assert report.overall_passed
+    assert report.metrics()["connectivity"] == pytest.approx(0.3, abs=0.05)
+    assert "Low connectivity" in kinds(report)
+
+
+@pytest.mark.parametrize(("per_chunk", "kind"), [(0.3, "Few entities"), (7.1, "Many entities")])
+def test_too_few_or_too_many_entities_are_warned_of(
+    index: DamagedIndex, per_chunk: float, kind: str
+) -> None:
+    n_entities = len(index.read("entities"))
+    n_units = round(n_entities / per_chunk)
+    units = index.read("text_units")
+    more = [f"more {i}" for i in range(max(0, n_units - len(units)))]
+    rows = pd.concat([units, *[units.iloc[:1].assign(id=each) for each in more]]).iloc[:n_units]
+    index.change("text_units", lambda _: rows)
+    report = index.validate()
+    assert report.metrics()["entities_per_chunk"] == pytest.approx(per_chunk, rel=0.1)
+    assert report.metrics()["entities"] == n_entities
+    assert report.metrics()["chunks"] == n_units
+    assert kind in kinds(report)
