@@ -38,9 +38,12 @@ _BY_FIELDS: dict[frozenset[str], Callable[[Request], dict[str, object]]] = {
     frozenset({"scores"}): score_edges,
     frozenset({"sufficient", "answer", "relationships", "sources", "missing"}): check_and_answer,
     frozenset({"reason", "score"}): judge,
-    frozenset({"relevance", "faithfulness", "completeness", "coherence", "groundedness"}): (
-        grade_rubric
-    ),
+    frozenset(
+        {
+            *("relevance", "faithfulness", "completeness", "coherence", "groundedness"),
+            *("overall_score", "summary"),
+        }
+    ): grade_rubric,
     frozenset({"reasoning", "accuracy", "completeness", "relevance", "overall"}): grade_quality,
     frozenset({"reasoning", "winner"}): compare_answers,
     frozenset({"intermediate_answer", "score", "follow_up_queries"}): answer_primer,

@@ -34,7 +34,8 @@ def grade_rubric(request: Request) -> dict[str, object]:
     retrieved material (1 for an abstention, which claims nothing); completeness, 1, 0.5 or 0
     when both, one or none hold of the kind of thing asked for and enough of the question's
     terms; coherence, sentences that are no repetition; groundedness, the answer's terms in the
-    material. An abstention has 0 in relevance, completeness and groundedness.
+    material. An abstention has 0 in relevance, completeness and groundedness. The overall score
+    is the mean of the five.
 
     Raises
     ------
@@ -58,9 +59,15 @@ def grade_rubric(request: Request) -> dict[str, object]:
             "words found in the material",
         ),
     }
-    return {
-        name: {"reasoning": f"Share {share:.2f}: {what}.", "score": 1 + round(4 * share)}
+    scores = {name: 1 + round(4 * share) for name, (share, _) in shares.items()}
+    grades: dict[str, object] = {
+        name: {"reasoning": f"Share {share:.2f}: {what}.", "score": scores[name]}
         for name, (share, what) in shares.items()
+    }
+    return {
+        **grades,
+        "overall_score": sum(scores.values()) / len(scores),
+        "summary": "Shares of words, counted by an embedded model, which reads no meaning.",
     }
 
 

@@ -225,7 +225,7 @@ async def evaluate(reply, answer="Ann."):
 
 async def test_a_rubric_reads_prose_and_grades_without_reasoning():
     evaluation = await evaluate(f"Thus: {rubric_reply(4, coherence={'score': 2})} Yes.")
-    assert evaluation.overall == pytest.approx(18 / 5)
+    assert evaluation.overall_score == pytest.approx(18 / 5)
     assert evaluation.coherence.reasoning == "No reason provided"
 
 

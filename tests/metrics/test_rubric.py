@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from types import SimpleNamespace
 
 import pandas as pd
@@ -14,13 +15,14 @@ from support.openai_server import Behaviour, Fault
 from graphrag.eval.metrics import (
     DIMENSIONS,
     RUBRIC_PROMPT,
+    DimensionScore,
     EvaluableEntity,
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
     EvaluableRelationship,
-    Grade,
     LLMEvaluation,
     LLMEvaluationPrompt,
+    ResultMetadata,
     RubricJudge,
     preview,
     read_entity_types,
@@ -40,12 +42,12 @@ SCORES = {
 }
 RESULT = (
     EvaluableQueryResultBuilder({"Idris Vane": "person"})
-    .question("Who built the clock?")
+    .query("Who built the clock?")
     .answer("Idris Vane did.")
     .add_entity("Idris Vane")
     .add_relationship("Idris Vane", "Tower Clock", "Idris Vane built it.")
     .add_text("Idris Vane built the tower clock.")
-    .method("tog")
+    .retrieval_strategy("tog")
     .build()
 )
 
@@ -76,13 +78,13 @@ def scores_of(evaluation):
 async def test_each_dimension_has_its_score_and_reasoning(server):
     evaluation = await judge_at(server, [reply()]).evaluate(RESULT)
     assert scores_of(evaluation) == SCORES
-    assert evaluation.coherence == Grade(2, "about coherence")
-    assert evaluation.overall == pytest.approx(16 / 5)
-    assert evaluation.weakest_dimension() == "faithfulness"
-    assert evaluation.passes_threshold(2)
-    assert not evaluation.passes_threshold(3)
-    assert "- coherence: 2 of 5. about coherence" in evaluation.report()
-    assert "Overall: 3.2 of 5" in evaluation.report()
+    assert evaluation.coherence == DimensionScore(2, "about coherence")
+    assert evaluation.overall_score == pytest.approx(16 / 5)
+    assert evaluation.weakest_dimension() == ("faithfulness", evaluation.faithfulness)
+    assert evaluation.passes_threshold(3.2)
+    assert not evaluation.passes_threshold(3.3)
+    assert "- Coherence: 2/5. about coherence" in evaluation.report()
+    assert "Overall: 3.20/5.0" in evaluation.report()
 
 
 async def test_a_reply_may_stand_in_a_code_block(server):
@@ -96,9 +98,9 @@ async def test_a_score_that_is_no_grade_leaves_only_its_dimension_unscored(serve
     assert scores_of(evaluation) == {**SCORES, "coherence": None}
     assert evaluation.coherence.failure is not None
     assert evaluation.coherence.failure.kind == "unreadable"
-    assert evaluation.overall is None
+    assert evaluation.overall_score is None
     assert not evaluation.passes_threshold(1)
-    assert "coherence: unscored" in evaluation.report()
+    assert "Coherence: unscored" in evaluation.report()
 
 
 @pytest.mark.parametrize("good", ["4", " 4 ", 4.0])
@@ -175,9 +177,9 @@ async def test_what_is_judged_reaches_the_model_only_as_json(server):
     hostile = EvaluableQueryResult(
         HOSTILE,
         HOSTILE,
-        (EvaluableEntity(HOSTILE, HOSTILE),),
-        (EvaluableRelationship(HOSTILE, HOSTILE, HOSTILE),),
-        (HOSTILE,),
+        [EvaluableEntity(HOSTILE, HOSTILE)],
+        [EvaluableRelationship(HOSTILE, HOSTILE, HOSTILE)],
+        [HOSTILE],
     )
     await judge_at(server, [reply()]).evaluate(hostile)
     sent = server.records[before].messages[0]["content"]
@@ -189,7 +191,8 @@ async def test_what_is_judged_reaches_the_model_only_as_json(server):
 
 @given(st.text(), st.text())
 def test_any_text_stays_one_value_in_the_prompt(answer, text):
-    prompt = LLMEvaluationPrompt(EvaluableQueryResult("Q", answer, texts=(text,))).render()
+    result = EvaluableQueryResult("Q", answer, context_chunks=[text])
+    prompt = LLMEvaluationPrompt().generate(result)
     material = json.loads(prompt[prompt.index("Material:") + len("Material:") :])
     assert material["answer"] == answer
     assert material["entities"] == []
@@ -199,18 +202,18 @@ def test_the_prompt_shows_the_top_of_each_list_and_not_the_method():
     result = EvaluableQueryResult(
         "Q",
         "A",
-        tuple(EvaluableEntity(f"E{n}", "person") for n in range(12)),
-        tuple(EvaluableRelationship(f"S{n}", f"T{n}", "knows") for n in range(12)),
-        tuple(f"Text {n}" for n in range(12)),
-        "secret-method",
+        [EvaluableEntity(f"E{n}", "person") for n in range(12)],
+        [EvaluableRelationship(f"S{n}", f"T{n}", "knows") for n in range(12)],
+        [f"Text {n}" for n in range(12)],
+        ResultMetadata(retrieval_strategy="secret-method"),
     )
-    prompt = LLMEvaluationPrompt(result)
-    material = prompt.material()
+    prompt = LLMEvaluationPrompt()
+    material = prompt.material(result)
     assert [entity["name"] for entity in material["entities"]] == [f"E{n}" for n in range(10)]
     assert material["entities"][0] == {"name": "E0", "type": "person"}
     assert [edge["source"] for edge in material["relationships"]] == [f"S{n}" for n in range(10)]
     assert material["texts"] == [f"Text {n}" for n in range(5)]
-    assert "secret-method" not in prompt.render()
+    assert "secret-method" not in prompt.generate(result)
 
 
 def test_the_prompt_has_anchors_for_each_dimension_and_reasoning_before_the_score():
@@ -238,12 +241,13 @@ def test_a_preview_is_a_passage_no_longer_than_asked(text, wanted, limit):
 @pytest.mark.parametrize("score", [0, 6, True, 2.0])
 def test_a_grade_outside_the_scale_can_not_be_made(score):
     with pytest.raises(ValueError, match="from 1 to 5"):
-        Grade(score, "x")
+        DimensionScore(score, "x")
 
 
 @given(st.text())
-def test_reading_a_reply_never_raises_and_never_makes_up_a_grade(text):
-    assert LLMEvaluation.from_json(text).n_scored == 0
+def test_reading_a_reply_never_makes_up_a_grade(text):
+    with suppress(ValueError):
+        assert LLMEvaluation.from_json(text).n_scored == 0
 
 
 def test_an_evaluation_is_kept_and_read_back():
@@ -269,17 +273,17 @@ def test_a_missing_grade_is_left_out_of_the_mean_and_counted():
 
 
 def test_the_builder_needs_a_question_and_an_answer():
-    with pytest.raises(ValueError, match="question"):
+    with pytest.raises(ValueError, match="query"):
         EvaluableQueryResultBuilder().answer("A").build()
     with pytest.raises(ValueError, match="answer"):
-        EvaluableQueryResultBuilder().question("Q").build()
+        EvaluableQueryResultBuilder().query("Q").build()
 
 
 def test_types_come_from_the_index_and_ends_of_relationships_count_as_entities():
-    assert RESULT.entities == (
+    assert RESULT.retrieved_entities == [
         EvaluableEntity("Idris Vane", "person"),
         EvaluableEntity("Tower Clock"),
-    )
+    ]
     table = pd.DataFrame({"title": ["A", "B", "A"], "type": ["x", None, "z"]})
     assert read_entity_types(table) == {"A": "x", "B": ""}
 
@@ -292,9 +296,9 @@ def test_rows_that_were_not_shown_and_claims_are_left_out():
     data = {"entities": entities, "claims": claims}
     result = SimpleNamespace(response={"answer": 1}, context_data=data, context_text="unused")
     read = EvaluableQueryResult.from_search_result("Q", result)
-    assert read.entities == (EvaluableEntity("A", "", "a"),)
+    assert read.retrieved_entities == [EvaluableEntity("A", "", "a")]
     assert read.answer == '{"answer": 1}'
-    assert read.texts == ()
+    assert read.context_chunks == []
 
 
 def test_a_recorded_context_is_read_row_by_row():
@@ -304,15 +308,15 @@ def test_a_recorded_context_is_read_row_by_row():
         "-----Sources-----\nid|text\n3|A text.\n"
     )
     read = EvaluableQueryResult.from_context_text("Q", "A", context)
-    assert read.entities == (EvaluableEntity("A", "", "is a"), EvaluableEntity("B C"))
-    assert read.relationships == (EvaluableRelationship("A", "B C", "knows"),)
-    assert read.texts == ("A text.",)
-    assert EvaluableQueryResult.from_context_text("Q", "A", "Prose.").texts == ("Prose.",)
+    assert read.retrieved_entities == [EvaluableEntity("A", "", "is a"), EvaluableEntity("B C")]
+    assert read.retrieved_relationships == [EvaluableRelationship("A", "B C", "knows")]
+    assert read.context_chunks == ["A text."]
+    assert EvaluableQueryResult.from_context_text("Q", "A", "Prose.").context_chunks == ["Prose."]
 
 
 def test_a_search_without_tables_is_read_from_its_texts():
     result = SimpleNamespace(response="A", context_data="", context_text=["one", "two", " "])
-    assert EvaluableQueryResult.from_search_result("Q", result).texts == ("one", "two")
+    assert EvaluableQueryResult.from_search_result("Q", result).context_chunks == ["one", "two"]
 
 
 @pytest.mark.parametrize("method", ["tog", "local", "basic", "global", "drift"])
@@ -320,24 +324,26 @@ async def test_every_search_is_read(built_project, method):
     index = await GraphIndex.open(built_project)
     result = await index.search(method, "Who stole the silver pendulum of the tower clock?")
     read = EvaluableQueryResult.from_search_result("Who stole it?", result, method)
-    assert read.texts
+    assert read.context_chunks
     if method in ("tog", "local"):
-        assert {entity.name for entity in read.entities} & {"TOBIAS REED", "SILVER PENDULUM"}
-        assert read.relationships
+        names = {entity.name for entity in read.retrieved_entities}
+        assert names & {"TOBIAS REED", "SILVER PENDULUM"}
+        assert read.retrieved_relationships
     if method != "drift":
         context = result.context_text
         texts = [context] if isinstance(context, str) else context
         kept = "\n\n".join(texts)
         again = EvaluableQueryResult.from_context_text("Who stole it?", read.answer, kept, method)
-        assert {e.name for e in again.entities} == {e.name for e in read.entities}
-        assert again.relationships == read.relationships
-        assert set(again.texts) == set(read.texts)
+        names = {entity.name for entity in again.retrieved_entities}
+        assert names == {entity.name for entity in read.retrieved_entities}
+        assert again.retrieved_relationships == read.retrieved_relationships
+        assert set(again.context_chunks) == set(read.context_chunks)
 
 
 async def test_the_embedded_judge_tells_a_good_answer_from_an_evasion():
     config = ModelConfig(type="offline", model_provider="offline", model="rules")
     judge = RubricJudge(open_completion(config))
-    material = {"texts": ("Tobias Reed stole the silver pendulum.",)}
+    material = {"context_chunks": ["Tobias Reed stole the silver pendulum."]}
     question = "Who stole the silver pendulum?"
     good, none, wild = await asyncio.gather(
         judge.evaluate(EvaluableQueryResult(question, "Tobias Reed stole it.", **material)),

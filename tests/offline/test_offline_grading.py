@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from graphrag.eval.metrics import (
+    DIMENSIONS,
     PAIRWISE_PROMPT,
     QUALITY_PROMPT,
     RUBRIC_PROMPT,
@@ -37,7 +38,11 @@ def grade(ask):
             texts=list(texts),
         )
         reply = ask(prompt, response_format=RubricReply)
-        return {name: found["score"] for name, found in reply.model_dump().items()}
+        found = reply.model_dump()
+        assert "embedded model" in found["summary"]
+        scores = {name: found[name]["score"] for name in DIMENSIONS}
+        assert found["overall_score"] == pytest.approx(sum(scores.values()) / 5)
+        return scores
 
     return grade
 

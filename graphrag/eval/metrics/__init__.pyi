@@ -1,11 +1,12 @@
 from .asking import NO_REASON, whole_number
 from .evaluable import (
-    EvaluableEntity,
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
-    EvaluableRelationship,
+    ResultMetadata,
     read_entity_types,
 )
+from .evaluable_items import EvaluableEntity, EvaluableRelationship
+from .evaluation import DimensionScore, LLMEvaluation, RubricReply
 from .judge import (
     JUDGED_METRICS,
     Judge,
@@ -27,16 +28,8 @@ from .prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
 from .prompts.quality import QUALITY_MEASURES, QUALITY_PROMPT, QUALITY_VERSION
 from .prompts.rubric import DIMENSIONS, RUBRIC_PROMPT, RUBRIC_VERSION
 from .quality import QualityEvaluation, QualityJudge, QualityReply
-from .rubric import (
-    DimensionSummary,
-    Grade,
-    LLMEvaluation,
-    LLMEvaluationPrompt,
-    RubricJudge,
-    RubricReply,
-    preview,
-    summarize_rubric,
-)
+from .rubric import DimensionSummary, RubricJudge, summarize_rubric
+from .rubric_prompt import LLMEvaluationPrompt, preview
 
 __all__ = [
     "COMPLETENESS_PROMPT",
@@ -53,12 +46,12 @@ __all__ = [
     "RELEVANCE_PROMPT",
     "RUBRIC_PROMPT",
     "RUBRIC_VERSION",
+    "DimensionScore",
     "DimensionSummary",
     "EvaluableEntity",
     "EvaluableQueryResult",
     "EvaluableQueryResultBuilder",
     "EvaluableRelationship",
-    "Grade",
     "Judge",
     "JudgeReply",
     "JudgeResult",
@@ -74,6 +67,7 @@ __all__ = [
     "QualityEvaluation",
     "QualityJudge",
     "QualityReply",
+    "ResultMetadata",
     "RubricJudge",
     "RubricReply",
     "preview",

@@ -2,9 +2,16 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from graphrag.eval.metrics.evaluable_items import (
+    EvaluableEntity,
+    EvaluableRelationship,
+    read_chunk,
+    read_entity,
+    read_relationship,
+)
 from graphrag.text.tables import read_context
 
 if TYPE_CHECKING:
@@ -14,21 +21,27 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class EvaluableEntity:
-    """A retrieved entity; ``type`` and ``description`` are empty when unknown."""
+class ResultMetadata:
+    """What is known of a result beside its content; no judge sees it.
 
-    name: str
-    type: str = ""
-    description: str = ""
+    Attributes
+    ----------
+    entities_count, relationships_count, chunks_count : int
+        Lengths of the result's lists, where the builder made it.
+    retrieval_strategy : str
+        The method's name.
+    processing_time_ms : int or None
+        None when it was not measured.
+    custom : dict
+        Anything else.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class EvaluableRelationship:
-    """A retrieved relationship, in the direction in which it is stored."""
-
-    source: str
-    target: str
-    description: str = ""
+    entities_count: int = 0
+    relationships_count: int = 0
+    chunks_count: int = 0
+    retrieval_strategy: str = ""
+    processing_time_ms: int | None = None
+    custom: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +50,25 @@ class EvaluableQueryResult:
 
     Attributes
     ----------
-    question, answer : str
-    entities : tuple of EvaluableEntity
-        In the method's order, each name once.
-    relationships : tuple of EvaluableRelationship
-        In the method's order, each once.
-    texts : tuple of str
+    query, answer : str
+        The question and its answer.
+    retrieved_entities : list of EvaluableEntity
+        In the method's order.
+    retrieved_relationships : list of EvaluableRelationship
+        In the method's order.
+    context_chunks : list of str
         Whole texts, best first: sources, then community reports.
-    method : str
-        Never shown to a judge.
+    metadata : ResultMetadata
     """
 
-    question: str
+    query: str
     answer: str
-    entities: tuple[EvaluableEntity, ...] = ()
-    relationships: tuple[EvaluableRelationship, ...] = ()
-    texts: tuple[str, ...] = ()
-    method: str = ""
+    retrieved_entities: list[EvaluableEntity] = field(default_factory=list[EvaluableEntity])
+    retrieved_relationships: list[EvaluableRelationship] = field(
+        default_factory=list[EvaluableRelationship]
+    )
+    context_chunks: list[str] = field(default_factory=list[str])
+    metadata: ResultMetadata = field(default_factory=ResultMetadata)
 
     @classmethod
     def from_search_result(
@@ -75,7 +90,8 @@ class EvaluableQueryResult:
         entity_types : mapping of str to str, optional
             Title -> type, as no search shows types; see :func:`read_entity_types`.
         """
-        builder = EvaluableQueryResultBuilder(entity_types).question(question).method(method)
+        builder = EvaluableQueryResultBuilder(entity_types).query(question)
+        builder.retrieval_strategy(method)
         response: Any = result.response
         builder.answer(
             response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
@@ -100,24 +116,35 @@ class EvaluableQueryResult:
         context_text : str
             Context tables are read by row; any other text stands as one text.
         """
-        builder = EvaluableQueryResultBuilder(entity_types).question(question).answer(answer)
-        return builder.method(method).add_context(context_text).build()
+        builder = EvaluableQueryResultBuilder(entity_types).query(question).answer(answer)
+        return builder.retrieval_strategy(method).add_context(context_text).build()
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
-        return {**asdict(self), "texts": list(self.texts)}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "EvaluableQueryResult":
         """Read what :meth:`to_dict` gave."""
         return cls(
-            question=values["question"],
+            query=values["query"],
             answer=values["answer"],
-            entities=tuple(EvaluableEntity(**entity) for entity in values["entities"]),
-            relationships=tuple(EvaluableRelationship(**edge) for edge in values["relationships"]),
-            texts=tuple(values["texts"]),
-            method=values["method"],
+            retrieved_entities=[EvaluableEntity(**each) for each in values["retrieved_entities"]],
+            retrieved_relationships=[
+                EvaluableRelationship(**each) for each in values["retrieved_relationships"]
+            ],
+            context_chunks=list(values["context_chunks"]),
+            metadata=ResultMetadata(**values["metadata"]),
         )
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "EvaluableQueryResult":
+        """Read what :meth:`to_json` gave."""
+        return cls.from_dict(json.loads(text))
 
 
 class EvaluableQueryResultBuilder:
@@ -131,18 +158,21 @@ class EvaluableQueryResultBuilder:
 
     def __init__(self, entity_types: Mapping[str, str] | None = None) -> None:
         self._types = entity_types or {}
-        self._question: str | None = None
+        self._query: str | None = None
         self._answer: str | None = None
-        self._method = ""
+        self._metadata = ResultMetadata()
+        self._given_entities: list[EvaluableEntity] = []
+        self._given_relationships: list[EvaluableRelationship] = []
+        self._given_chunks: list[str] = []
         self._entities: dict[str, EvaluableEntity] = {}
         self._ends: dict[str, None] = {}
         self._relationships: dict[EvaluableRelationship, None] = {}
         self._sources: dict[str, None] = {}
         self._reports: dict[str, None] = {}
 
-    def question(self, text: str) -> "EvaluableQueryResultBuilder":
+    def query(self, text: str) -> "EvaluableQueryResultBuilder":
         """Set the question."""
-        self._question = text
+        self._query = text
         return self
 
     def answer(self, text: str) -> "EvaluableQueryResultBuilder":
@@ -150,9 +180,53 @@ class EvaluableQueryResultBuilder:
         self._answer = text
         return self
 
-    def method(self, name: str) -> "EvaluableQueryResultBuilder":
+    def entities(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
+        """Set the entities, as they are: names, mappings, or objects with name or title.
+
+        Raises
+        ------
+        ValueError
+            If one has no name.
+        """
+        self._given_entities = [read_entity(item) for item in items]
+        return self
+
+    def relationships(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
+        """Set the relationships, as they are: mappings or objects with source and target.
+
+        Raises
+        ------
+        ValueError
+            If one has no source or target.
+        """
+        self._given_relationships = [read_relationship(item) for item in items]
+        return self
+
+    def chunks(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
+        """Set the texts, as they are: texts, mappings, or objects with text or content.
+
+        Raises
+        ------
+        ValueError
+            If one has no text.
+        """
+        self._given_chunks = [read_chunk(item) for item in items]
+        return self
+
+    def retrieval_strategy(self, name: str) -> "EvaluableQueryResultBuilder":
         """Set the method's name."""
-        self._method = name
+        self._metadata = replace(self._metadata, retrieval_strategy=name)
+        return self
+
+    def processing_time_ms(self, milliseconds: int) -> "EvaluableQueryResultBuilder":
+        """Set how long the method took."""
+        self._metadata = replace(self._metadata, processing_time_ms=milliseconds)
+        return self
+
+    def custom_metadata(self, key: str, value: Any) -> "EvaluableQueryResultBuilder":
+        """Add one more thing to the metadata."""
+        custom = {**self._metadata.custom, key: value}
+        self._metadata = replace(self._metadata, custom=custom)
         return self
 
     def add_entity(
@@ -209,21 +283,26 @@ class EvaluableQueryResultBuilder:
         Raises
         ------
         ValueError
-            If the question or the answer was not set.
+            If the query or the answer was not set.
         """
-        if self._question is None or self._answer is None:
-            missing = "question" if self._question is None else "answer"
+        if self._query is None or self._answer is None:
+            missing = "query" if self._query is None else "answer"
             msg = f"an evaluable result needs its {missing}"
             raise ValueError(msg)
         for end in self._ends:
             self.add_entity(end)
+        named = {entity.name for entity in self._given_entities}
+        added = [entity for name, entity in self._entities.items() if name not in named]
+        entities = [*self._given_entities, *added]
+        relationships = [*self._given_relationships, *self._relationships]
+        chunks = [*self._given_chunks, *self._sources, *self._reports]
+        counts = (len(entities), len(relationships), len(chunks))
+        told = self._metadata
+        metadata = ResultMetadata(
+            *counts, told.retrieval_strategy, told.processing_time_ms, dict(told.custom)
+        )
         return EvaluableQueryResult(
-            question=self._question,
-            answer=self._answer,
-            entities=tuple(self._entities.values()),
-            relationships=tuple(self._relationships),
-            texts=(*self._sources, *self._reports),
-            method=self._method,
+            self._query, self._answer, entities, relationships, chunks, metadata
         )
 
     def _add_tables(self, text: str) -> bool:
