@@ -172,7 +172,8 @@ class LLMEvaluation:
     @classmethod
     def unscored(cls, failure: Failure) -> "LLMEvaluation":
         """Return five dimensions without a score, for one reason."""
-        return cls(*[_no_grade(failure)] * len(DIMENSIONS))
+        none = _no_grade(failure)
+        return cls(none, none, none, none, none)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "LLMEvaluation":

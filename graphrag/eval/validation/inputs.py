@@ -197,8 +197,9 @@ def _first_text(record: Any, name: str) -> str | None:
         found = look(holder, name)
         if found is _ABSENT or found is None:
             continue
-        is_one = isinstance(found, str) or not isinstance(found, Iterable)
-        text = str(found) if is_one else " ".join(map(str, cast("Iterable[Any]", found)))
+        if isinstance(found, Iterable) and not isinstance(found, str):
+            found = " ".join(map(str, cast("Iterable[Any]", found)))
+        text = str(found)
         if text.strip():
             return text
     return None
