@@ -2,21 +2,24 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.analysis import (
+    AVERAGES,
     Analysis,
     End,
+    MethodSummary,
     RepeatAnalysis,
     analyse,
     analyse_repeats,
+    count_ends,
     end_of,
     label_embedded,
+    mean_efficiency,
     rows_of,
     state_of,
 )
@@ -26,7 +29,6 @@ from graphrag.eval.records import (
     EfficiencyMetrics,
     MetricScores,
     QueryResult,
-    measured_latency,
 )
 from graphrag.eval.store import write_whole
 from graphrag.query.usage import Usage, sum_usages
@@ -46,37 +48,6 @@ __all__ = [
 SUMMARY_FILE = "eval_results_summary.json"
 DETAILED_FILE = "eval_results_detailed.json"
 _NESTED = ("scores", "reasons", "efficiency", "failure")
-
-
-@dataclass(frozen=True, slots=True)
-class MethodSummary:
-    """The figures of one method.
-
-    Attributes
-    ----------
-    method : str
-    n : int
-        Results.
-    n_search_failed : int
-        Searches that failed; they count 0 in the mean of every metric that was asked.
-    means : dict
-        Metric -> mean score in [0, 1] over failed searches and scored responses; None when
-        there is none, and for failed searches alone on a metric that was not asked.
-    n_scored : dict
-        Metric -> responses with a verdict, failed searches left out.
-    n_unscored : dict
-        Metric -> responses whose verdict is missing because the judge failed.
-    n_not_judged : dict
-        Metric -> responses that were not to be judged on it.
-    """
-
-    method: str
-    n: int
-    n_search_failed: int
-    means: dict[str, float | None]
-    n_scored: dict[str, int]
-    n_unscored: dict[str, int]
-    n_not_judged: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -227,17 +198,31 @@ class EvaluationResults:
     def summaries(self) -> list[MethodSummary]:
         """Return the figures of each method, in the order of the methods."""
         ends = Counter((r.method, end_of(r)) for r in self.results if r.trial == 0)
-        return [
-            _summarize(
-                method, {end: n for (of, end), n in ends.items() if of == method}, self.metrics
+        found: list[MethodSummary] = []
+        for method in self.metadata.get("methods", self.by_method):
+            of_method = {end: n for (of, end), n in ends.items() if of == method}
+            counts = count_ends(of_method, self.metrics)
+            means = self.by_method.get(method, {})
+            efficiency = self.efficiency.get(method, {})
+            found.append(
+                MethodSummary(
+                    **{metric: means.get(metric) for metric in DEFAULT_METRICS},
+                    **{name: efficiency.get(name) for name in AVERAGES},
+                    method=method,
+                    means=means,
+                    count=counts.n,
+                    n_search_failed=counts.n_search_failed,
+                    n_scored=counts.n_scored,
+                    n_unscored=counts.n_unscored,
+                    n_not_judged=counts.n_not_judged,
+                )
             )
-            for method in self.metadata["methods"]
-        ]
+        return found
 
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        label = self.metadata["embedded_models"]
+        label = self.metadata.get("embedded_models")
         note = f"<p>{label}</p>" if label else ""
         table: Any = pd.DataFrame.from_dict(self.by_method, orient="index")
         table = table.reindex(columns=self.metadata.get("metrics", table.columns))
@@ -265,10 +250,8 @@ def aggregate_results(
     ends = defaultdict[tuple[str, str], Counter[End]](Counter)
     for result in first:
         ends[result.imdb_key, result.method][end_of(result)] += 1
-    summaries = {
-        m: _summarize(
-            m, sum((c for (_, of), c in ends.items() if of == m), Counter[End]()), metrics
-        )
+    counts = {
+        m: count_ends(sum((c for (_, of), c in ends.items() if of == m), Counter[End]()), metrics)
         for m in methods
     }
     return EvaluationResults(
@@ -283,44 +266,17 @@ def aggregate_results(
             "cost_usd": sum_usages(usages).cost_usd,
         },
         results=list(results),
-        by_method={m: summary.means for m, summary in summaries.items()},
+        by_method={m: counted.means for m, counted in counts.items()},
         by_movie={
             movie: {
-                m: _summarize(m, ends[movie, m], metrics).means
-                for m in methods
-                if (movie, m) in ends
+                m: count_ends(ends[movie, m], metrics).means for m in methods if (movie, m) in ends
             }
             for movie in movies
         },
-        efficiency={m: _efficiency(found) for m, found in by_method.items()},
-        counts={m: _counts(summary) for m, summary in summaries.items()},
+        efficiency={m: mean_efficiency(found) for m, found in by_method.items()},
+        counts={m: counted.to_dict() for m, counted in counts.items()},
         analysis=analyse(rows_of(first), methods, metrics),
         repeats=analyse_repeats(results, methods, metrics),
-    )
-
-
-def _summarize(method: str, ends: Mapping[End, int], metrics: Sequence[str]) -> MethodSummary:
-    """Add up the results of a method, given how many times each end occurs."""
-    n = sum(ends.values())
-    n_failed = sum(times for end, times in ends.items() if end.failed)
-    total, n_scored, n_unscored = Counter[str](), Counter[str](), Counter[str]()
-    for end, times in ends.items():
-        if end.failed:
-            continue
-        for metric, (score, failure) in zip(METRICS, end.verdicts, strict=True):
-            n_unscored[metric] += times * (failure is not None)
-            n_scored[metric] += times * (score is not None)
-            total[metric] += times * (score or 0)
-    asked = {m for m in METRICS if m in metrics or n_scored[m] + n_unscored[m]}
-    counted = {m: n_scored[m] + n_failed * (m in asked) for m in METRICS}
-    return MethodSummary(
-        method=method,
-        n=n,
-        n_search_failed=n_failed,
-        means={m: total[m] / counted[m] if counted[m] else None for m in METRICS},
-        n_scored={m: n_scored[m] for m in METRICS},
-        n_unscored={m: n_unscored[m] for m in METRICS},
-        n_not_judged={m: n - n_failed - n_scored[m] - n_unscored[m] for m in METRICS},
     )
 
 
@@ -337,49 +293,6 @@ def _detail(result: QueryResult) -> dict[str, object]:
 
 def _states(result: QueryResult) -> dict[str, str]:
     return {metric: state_of(result, metric).value for metric in METRICS}
-
-
-def _counts(summary: MethodSummary) -> dict[str, object]:
-    counts = asdict(summary)
-    del counts["method"], counts["means"]
-    return counts
-
-
-def _efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
-    answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
-    latencies = [latency for latency in answered if latency is not None]
-    usage = sum_usages(r.usage for r in results if r.usage is not None)
-    judge = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
-    n = len(results)
-    return {
-        "avg_latency": fmean(latencies) if latencies else None,
-        "n_latency": len(latencies),
-        "n_impossible_latency": sum(map(has_impossible_latency, results)),
-        "n_cut_off": sum(r.usage is not None and r.usage.cut_replies > 0 for r in results),
-        "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
-        "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
-        "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
-        "avg_embedding_calls": usage.embedding_calls / n if n else None,
-        "avg_embedding_tokens": usage.embedding_tokens / n if n else None,
-        "llm_calls_by_phase": usage.llm_calls_by_phase,
-        "prompt_tokens_by_phase": usage.prompt_tokens_by_phase,
-        "output_tokens_by_phase": usage.output_tokens_by_phase,
-        "cost_usd": usage.cost_usd,
-        "cost_usd_by_model": usage.cost_usd_by_model,
-        "judge_cost_usd": judge.cost_usd,
-    }
-
-
-def has_impossible_latency(result: QueryResult) -> bool:
-    """Say whether a result has a latency that can't be one."""
-    given = result.efficiency.latency
-    return given is not None and measured_latency(given) is None
-
-
-def _mean(counts: Sequence[int | None]) -> float | None:
-    """Return the mean, None as soon as one is not counted."""
-    known = [count for count in counts if count is not None]
-    return fmean(known) if known and len(known) == len(counts) else None
 
 
 def _to_json(values: dict[str, object], indent: int | None) -> str:

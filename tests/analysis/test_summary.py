@@ -177,7 +177,7 @@ def test_equal_ends_are_all_counted_for_their_own_method_and_document():
     ]
     found = aggregate_results(results)
     tog, basic = found.summaries()
-    assert (tog.n, tog.n_search_failed, basic.n, basic.n_search_failed) == (17, 3, 14, 0)
+    assert (tog.count, tog.n_search_failed, basic.count, basic.n_search_failed) == (17, 3, 14, 0)
     assert (tog.n_scored["correctness"], tog.n_unscored["correctness"]) == (10, 4)
     assert found.counts["tog"]["n_scored"] == tog.n_scored
     assert found.by_method == {"tog": tog.means, "basic": basic.means}

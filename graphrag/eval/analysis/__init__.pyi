@@ -12,6 +12,7 @@ from .figure_changes import FigureChange, compare_figures
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
 from .question_figures import QuestionFigures, mean_of, read_question_figures
+from .means import AVERAGES, MethodSummary, count_ends, has_impossible_latency, mean_efficiency
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
 from .rows import End, Row, end_of, paired_score, rows_of, state_of
@@ -20,6 +21,7 @@ from .sections import Figures, FigureSources, compute_figures
 from .summary import Analysis, analyse
 
 __all__ = [
+    "AVERAGES",
     "BASELINE",
     "BASELINE_FILE",
     "NEW",
@@ -32,6 +34,7 @@ __all__ = [
     "Figures",
     "MethodComparison",
     "QuestionFigures",
+    "MethodSummary",
     "RepeatAnalysis",
     "Row",
     "RunComparison",
@@ -43,11 +46,14 @@ __all__ = [
     "compare_figures",
     "compare_runs",
     "compute_figures",
+    "count_ends",
     "end_of",
+    "has_impossible_latency",
     "label_embedded",
     "label_usages",
     "list_runs",
     "mean_of",
+    "mean_efficiency",
     "paired_score",
     "pin_baseline",
     "read_question_figures",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from graphrag.eval.analysis import has_impossible_latency
 from graphrag.eval.dataset import name_question
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports.cells import (
@@ -21,7 +22,6 @@ from graphrag.eval.reports.cells import (
     share,
     span,
 )
-from graphrag.eval.results import has_impossible_latency
 from graphrag.query.model_facts import (
     is_offline,
     model_price,

@@ -1,0 +1,146 @@
+"""The plain means of each method, and what they are taken over."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from statistics import fmean
+from typing import Any
+
+from graphrag.eval.analysis.rows import End
+from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult, measured_latency
+from graphrag.query.usage import sum_usages
+
+AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
+_DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **AVERAGES}
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSummary:
+    """The figures of one method.
+
+    Attributes
+    ----------
+    correctness, faithfulness, relevance, completeness : float or None
+        Mean score in [0, 1], as in ``means``.
+    avg_latency : float or None
+        Seconds, over responses whose latency was measured.
+    avg_llm_calls, avg_prompt_tokens, avg_output_tokens : float or None
+        A search; None when they are not counted.
+    count : int
+        Results.
+    method : str
+    n_search_failed : int
+        Searches that failed; they count 0 in the mean of every metric that was asked.
+    means : dict
+        Metric -> mean score in [0, 1] over failed searches and scored responses; None when
+        there is none, and for failed searches alone on a metric that was not asked.
+    n_scored : dict
+        Metric -> responses with a verdict, failed searches left out.
+    n_unscored : dict
+        Metric -> responses whose verdict is missing because the judge failed.
+    n_not_judged : dict
+        Metric -> responses that were not to be judged on it.
+    """
+
+    correctness: float | None
+    faithfulness: float | None
+    relevance: float | None
+    completeness: float | None
+    avg_latency: float | None
+    avg_llm_calls: float | None
+    avg_prompt_tokens: float | None
+    avg_output_tokens: float | None
+    count: int
+    method: str = ""
+    n_search_failed: int = 0
+    means: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    n_scored: Mapping[str, int] = field(default_factory=dict[str, int])
+    n_unscored: Mapping[str, int] = field(default_factory=dict[str, int])
+    n_not_judged: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return the first nine: scores and seconds to 3 digits, calls to 1, tokens to 0."""
+        rounded = {name: _rounded(getattr(self, name), digits) for name, digits in _DIGITS.items()}
+        return {**rounded, "count": self.count}
+
+
+@dataclass(frozen=True, slots=True)
+class EndCounts:
+    """How a method's results ended; see :class:`MethodSummary`."""
+
+    n: int
+    n_search_failed: int
+    means: dict[str, float | None]
+    n_scored: dict[str, int]
+    n_unscored: dict[str, int]
+    n_not_judged: dict[str, int]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the means."""
+        return {name: value for name, value in asdict(self).items() if name != "means"}
+
+
+def count_ends(ends: Mapping[End, int], metrics: Sequence[str]) -> EndCounts:
+    """Add up the results of a method, given how many times each end occurs."""
+    n = sum(ends.values())
+    n_failed = sum(times for end, times in ends.items() if end.failed)
+    total, n_scored, n_unscored = Counter[str](), Counter[str](), Counter[str]()
+    for end, times in ends.items():
+        if end.failed:
+            continue
+        for metric, (score, failure) in zip(METRICS, end.verdicts, strict=True):
+            n_unscored[metric] += times * (failure is not None)
+            n_scored[metric] += times * (score is not None)
+            total[metric] += times * (score or 0)
+    asked = {m for m in METRICS if m in metrics or n_scored[m] + n_unscored[m]}
+    counted = {m: n_scored[m] + n_failed * (m in asked) for m in METRICS}
+    return EndCounts(
+        n=n,
+        n_search_failed=n_failed,
+        means={m: total[m] / counted[m] if counted[m] else None for m in METRICS},
+        n_scored={m: n_scored[m] for m in METRICS},
+        n_unscored={m: n_unscored[m] for m in METRICS},
+        n_not_judged={m: n - n_failed - n_scored[m] - n_unscored[m] for m in METRICS},
+    )
+
+
+def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
+    """Return a method's entry of ``EvaluationResults.efficiency``."""
+    answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
+    latencies = [latency for latency in answered if latency is not None]
+    usage = sum_usages(r.usage for r in results if r.usage is not None)
+    judge = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
+    n = len(results)
+    return {
+        "avg_latency": fmean(latencies) if latencies else None,
+        "n_latency": len(latencies),
+        "n_impossible_latency": sum(map(has_impossible_latency, results)),
+        "n_cut_off": sum(r.usage is not None and r.usage.cut_replies > 0 for r in results),
+        "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
+        "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
+        "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
+        "avg_embedding_calls": usage.embedding_calls / n if n else None,
+        "avg_embedding_tokens": usage.embedding_tokens / n if n else None,
+        "llm_calls_by_phase": usage.llm_calls_by_phase,
+        "prompt_tokens_by_phase": usage.prompt_tokens_by_phase,
+        "output_tokens_by_phase": usage.output_tokens_by_phase,
+        "cost_usd": usage.cost_usd,
+        "cost_usd_by_model": usage.cost_usd_by_model,
+        "judge_cost_usd": judge.cost_usd,
+    }
+
+
+def has_impossible_latency(result: QueryResult) -> bool:
+    """Say whether a result has a latency that can't be one."""
+    given = result.efficiency.latency
+    return given is not None and measured_latency(given) is None
+
+
+def _mean(counts: Sequence[int | None]) -> float | None:
+    """Return the mean, None as soon as one is not counted."""
+    known = [count for count in counts if count is not None]
+    return fmean(known) if known and len(known) == len(counts) else None
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    return None if value is None else float(round(value, digits))
