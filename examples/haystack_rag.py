@@ -66,7 +66,7 @@ async def answer(question: str, index: str) -> MethodAnswer:
 def open_system(index: str) -> System:
     """Split and index a project's texts when the first question about it is asked."""
     config = EvaluationConfig.from_yaml(ROOT / "eval_config.yaml")
-    project = read_settings(config.index_roots()[index])
+    project = read_settings(config.project_folders()[index])
     texts = sorted(Path(project.input_storage.base_dir).glob("*.txt"))
     whole = [Document(content=path.read_text(encoding="utf-8")) for path in texts]
     splitter = DocumentSplitter(split_by="word", split_length=WORDS, split_overlap=OVERLAP)

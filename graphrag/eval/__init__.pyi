@@ -30,6 +30,8 @@ from .validation import (
     RelationshipExtractionValidator,
     validate_index,
 )
+from .runner import EvaluationRunner, run_evaluation
+from .validation import PipelineValidationReport, validate_index
 
 __all__ = [
     "COMPLETENESS_PROMPT",
@@ -65,6 +67,7 @@ __all__ = [
     "StoredRun",
     "aggregate_results",
     "list_runs",
+    "run_evaluation",
     "validate_index",
     "write_dashboard",
 ]

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag.config.project_settings import is_project
-from graphrag.eval.config import CONTROLS
-from graphrag.eval.dataset import Sample, as_samples
+from graphrag.eval.config import CONTROLS, DEFAULT_METHODS, EvaluationConfig, parse_config
+from graphrag.eval.dataset import Sample, as_samples, read_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
 from graphrag.eval.judged import DEFAULT_METRICS
 from graphrag.eval.measures import RetrievalReader
 from graphrag.eval.metrics import Judge, read_entity_types
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
+from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.run import (
     Answer,
     FurtherJudges,
@@ -27,7 +28,7 @@ from graphrag.eval.run import (
     Stop,
     Unit,
     Work,
-    answer_control,
+    ask_control,
     ask_method,
     ask_verdicts,
     check_judge,
@@ -35,7 +36,6 @@ from graphrag.eval.run import (
     describe_judge,
     describe_setup,
     describe_timeout,
-    evidence_of,
     is_wanted,
     open_answering,
     open_judge,
@@ -45,6 +45,7 @@ from graphrag.eval.run import (
     read_headers,
     read_model_settings,
     read_settings_of,
+    record_response,
     response_type,
     search_failure,
     watching,
@@ -58,14 +59,22 @@ from graphrag.eval.store import (
     StoredSession,
 )
 from graphrag.query.calls import describe_error
-from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
+from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_tables import IndexNotBuiltError
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.query.structured_search.base import SearchResult
 
-__all__ = ["EfficiencyMetrics", "EvaluationRunner", "QueryResult", "RunOutcome", "RunRequest"]
+__all__ = [
+    "EfficiencyMetrics",
+    "EvaluationConfig",
+    "EvaluationRunner",
+    "QueryResult",
+    "RunOutcome",
+    "RunRequest",
+    "run_evaluation",
+]
 
 
 class EvaluationRunner:
@@ -111,7 +120,7 @@ class EvaluationRunner:
         self.judge = judge
         self._settings = read_settings_of(config)
         self.index_roots: Mapping[str, Path | str] = (
-            self._settings.index_roots() if index_roots is None else index_roots
+            self._settings.index_roots if index_roots is None else index_roots
         )
         self._methods = MethodSet(self._settings, methods)
         self._own_judge: Judge | None = None
@@ -167,7 +176,7 @@ class EvaluationRunner:
         """
         samples = as_samples(dataset, list(self.index_roots))
         chosen = tuple(methods or self._settings.methods)
-        config = self._settings.model_copy(update={"methods": chosen})
+        config = self._settings.model_copy(update={"methods": list(chosen)})
         asked = {sample.imdb_key for sample in samples}
         keeps = config.output.save_intermediate
         found = {key: root for key in sorted(asked) if (root := self._root(key)) is not None}
@@ -180,7 +189,7 @@ class EvaluationRunner:
             session: Session = MemorySession()
             store: EvaluationStore | None = None
             if keeps:
-                store = stack.enter_context(EvaluationStore(config.output_dir / "eval.db"))
+                store = stack.enter_context(EvaluationStore(config.output_folder / "eval.db"))
                 judge = describe_judge(config, headers, self.judge)
                 indexes = {key: str(root) for key, root in found.items()}
                 details = RunDetails(
@@ -255,30 +264,11 @@ class EvaluationRunner:
         if function is not None:
             return await ask_method(function, sample.question, sample.imdb_key)
         if method in CONTROLS:
-            return await self._ask_control(sample, method)
+            key = sample.imdb_key
+            header = read_model_settings({key: self._known_root(key)})[key]
+            form = response_type(header, self._settings.equal_terms)
+            return await ask_control(open_answering(header), method, sample, form)
         return await self._run_search(method, sample.question, sample.imdb_key)
-
-    async def _ask_control(self, sample: Sample, method: str) -> "SearchResult":
-        key = sample.imdb_key
-        header = read_model_settings({key: self._known_root(key)})[key]
-        contexts = evidence_of(sample) if method == "oracle" else []
-        started = time.perf_counter()
-        response = await answer_control(
-            open_answering(header),
-            method,
-            sample.question,
-            contexts,
-            response_type(header, self._settings.equal_terms),
-        )
-        return CountedSearchResult(
-            response=response,
-            context_data={},
-            context_text=contexts,
-            completion_time=time.perf_counter() - started,
-            llm_calls=0,
-            prompt_tokens=0,
-            output_tokens=0,
-        )
 
     async def _load_index(self, imdb_key: str) -> GraphIndex:
         """Return an index, opened at its first question and then kept."""
@@ -348,19 +338,9 @@ class EvaluationRunner:
         if answer is not None and answer.latency_s is not None and not timed:
             latency = answer.latency_s
         told = None if result is None or answer is None else self._read_retrieved(unit, result)
-        return StoredResponse(
-            unit=unit.key,
-            sample_id=sample.id,
-            method=unit.method,
-            response=f"ERROR: {failure.message}" if failure else answer.response if answer else "",
-            context_text="" if answer is None else answer.context_text,
-            latency_s=None if log.replayed else latency,
-            usage=log.usage() if answer is None else answer.usage,
-            failure=failure,
-            trial=unit.trial,
-            retrieved=told,
-            abstained=answer is not None and answer.abstained,
-        )
+        ending = failure if answer is None else answer
+        assert ending is not None
+        return record_response(unit, ending, latency, log, told)
 
     def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
         """Return what a search of an index showed; None for what is not such a search."""
@@ -385,3 +365,33 @@ class EvaluationRunner:
         judge = await self._load_judge()
         with measure_calls(log):
             return await ask_verdicts(judge, unit, found, metrics, self._settings.judge.repeats)
+
+
+async def run_evaluation(
+    qa_dataset_path: Path | str,
+    index_configs: Mapping[str, Path | str],
+    methods: Sequence[str] = DEFAULT_METHODS,
+) -> EvaluationResults:
+    """Ask every question of a file by every method, judge the responses, and add them up.
+
+    Nothing is written. The default completion model of the indexes judges.
+
+    Parameters
+    ----------
+    qa_dataset_path : Path or str
+        The dataset; paths are relative to the working directory.
+    index_configs : mapping
+        Key in the dataset -> project folder.
+    methods : sequence of str
+        As in ``EvaluationConfig``.
+
+    Raises
+    ------
+    EvalError
+        If the dataset, an index or a method can't be used, or the service refuses every request.
+    """
+    roots = {key: str(root) for key, root in index_configs.items()}
+    given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
+    config = parse_config(given, "run_evaluation")
+    samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
+    return aggregate_results(await EvaluationRunner(config).run_evaluation(samples))

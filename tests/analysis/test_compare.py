@@ -40,7 +40,7 @@ class Runs:
 
     @property
     def output(self) -> Path:
-        return self.config.output_dir
+        return self.config.output_folder
 
     @property
     def store_path(self) -> Path:

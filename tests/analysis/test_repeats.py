@@ -95,7 +95,7 @@ async def test_verdicts_are_repeated_and_kept(tmp_path: Path):
     figures = {(f.method, f.metric): f for f in repeats.figures}["tog", "correctness"]
     assert figures.mean.mean == pytest.approx(2 / 3)
     assert figures.judge_flip_rate == pytest.approx(2 / 3)
-    with EvaluationStore(config.output_dir / "eval.db") as store:
+    with EvaluationStore(config.output_folder / "eval.db") as store:
         (run,) = store.runs()
         stored = store.verdicts(run.run_id)
     assert {found["correctness"].repeats for found in stored.values()} == {(0, 1, 1)}

@@ -12,16 +12,16 @@ def read(tmp_path, text):
 
 def test_an_empty_file_means_the_defaults(tmp_path):
     config = read(tmp_path, "")
-    assert config.methods == ("tog", "local", "basic")
-    assert config.output_dir == tmp_path / "eval" / "results"
-    assert config.dataset_path == tmp_path / "eval" / "qa_eval.json"
+    assert config.methods == ["tog", "local", "basic"]
+    assert config.output_folder == tmp_path / "eval" / "results"
+    assert config.dataset_path == str(tmp_path / "eval" / "qa_eval.json")
     assert config.judge.temperature == 0.0
     assert config.output.save_intermediate
 
 
 def test_paths_are_relative_to_the_root(tmp_path):
     config = read(tmp_path, "indexes: {a: projects/a}\n")
-    assert config.index_roots() == {"a": tmp_path / "projects" / "a"}
+    assert config.project_folders() == {"a": tmp_path / "projects" / "a"}
 
 
 @pytest.mark.parametrize(

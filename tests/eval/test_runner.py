@@ -99,7 +99,7 @@ async def test_a_service_that_refuses_stops_the_run_and_nothing_is_recorded_as_f
 
     with pytest.raises(RunStoppedError, match="wrong key"):
         await ScriptedRunner(config, answer).run_evaluation(ROWS)
-    with EvaluationStore(config.output_dir / "eval.db") as store:
+    with EvaluationStore(config.output_folder / "eval.db") as store:
         (run,) = store.runs()
         assert run.status == "unfinished"
         assert store.responses(run.run_id) == {}
@@ -148,7 +148,7 @@ async def test_no_more_searches_run_at_once_than_allowed(config):
 
 async def test_every_response_and_verdict_is_in_the_store(config):
     await ScriptedRunner(config, answer_right).run_evaluation(ROWS)
-    with EvaluationStore(config.output_dir / "eval.db") as store:
+    with EvaluationStore(config.output_folder / "eval.db") as store:
         (run,) = store.runs()
         assert run.status == "finished"
         assert len(store.responses(run.run_id)) == 4
@@ -158,7 +158,7 @@ async def test_every_response_and_verdict_is_in_the_store(config):
 async def test_nothing_is_written_without_save_intermediate(config):
     quiet = config.model_copy(update={"output": OutputSettings(save_intermediate=False)})
     await ScriptedRunner(quiet, answer_right).run_evaluation(ROWS)
-    assert not config.output_dir.exists()
+    assert not config.output_folder.exists()
 
 
 async def test_many_failures_in_a_row_stop_the_run(config):
@@ -188,7 +188,7 @@ async def test_stopping_begins_nothing_new(config):
     with pytest.raises(RunStoppedError, match="enough"):
         await runner.run_evaluation(ROWS)
     assert len(runner.asked) == 1
-    with EvaluationStore(config.output_dir / "eval.db") as store:
+    with EvaluationStore(config.output_folder / "eval.db") as store:
         (run,) = store.runs()
         assert len(store.responses(run.run_id)) == 1
 

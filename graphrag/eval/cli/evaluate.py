@@ -130,10 +130,10 @@ class _Command:
         config = _read_config(options)
         samples, said = _select(config, options)
         used = {sample.imdb_key for sample in samples}
-        roots = {key: root for key, root in config.index_roots().items() if key in used}
-        check_keys(samples, config.index_roots())
+        roots = {key: root for key, root in config.project_folders().items() if key in used}
+        check_keys(samples, config.project_folders())
         if not options.dry_run:
-            check_output(config.output_dir, len(samples) * len(config.methods) * config.trials)
+            check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if options.index and not options.dry_run:
             await self._build(roots)
         if options.validate and not check_indexes(roots, self._notes):
@@ -143,7 +143,7 @@ class _Command:
         if options.dry_run:
             self._show_estimate(prepared)
             return DONE
-        with log_to(config.output_dir / "eval.log", options.verbose):
+        with log_to(config.output_folder / "eval.log", options.verbose):
             return await self._run_prepared(prepared)
 
     async def _run_prepared(self, prepared: Prepared) -> int:
@@ -153,7 +153,7 @@ class _Command:
             outcome = await self._evaluate(prepared, MemorySession())
             run = new_run(prepared.setup, details)
             return await self._finish(prepared, outcome, RunDescription(run, config))
-        with EvaluationStore(config.output_dir / "eval.db") as store:
+        with EvaluationStore(config.output_folder / "eval.db") as store:
             chosen = choose_run(
                 store,
                 RunPlan(prepared.setup, prepared.samples, details),

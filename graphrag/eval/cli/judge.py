@@ -79,7 +79,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     notes = open_console(stderr=True, quiet=options.quiet)
     supervisor = Supervisor(open_console(quiet=options.quiet), notes)
     name = place.take_run(options.run, quiet=options.quiet)
-    with open_store(config.output_dir / "eval.db") as store:
+    with open_store(config.output_folder / "eval.db") as store:
         judging = _prepare(store, config, name)
         model = judge_model(judging.config, judging.headers)
         check_judge_model(model, judging.config.metrics)
@@ -121,7 +121,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         recorded_at = store.recorded_at(run.run_id)
         before = store.verdicts(judging.origin.run_id).values()
         is_comparable = any(m in verdicts for verdicts in before for m in judging.config.metrics)
-    views = await read_searched_views(judging.config.index_roots(), judging.setup)
+    views = await read_searched_views(judging.config.project_folders(), judging.setup)
     for line in describe_unmeasured(key for key in judging.setup.indexes if key not in views):
         supervisor.warn(line)
     code = supervisor.finish(
@@ -136,7 +136,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         outcome,
     )
     if code == DONE and is_comparable:
-        folder = config.output_dir
+        folder = config.output_folder
         line = eval_line("compare", run.run_id, judging.origin.run_id, "--output", folder)
         supervisor.note(f"Compare with: {line}")
     return code
@@ -175,9 +175,9 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
         msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
         raise UsageError(msg)
     methods = origin.setup.methods
-    config = config.model_copy(update={"methods": methods})
+    config = config.model_copy(update={"methods": list(methods)})
     used = set(origin.setup.indexes)
-    roots = {key: root for key, root in config.index_roots().items() if key in used}
+    roots = {key: root for key, root in config.project_folders().items() if key in used}
     headers = read_model_settings(roots)
     setup = describe_judging(origin, config, describe_judge(config, headers))
     units = plan_judging(samples, methods, responses.values())

@@ -81,7 +81,7 @@ class Place:
             If the configuration is needed and can't be read, or there is no folder in it.
         """
         folder = self.folder
-        return (self.read_config().output_dir if folder is None else folder) / "eval.db"
+        return (self.read_config().output_folder if folder is None else folder) / "eval.db"
 
     def has_config(self) -> bool:
         """Whether a configuration is there, or one was named."""
@@ -98,7 +98,7 @@ class Place:
         config = EvaluationConfig.from_yaml(self.config_path, self.root)
         folder = self.folder
         if folder is None:
-            _check_folder(config.output_dir, "output.dir")
+            _check_folder(config.output_folder, "output.dir")
             return config
         output = config.output.model_copy(update={"dir": str(self.output)})
         return config.model_copy(update={"output": output})

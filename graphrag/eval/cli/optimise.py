@@ -43,7 +43,7 @@ def find_roots(root: Path) -> dict[str, Path]:
     path = root / "eval_config.yaml"
     if not path.is_file():
         return {root.resolve().name: root}
-    return EvaluationConfig.from_yaml(path, root).index_roots()
+    return EvaluationConfig.from_yaml(path, root).project_folders()
 
 
 def run_optimise(root: Path, quiet: bool = False, verbose: bool = False) -> int:

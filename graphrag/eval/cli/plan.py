@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 
 from rich.table import Table
 
@@ -142,7 +143,7 @@ def _count_questions(place: Place) -> int | None:
     if not place.has_config():
         return None
     config = place.read_config()
-    if not config.dataset_path.is_file():
+    if not Path(config.dataset_path).is_file():
         return None
     keys = list(config.indexes)
     only_key = keys[0] if len(keys) == 1 else None

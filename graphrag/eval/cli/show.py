@@ -55,7 +55,7 @@ async def _present(
     supervisor: Supervisor, found: ReadRun, place: Place, options: ShowOptions, newest: Run | None
 ) -> None:
     run, outcome = found.run, found.outcome
-    views = await read_searched_views(found.config.index_roots(), run.setup)
+    views = await read_searched_views(found.config.project_folders(), run.setup)
     unmeasured = [key for key in run.setup.indexes if key not in views]
     description = RunDescription(
         run=run,
@@ -94,7 +94,7 @@ def _write(
     is_poorer: bool,
     newest: Run | None,
 ) -> None:
-    output_dir, run_id = description.config.output_dir, description.run.run_id
+    output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
     shown = read_shown_run(output_dir)
     is_newest = newest is not None and newest.run_id == run_id
@@ -116,7 +116,7 @@ def _places(own: Path, on_top: bool) -> list[Path]:
 def _located(found: ReadRun, output_dir: Path) -> ReadRun:
     """Return the run with its files where its eval.db is now, wherever that was once."""
     output = found.config.output.model_copy(update={"dir": str(output_dir.absolute())})
-    if found.config.output_dir.absolute() == output_dir.absolute():
+    if found.config.output_folder.absolute() == output_dir.absolute():
         return found
     return replace(found, config=found.config.model_copy(update={"output": output}))
 

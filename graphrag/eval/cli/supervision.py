@@ -238,7 +238,7 @@ class Supervisor:
         StoreError
             If they can't be written; says how to write them again.
         """
-        output_dir, run_id = description.config.output_dir, description.run.run_id
+        output_dir, run_id = description.config.output_folder, description.run.run_id
         texts = report.files()
         try:
             own = write_run(output_dir, run_id, texts)

@@ -1,4 +1,4 @@
-from .evaluation import EvaluationConfig, parse_config
+from .evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from .sections import (
     CONTROLS,
     EqualTerms,
@@ -11,6 +11,7 @@ from .sections import (
 
 __all__ = [
     "CONTROLS",
+    "DEFAULT_METHODS",
     "EqualTerms",
     "EvaluationConfig",
     "JudgeSettings",

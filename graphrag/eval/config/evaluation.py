@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import yaml
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from graphrag.command_lines import eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -24,7 +24,15 @@ from graphrag.eval.config.sections import (
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import DEFAULT_METRICS
 
+DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]
 _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
+_SHORT = {
+    "dataset_path": ("dataset", "path"),
+    "index_roots": ("indexes", None),
+    "output_dir": ("output", "dir"),
+    "save_intermediate": ("output", "save_intermediate"),
+}
+"""Setting by its own name -> the section, and the key in it, that it stands for."""
 
 
 class EvaluationConfig(FrozenSection):
@@ -34,7 +42,7 @@ class EvaluationConfig(FrozenSection):
     ----------
     indexes : dict
         Key in the dataset -> project folder, relative to the root.
-    methods : tuple of str
+    methods : list of str
         Of tog, local, basic, global, drift, the controls closed_book and oracle, and the
         variants, in the order in which they are reported. In the file an entry may also be a
         variant itself: ``{name: tog-wide, method: tog, width: 5}``.
@@ -63,11 +71,17 @@ class EvaluationConfig(FrozenSection):
         ends with exit code 100.
     root : Path
         Folder that the paths are relative to; not part of the file.
+
+    Notes
+    -----
+    ``dataset_path``, ``index_roots``, ``output_dir`` and ``save_intermediate`` may be given in
+    place of the keys of the sections that they stand for, and can be read whichever way the
+    settings were given; one that is given both ways is refused.
     """
 
     dataset: DatasetSettings = DatasetSettings()
     indexes: dict[str, str] = Field(default_factory=dict[str, str])
-    methods: tuple[str, ...] = Field(default=("tog", "local", "basic"), min_length=1)
+    methods: list[str] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
     equal_terms: EqualTerms | None = None
     output: OutputSettings = OutputSettings()
@@ -81,13 +95,26 @@ class EvaluationConfig(FrozenSection):
     thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
     root: Path = Field(default=Path(), exclude=True)
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            *,
+            dataset_path: str | Path = ...,
+            index_roots: Mapping[str, str | Path] = ...,
+            methods: Sequence[str | Mapping[str, Any]] = ...,
+            output_dir: str | Path = ...,
+            save_intermediate: bool = ...,
+            **sections: Any,
+        ) -> None: ...
+
     @model_validator(mode="before")
     @classmethod
     def _name_variants(cls, values: object) -> object:
         """Take the variants among the methods out, so that methods are names."""
         if not isinstance(values, Mapping):
             return values
-        given = dict(cast("Mapping[str, object]", values))
+        given = _put_into_sections(cast("Mapping[str, object]", values))
         methods = given.get("methods")
         if isinstance(methods, list | tuple):
             entries = cast("Sequence[object]", methods)
@@ -166,18 +193,71 @@ class EvaluationConfig(FrozenSection):
         return {**self.model_dump(mode="json"), "root": str(self.root.absolute())}
 
     @property
-    def output_dir(self) -> Path:
-        """The folder of the results."""
-        return self.root / self.output.dir
+    def dataset_path(self) -> str:
+        """The dataset file: as given, joined to ``root`` unless that is the working directory."""
+        return self._located(self.dataset.path)
 
     @property
-    def dataset_path(self) -> Path:
-        """The dataset file."""
-        return self.root / self.dataset.path
+    def index_roots(self) -> dict[str, str]:
+        """Key -> project folder; paths as :attr:`dataset_path`."""
+        return {key: self._located(folder) for key, folder in self.indexes.items()}
 
-    def index_roots(self) -> dict[str, Path]:
-        """Return key -> project folder."""
+    @property
+    def output_dir(self) -> str:
+        """The folder of the results; a path as :attr:`dataset_path`."""
+        return self._located(self.output.dir)
+
+    @property
+    def save_intermediate(self) -> bool:
+        """Whether every response and verdict is kept in eval.db as it arrives."""
+        return self.output.save_intermediate
+
+    @property
+    def output_folder(self) -> Path:
+        """The folder of the results, below ``root``."""
+        return self.root / self.output.dir
+
+    def project_folders(self) -> dict[str, Path]:
+        """Return key -> project folder, below ``root``."""
         return {key: self.root / folder for key, folder in self.indexes.items()}
+
+    def _located(self, path: str) -> str:
+        return path if self.root.resolve() == Path.cwd() else str(self.root / path)
+
+
+def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
+    """Return values with the settings of ``_SHORT`` where the file has them."""
+    given = dict(values)
+    for name, (section, key) in _SHORT.items():
+        if name not in given:
+            continue
+        value = _as_text(given.pop(name))
+        if key is None:
+            if section in given:
+                msg = f"{name} and {section} are one setting; give one of them"
+                raise ValueError(msg)
+            given[section] = value
+            continue
+        whole = given.get(section)
+        if isinstance(whole, BaseModel):
+            whole = whole.model_dump(exclude_unset=True)
+        if whole is not None and not isinstance(whole, Mapping):
+            msg = f"{section} must hold keys and values, not {type(whole).__name__}"
+            raise ValueError(msg)
+        known = dict(cast("Mapping[str, object]", whole or {}))
+        if key in known:
+            msg = f"{name} and {section}.{key} are one setting; give one of them"
+            raise ValueError(msg)
+        given[section] = {**known, key: value}
+    return given
+
+
+def _as_text(value: object) -> object:
+    """Return paths as text; the sections check the rest."""
+    if isinstance(value, Mapping):
+        given = cast("Mapping[object, object]", value)
+        return {key: _as_text(each) for key, each in given.items()}
+    return str(value) if isinstance(value, Path) else value
 
 
 def _name_of(entry: object) -> object:

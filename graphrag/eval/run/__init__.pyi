@@ -1,4 +1,4 @@
-from .answered import Answer, read_answer
+from .answered import Answer, read_answer, record_response
 from .bounds import (
     describe_timeout,
     judge_bound,
@@ -7,7 +7,7 @@ from .bounds import (
     search_failure,
 )
 from .budget_warnings import list_budget_warnings, list_judge_limit_warnings
-from .controls import answer_control, evidence_of, response_type
+from .controls import ask_control, response_type
 from .data_warnings import list_data_warnings
 from .estimation import Estimate, estimate
 from .headers import (
@@ -84,7 +84,7 @@ __all__ = [
     "Unwatched",
     "Watch",
     "Work",
-    "answer_control",
+    "ask_control",
     "ask_method",
     "ask_verdicts",
     "build_index",
@@ -102,7 +102,6 @@ __all__ = [
     "describe_timeout",
     "describe_unmeasured",
     "estimate",
-    "evidence_of",
     "is_built",
     "is_wanted",
     "judge_bound",
@@ -127,6 +126,7 @@ __all__ = [
     "read_run",
     "read_searched_views",
     "read_settings_of",
+    "record_response",
     "response_type",
     "run_bounded",
     "search_bound",

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Protocol, cast
 
+from graphrag.eval.records import Failure, Retrieved
+from graphrag.eval.run.units import Unit
+from graphrag.eval.store import StoredResponse
 from graphrag.query.usage import CallLog, Usage
 
 
@@ -60,6 +63,33 @@ def read_answer(result: HasResponse, log: CallLog) -> Answer:
         latency_s=_number(getattr(result, "completion_time", None)),
         usage=_usage_of(result, log),
         abstained=getattr(result, "abstained", None) is True or log.abstained,
+    )
+
+
+def record_response(
+    unit: Unit,
+    ending: Answer | Failure,
+    latency_s: float,
+    log: CallLog,
+    retrieved: Retrieved | None,
+) -> StoredResponse:
+    """Return what is kept of a search that gave an answer or failed.
+
+    ``latency_s`` (seconds) is left out of one that was put together from a run before.
+    """
+    answer = None if isinstance(ending, Failure) else ending
+    return StoredResponse(
+        unit=unit.key,
+        sample_id=unit.sample.id,
+        method=unit.method,
+        response=f"ERROR: {ending.message}" if isinstance(ending, Failure) else ending.response,
+        context_text="" if answer is None else answer.context_text,
+        latency_s=None if log.replayed else latency_s,
+        usage=log.usage() if answer is None else answer.usage,
+        failure=ending if isinstance(ending, Failure) else None,
+        trial=unit.trial,
+        retrieved=retrieved,
+        abstained=answer is not None and answer.abstained,
     )
 
 

@@ -5,11 +5,12 @@ context. Both use the model of local search and the same instructions, so that t
 nothing but the context.
 """
 
-from collections.abc import Sequence
+import time
 from typing import TYPE_CHECKING, cast
 
 from graphrag.eval.config import EqualTerms
 from graphrag.eval.dataset import Sample
+from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.usage import phase
 
 if TYPE_CHECKING:
@@ -82,27 +83,42 @@ def evidence_of(sample: Sample) -> list[str]:
     return list(sample.evidence)
 
 
-async def answer_control(
-    model: "LLMCompletion", name: str, question: str, contexts: Sequence[str], form: str
-) -> str:
-    """Ask the model with these contexts, none for a closed book.
+async def ask_control(
+    model: "LLMCompletion", name: str, sample: Sample, form: str
+) -> CountedSearchResult:
+    """Ask the model with the sample's evidence, or with nothing for a closed book.
 
     Parameters
     ----------
     model : LLMCompletion
     name : {"closed_book", "oracle"}
-    question : str
-    contexts : sequence of str
+    sample : Sample
     form : str
         See :func:`response_type`.
+
+    Returns
+    -------
+    CountedSearchResult
+        Without counters of its own, as the calls are in the run's log.
+
+    Raises
+    ------
+    NoEvidenceError
+        If an oracle has nothing to show.
     """
+    contexts = evidence_of(sample) if name == "oracle" else []
     rows = [f"{number}|{' '.join(text.split())}" for number, text in enumerate(contexts)]
     system = CONTROL_PROMPT.format(
         source=_INSTRUCTIONS[name], response_type=form, table="\n".join(rows)
     )
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
+    messages = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": sample.question},
+    ]
+    started = time.perf_counter()
     with phase("response"):
         reply = cast(
             "LLMCompletionResponse[BaseModel]", await model.completion_async(messages=messages)
         )
-    return str(reply.content)
+    seconds = time.perf_counter() - started
+    return CountedSearchResult(str(reply.content), {}, contexts, seconds, 0, 0, 0)

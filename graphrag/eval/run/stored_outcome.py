@@ -154,7 +154,7 @@ def _assume_config(run: Run, present: EvaluationConfig | None) -> EvaluationConf
     )
     return base.model_copy(
         update={
-            "methods": run.setup.methods,
+            "methods": list(run.setup.methods),
             "metrics": tuple(m for m in order if m in (run.setup.metrics or ())),
             "trials": run.setup.trials,
             "judge": judge,

@@ -157,7 +157,7 @@ def _index_of(suite: Suite, case: SuiteCase, config: EvaluationConfig) -> str | 
 async def _read_headers(
     units: Sequence[SuiteUnit], config: EvaluationConfig
 ) -> dict[str, IndexHeader]:
-    roots = config.index_roots()
+    roots = config.project_folders()
     used = {unit.index: roots[unit.index] for unit in units if unit.index is not None}
     built = {unit.index for unit in units if _needs_built(unit)}
     return {

@@ -55,7 +55,7 @@ class SharedTools:
         headers: Mapping[str, IndexHeader],
         judge: Judge | None = None,
     ) -> None:
-        roots = {key: root for key, root in config.index_roots().items() if key in headers}
+        roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config = config
         self.runner = EvaluationRunner(config, judge, roots)
         self.limit = asyncio.Semaphore(config.concurrency)
