@@ -200,7 +200,6 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
         (("nothing",), "holds no run 'nothing'"),
         (("latest", "--repeats", "2"), "must be odd"),
         (("latest", "--metrics", "relevanc"), "did you mean 'relevance'"),
-        (("latest", "--model", "gpt4"), "no completion model is called 'gpt4'"),
         (("latest", "--resume"), "no unfinished run"),
     ],
 )

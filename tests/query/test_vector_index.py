@@ -16,7 +16,7 @@ from lancedb.index import IvfFlat
 from support.projects import offline_settings
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.eval.cli import find_roots, list_vector_warnings, run_optimise
+from graphrag.eval.cli import Place, find_roots, list_vector_warnings, run_optimise
 from graphrag.eval.run import build_index
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.structured_search.tog_search.vectors import cosine_by_id
@@ -208,7 +208,7 @@ def test_the_command_says_what_was_done(
     root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", "200")
-    assert run_optimise(root) == 0
+    assert run_optimise(Place(root)) == 0
     lines = capsys.readouterr().out.splitlines()
     (entities,) = (line for line in lines if "entity_description" in line)
     cells = [cell.strip() for cell in entities.split("│")]
@@ -221,8 +221,8 @@ def test_the_command_says_what_was_done(
 def test_the_command_finds_the_projects_of_an_evaluation(root: Path):
     folder = root.parent
     (folder / "eval_config.yaml").write_text("indexes: {one: project}\n", encoding="utf-8")
-    assert find_roots(folder) == {"one": root}
-    assert find_roots(root) == {"project": root}
+    assert find_roots(Place(folder)) == {"one": root}
+    assert find_roots(Place(root)) == {"project": root}
 
 
 def test_the_command_names_a_project_without_vectors(
@@ -232,16 +232,16 @@ def test_the_command_names_a_project_without_vectors(
     folder = root.parent
     text = "indexes: {first: project, second: unbuilt}\n"
     (folder / "eval_config.yaml").write_text(text, encoding="utf-8")
-    assert run_optimise(folder) == 2
+    assert run_optimise(Place(folder)) == 2
     printed = capsys.readouterr()
     assert "Index second: " in printed.err
     assert "first" in printed.out  # what was done before is said
     (folder / "unbuilt").mkdir()
     (folder / "unbuilt" / "settings.yaml").write_text(SETTINGS, encoding="utf-8")
-    assert run_optimise(folder) == 2
+    assert run_optimise(Place(folder)) == 2
     assert "Index second: there is no vector store" in capsys.readouterr().err
     (folder / "eval_config.yaml").write_text("indexs: {}\n", encoding="utf-8")
-    assert run_optimise(folder) == 2
+    assert run_optimise(Place(folder)) == 2
     assert "indexs" in capsys.readouterr().err
 
 

@@ -84,14 +84,14 @@ def optimise(
             help="A project, or a folder with eval_config.yaml.",
         ),
     ] = None,
+    config: ConfigOption = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
 ) -> None:
     """Index the vectors of built projects, so that every search method looks them up fast."""
     from graphrag.eval.cli.optimise import run_optimise
 
-    note_command(context)
-    raise typer.Exit(run_optimise(root or context.obj.root, quiet, verbose))
+    raise typer.Exit(run_optimise(place_of(context, root, config, None), quiet, verbose))
 
 
 def _write_new(path: Path, content: str) -> None:

@@ -43,6 +43,7 @@ from graphrag.eval.run import (
     list_budget_warnings,
     list_data_warnings,
     list_judge_limit_warnings,
+    list_judge_name_warnings,
     list_judge_warnings,
     list_setting_warnings,
     open_judge,
@@ -217,6 +218,7 @@ class _Command:
         warnings += await list_budget_warnings(config, methods, headers)
         warnings += await asyncio.to_thread(list_vector_warnings, headers)
         if judging is not None:
+            warnings += list_judge_name_warnings(config, headers)
             warnings += list_judge_warnings(
                 judging,
                 {

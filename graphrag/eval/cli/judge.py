@@ -23,6 +23,7 @@ from graphrag.eval.run import (
     describe_judging,
     describe_unmeasured,
     judge_model,
+    list_judge_name_warnings,
     list_judge_warnings,
     open_judge,
     plan_judging,
@@ -86,7 +87,8 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         judge = model_name(model)
         if options.max_cost_usd is not None:
             check_prices([judge])
-        warnings = list_judge_warnings(judge, judging.setup.list_models("completion"))
+        warnings = list_judge_name_warnings(judging.config, judging.headers)
+        warnings += list_judge_warnings(judge, judging.setup.list_models("completion"))
         for warning in warnings:
             supervisor.warn(warning)
         details = RunDetails(

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
@@ -32,27 +33,26 @@ _EXPLAINED = {
 }
 
 
-def find_roots(root: Path) -> dict[str, Path]:
-    """Return key -> project: those of the eval_config.yaml in a folder, else the folder itself.
+def find_roots(place: Place) -> dict[str, Path]:
+    """Return key -> project: those of the configuration, else the root itself.
 
     Raises
     ------
     ConfigError
-        If eval_config.yaml can't be read.
+        If the configuration can't be read.
     """
-    path = root / "eval_config.yaml"
-    if not path.is_file():
-        return {root.resolve().name: root}
-    return EvaluationConfig.from_yaml(path, root).project_folders()
+    if not place.has_config():
+        return {place.root.resolve().name: place.root}
+    return EvaluationConfig.from_yaml(place.config_path, place.root).project_folders()
 
 
-def run_optimise(root: Path, quiet: bool = False, verbose: bool = False) -> int:
+def run_optimise(place: Place, quiet: bool = False, verbose: bool = False) -> int:
     """Optimise the vectors of the projects of :func:`find_roots` and return the exit code.
 
     Prints what was done to each table. 0: done; 2: a project has no settings, no vectors, or
     none in LanceDB.
     """
-    return explained(lambda: _optimise(find_roots(root), open_console(quiet=quiet)), verbose)
+    return explained(lambda: _optimise(find_roots(place), open_console(quiet=quiet)), verbose)
 
 
 def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:

@@ -117,8 +117,10 @@ class JudgeSettings(FrozenSection):
     Attributes
     ----------
     model : str or None
-        A key of ``completion_models`` in the index's settings.yaml, or ``provider/model`` with
-        the key of its default completion model; None for that default model itself.
+        A key of ``completion_models`` in the index's settings.yaml, or the ``model`` of one of
+        its entries; else ``provider/model`` with the key of its default completion model, or a
+        plain name, which is asked of that model's provider, at its address, with its key and
+        arguments. None for that default model itself.
     temperature : float
         0 to 2.
     max_input_tokens : int or None

@@ -23,6 +23,7 @@ from .judge_choice import (
     check_judge_model,
     describe_judge,
     judge_model,
+    list_judge_name_warnings,
     open_answering,
     open_judge,
 )
@@ -110,6 +111,7 @@ __all__ = [
     "list_data_warnings",
     "list_differences",
     "list_judge_limit_warnings",
+    "list_judge_name_warnings",
     "list_judge_warnings",
     "list_setting_warnings",
     "load_method",

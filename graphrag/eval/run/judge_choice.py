@@ -123,6 +123,22 @@ def describe_judge(
     }
 
 
+def list_judge_name_warnings(
+    config: EvaluationConfig, headers: Mapping[str, IndexHeader]
+) -> list[str]:
+    """Warn of a judge whose name may be a misspelt key of ``completion_models``."""
+    name = config.judge.model
+    if name is None or "/" in name:
+        return []
+    for header in headers.values():
+        models = header.config.completion_models
+        hint = nearest(name, list(models))
+        if hint and name not in models and all(m.model != name for m in models.values()):
+            asked = model_name(_choose(name, header))
+            return [f"judge.model: completion_models has no {name}, so {asked} is asked{hint}"]
+    return []
+
+
 def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
     models = header.config.completion_models
     default_id = header.config.local_search.completion_model_id
@@ -130,19 +146,36 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
         return header.config.get_completion_model_config(default_id)
     if name in models:
         return models[name]
+    named = {key: model for key, model in models.items() if model.model == name}
+    if named:
+        first, *others = named.values()
+        if any(_identity(model) != _identity(first) for model in others):
+            msg = (
+                f"judge.model: {name} is the model of {' and '.join(named)} in completion_models, "
+                "which differ; name one of these keys"
+            )
+            raise ConfigError(msg)
+        return first
+    base = header.config.get_completion_model_config(default_id)
     provider, slash, model = name.partition("/")
     if not slash:
-        msg = f"judge.model: no completion model is called {name!r}{nearest(name, list(models))}"
-        raise ConfigError(msg)
-    base = header.config.get_completion_model_config(default_id)
-    kind = "offline" if is_offline(name) else "litellm"
-    if kind == "litellm" and base.type == "offline":
+        provider, model = base.model_provider, name
+    is_embedded = is_offline(f"{provider}/{model}")
+    if base.type == "offline" and not (slash and is_embedded):
         msg = (
             f"judge.model: {name} needs a key, and the project's own model is an embedded one; "
             "add it to completion_models in settings.yaml and name its key"
+            f"{nearest(name, list(models))}"
         )
         raise ConfigError(msg)
-    return base.model_copy(update={"type": kind, "model_provider": provider, "model": model})
+    return base.model_copy(
+        update={
+            "type": "offline" if is_embedded else "litellm",
+            "model_provider": provider,
+            "model": model,
+            "azure_deployment_name": None,  # else that deployment would judge under this name
+        }
+    )
 
 
 def _identity(model: ModelConfig) -> object:

@@ -1,0 +1,234 @@
+"""The configuration file and the command as a client meets them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.openai_server import LocalServer
+from support.projects import server_settings
+from typer.testing import CliRunner
+
+from graphrag.eval import EvaluationConfig
+
+DONE, USAGE = 0, 2
+METRICS = {"correctness", "faithfulness", "relevance", "completeness"}
+ONE = ("--limit", "1", "--methods", "basic")
+
+
+def said(result) -> str:
+    return " ".join(result.output.split())
+
+
+def invoke(*words: str | Path):
+    from graphrag.cli.main import app
+
+    return CliRunner().invoke(app, ["eval", *(str(word) for word in words)])
+
+
+# The file
+
+
+def test_the_keys_of_the_file(tmp_path):
+    path = tmp_path / "eval_config.yaml"
+    path.write_text(
+        "dataset: {path: qa.json}\nindexes: {a: pa}\nmethods: [tog, local, basic]\n"
+        "output: {dir: out, save_intermediate: false}\njudge: {model: m, temperature: 0.2}\n",
+        encoding="utf-8",
+    )
+    config = EvaluationConfig.from_yaml(path)
+    assert (config.dataset.path, config.indexes) == ("qa.json", {"a": "pa"})
+    assert (config.output.dir, config.output.save_intermediate) == ("out", False)
+    assert (config.judge.model, config.judge.temperature) == ("m", 0.2)
+    path.write_text("indexes: {a: pa}\n", encoding="utf-8")
+    config = EvaluationConfig.from_yaml(path)
+    assert config.methods == ["tog", "local", "basic"]
+    assert (config.output.dir, config.output.save_intermediate) == ("eval/results", True)
+    assert (config.judge.model, config.judge.temperature) == (None, 0.0)
+
+
+# Who judges
+
+
+def judge_models(server: LocalServer, n_before: int) -> set[str]:
+    """Return the models that were asked for verdicts: calls whose prompt asks for a score."""
+    return {
+        record.model
+        for record in server.records[n_before:]
+        if record.endpoint != "embeddings"
+        and any('"score"' in str(m.get("content")) for m in record.messages)
+    }
+
+
+ANOTHER = """\
+  careful:
+    model_provider: openai
+    model: gpt-4.1
+    api_base: {url}
+    api_key: test
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("careful", "gpt-4.1"),
+        ("gpt-4.1", "gpt-4.1"),
+        ("openai/gpt-4.1-mini", "gpt-4.1-mini"),
+        ("gpt-5.1", "gpt-5.1"),
+        (None, "gpt-4o"),
+    ],
+)
+def test_the_judge_that_is_named_judges(
+    make_evaluation: MakeEvaluation, server: LocalServer, name: str | None, asked: str
+):
+    evaluation = make_evaluation(server.base_url, judge={"model": name})
+    settings = server_settings(server.base_url)
+    another = ANOTHER.format(url=server.base_url)
+    evaluation.write_settings(
+        settings.replace("embedding_models:", another + "embedding_models:", 1)
+    )
+    n_before = len(server.records)
+    result = evaluation.run(*ONE)
+    assert result.exit_code == DONE, result.output
+    assert judge_models(server, n_before) == {asked}
+    judge = evaluation.read_results("summary")["metadata"]["judge"]
+    assert judge["model"] == f"openai/{asked}"
+
+
+def test_a_plain_name_beside_an_embedded_model_is_refused(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(judge={"model": "gpt-5.1"})
+    result = evaluation.run(*ONE)
+    assert result.exit_code == USAGE
+    assert "completion_models" in said(result)
+    assert not evaluation.store_path.exists()
+
+
+def test_a_model_of_two_entries_that_differ_is_refused(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, judge={"model": "gpt-4.1"})
+    two = ANOTHER.format(url=server.base_url) + ANOTHER.replace("careful", "other").format(
+        url="http://127.0.0.1:9/v1"
+    )
+    evaluation.write_settings(
+        server_settings(server.base_url).replace("embedding_models:", two + "embedding_models:", 1)
+    )
+    result = evaluation.run(*ONE)
+    assert result.exit_code == USAGE
+    assert "careful and other" in said(result)
+
+
+def test_a_name_near_a_key_is_asked_and_warned_of(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, judge={"model": "default_completion_modle"})
+    result = evaluation.run("--dry-run", *ONE)
+    assert result.exit_code == DONE, result.output
+    assert "did you mean 'default_completion_model'" in said(result)
+
+
+def test_another_name_is_not_asked_of_an_azure_deployment(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, judge={"model": "gpt-5.1"})
+    settings = server_settings(server.base_url)
+    azure = "model_provider: azure\n    azure_deployment_name: mine\n    api_version: v1"
+    evaluation.write_settings(settings.replace("model_provider: openai", azure, 1))
+    from graphrag.config.project_settings import read_settings
+    from graphrag.eval.run import judge_model
+    from graphrag.query.index_header import IndexHeader
+
+    config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+    header = IndexHeader(read_settings(evaluation.project))
+    chosen = judge_model(config, {"clock": header})
+    assert (chosen.model, chosen.azure_deployment_name) == ("gpt-5.1", None)
+
+
+# Where --config leads
+
+
+@pytest.fixture
+def evaluated(make_evaluation: MakeEvaluation) -> Evaluation:
+    made = make_evaluation()
+    made.write_rows(ROWS[:2])
+    (made.root / "eval_config.yaml").rename(made.root / "other.yaml")
+    return made
+
+
+COMMANDS = [
+    ("--dry-run",),
+    ("optimise",),
+    ("history",),
+    ("show",),
+    ("judge", "latest"),
+    ("plan", "--detect", "0.2"),
+    ("baseline", "set", "latest"),
+    ("compare", "latest", "latest"),
+    ("audit", "export", "latest"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_configuration_is_looked_for_below_the_root_and_then_here(
+    evaluated: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+):
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    flags = ("--root", evaluated.root, "--config")
+    missing = invoke(*flags, "other2.yaml", *words)
+    assert missing.exit_code == USAGE, missing.output
+    assert "other2.yaml" in said(missing)
+    below_root = invoke(*flags, "other.yaml", *words)
+    assert "other.yaml does not exist" not in said(below_root)
+    shutil.move(evaluated.root / "other.yaml", here / "other.yaml")
+    only_here = invoke(*flags, "other.yaml", *words)
+    assert "other.yaml does not exist" not in said(only_here)
+    assert only_here.exit_code == below_root.exit_code, only_here.output
+
+
+def test_the_root_goes_before_the_working_directory(
+    evaluated: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "other.yaml").write_text("methods: [nonsense]\n", encoding="utf-8")
+    result = invoke("--root", evaluated.root, "--config", "other.yaml", "--dry-run")
+    assert result.exit_code == DONE, result.output
+
+
+# The command and its files
+
+
+def test_the_command_and_its_files(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    evaluation.write_rows([{**row, "imdb_key": "clock"} for row in ROWS[:2]])
+    root = str(evaluation.root)
+    given = invoke(
+        *("--root", root, "--config", "eval_config.yaml", "--methods", "tog,basic"),
+        *("--imdb-key", "clock"),
+    )
+    assert given.exit_code == DONE, given.output
+    summary = json.loads((evaluation.output / "eval_results_summary.json").read_text("utf-8"))
+    assert set(summary["by_method"]["tog"]) >= METRICS
+    assert set(summary["by_movie"]["clock"]["basic"]) >= METRICS
+    assert set(summary["efficiency"]["tog"]) >= {
+        "avg_latency",
+        "avg_llm_calls",
+        "avg_prompt_tokens",
+        "avg_output_tokens",
+    }
+    detailed = json.loads((evaluation.output / "eval_results_detailed.json").read_text("utf-8"))
+    assert detailed["metadata"]["total_questions"] == 2
+    assert detailed["metadata"]["methods"] == ["tog", "basic"]
+    assert detailed["metadata"]["timestamp"]
+    assert len(detailed["results"]) == 2
+    entry = detailed["results"][0]
+    assert (entry["imdb_key"], entry["ground_truth"]) == ("clock", ROWS[0]["answer"])
+    assert list(entry["methods"]) == ["tog", "basic"]
+    told = entry["methods"]["tog"]
+    assert set(told["scores"]) >= METRICS
+    assert set(told["efficiency"]) >= {"latency", "llm_calls", "prompt_tokens", "output_tokens"}
+    again = invoke("--root", root, "--resume")
+    assert again.exit_code == USAGE, again.output
