@@ -284,6 +284,8 @@ class QueryResult:
         What the search showed to its model; None when the method does not say.
     abstained : bool
         Whether the response is none to the question, as the method says, not as it reads.
+    grades : mapping
+        "rubric" and "quality", where they were asked for -> what that judge said, JSON-ready.
     """
 
     imdb_key: str
@@ -301,6 +303,9 @@ class QueryResult:
     trial: int = 0
     retrieved: Retrieved | None = field(default=None, repr=False)
     abstained: bool = False
+    grades: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=dict[str, Mapping[str, Any]], hash=False, repr=False
+    )
 
     def to_dict(self) -> dict[str, object]:
         """Return the record as JSON-ready values, without the context."""
@@ -317,4 +322,5 @@ class QueryResult:
             "efficiency": self.efficiency.to_dict(),
             "failure": None if self.failure is None else self.failure.to_dict(),
             "cut_replies": 0 if self.usage is None else self.usage.cut_replies,
+            **self.grades,
         }

@@ -2,11 +2,11 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.analysis import (
     AVERAGES,
@@ -177,7 +177,11 @@ class EvaluationResults:
         return summary, detailed
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return one row a result: question, method, response, scores, reasons and costs."""
+        """Return one row a result: question, method, response, scores, reasons and costs.
+
+        What further judges said stands in columns such as ``rubric_relevance``,
+        ``rubric_relevance_reasoning`` and ``quality_reasoning``.
+        """
         import pandas as pd
 
         rows: list[dict[str, object]] = []
@@ -185,12 +189,13 @@ class EvaluationResults:
             scores, failure = result.scores, result.failure
             rows.append(
                 {
-                    **{k: v for k, v in result.to_dict().items() if k not in _NESTED},
+                    **{k: v for k, v in replace(result, grades={}).to_dict().items() if k not in _NESTED},
                     **scores.to_dict(),
                     **{f"{metric}_state": state for metric, state in _states(result).items()},
                     **{f"{metric}_reason": scores.get(metric).reason for metric in METRICS},
                     **result.efficiency.to_dict(),
                     "failure": failure.message if failure else None,
+                    **_spread(result.grades),
                 }
             )
         return pd.DataFrame(rows)
@@ -288,7 +293,21 @@ def _detail(result: QueryResult) -> dict[str, object]:
         **{name: values[name] for name in names},
         "states": _states(result),
         **({"repeats": repeats} if any(repeats.values()) else {}),
+        **result.grades,
     }
+
+
+def _spread(grades: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return what further judges said as columns; a score goes by the name of what it scores."""
+    columns: dict[str, Any] = {}
+    for name, value in grades.items():
+        if name == "failure":  # the reasoning says so
+            continue
+        if isinstance(value, Mapping):
+            columns |= _spread(cast("Mapping[str, Any]", value), f"{prefix}{name}_")
+        else:
+            columns[prefix.removesuffix("_") if name == "score" else f"{prefix}{name}"] = value
+    return columns
 
 
 def _states(result: QueryResult) -> dict[str, str]:

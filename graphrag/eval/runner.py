@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import is_project
 from graphrag.eval.config import CONTROLS, DEFAULT_METHODS, EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, as_samples, read_samples
@@ -242,7 +243,7 @@ class EvaluationRunner:
             try:
                 index = await self._load_index(imdb_key)
                 types = read_entity_types(index.tables.table("entities"))
-            except (IndexNotBuiltError, IndexUnavailableError):
+            except (IndexNotBuiltError, IndexUnavailableError, SettingsError):
                 types = {}
             self._types[imdb_key] = types
         return self._types[imdb_key]

@@ -447,3 +447,52 @@ async def test_an_evaluation_of_a_file_and_folders(folder, built_project):
     parameters = inspect.signature(run_evaluation).parameters
     assert list(parameters) == ["qa_dataset_path", "index_configs", "methods"]
     assert parameters["methods"].default == ["tog", "local", "basic"]
+
+
+# What further judges said
+
+
+async def test_grades_and_their_reasons_stand_beside_the_scores(folder):
+    reply = {
+        "relevance": {"reasoning": "to the point", "score": 5},
+        "faithfulness": {"reasoning": "all of it", "score": 4},
+        "completeness": {"reasoning": "not the date", "score": 3},
+        "coherence": {"reasoning": "reads well", "score": 5},
+        "groundedness": {"reasoning": "no source", "score": 0},
+        "reasoning": "mostly right",
+        "accuracy": 0.9,
+        "overall": 0.8,
+        "overall_score": 0.8,
+    }
+
+    async def stream(prompt, **kwargs):
+        given = {"score": 1, "reason": "same"}
+        if '"coherence"' in prompt or '"accuracy"' in prompt:
+            given = (
+                reply
+                if '"coherence"' in prompt
+                else {**reply, "relevance": 1.0, "completeness": 0.7}
+            )
+        yield json.dumps(given)
+
+    model = MagicMock()
+    model.achat_stream = stream
+    config = EvaluationConfig(
+        methods=["tog"], save_intermediate=False, judge={"rubric": True, "quality": True}
+    )
+    asked = EvaluationRunner(config, LLMJudge(model), {"a": "p"})
+    _, found = mocked()
+    rows = [{"imdb_key": "a", "question": "Who?", "answer": "Ann"}]
+    with patch.object(asked, "_run_search", AsyncMock(return_value=found)):
+        added_up = aggregate_results(await asked.run_evaluation(rows))
+    (entry,) = added_up.to_detailed_dict()["results"]
+    told = entry["methods"]["tog"]
+    assert told["rubric"]["completeness"]["score"] == 3
+    assert told["rubric"]["completeness"]["reasoning"] == "not the date"
+    assert told["rubric"]["groundedness"]["score"] is None
+    assert (told["quality"]["accuracy"], told["quality"]["reasoning"]) == (0.9, "mostly right")
+    (row,) = added_up.to_pandas().to_dict("records")
+    assert (row["rubric_completeness"], row["rubric_relevance"]) == (3, 5)
+    assert row["rubric_completeness_reasoning"] == "not the date"
+    assert (row["quality_completeness"], row["quality_reasoning"]) == (0.7, "mostly right")
+    assert row["correctness_reason"] == "same"

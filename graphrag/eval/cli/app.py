@@ -179,6 +179,7 @@ def evaluate(
     refuse_if_unfit()
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LANCEDB_LOG", "error")
+    os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of DRIFT search, one a step
     if context.invoked_subcommand is not None:
         context.obj = Outer(root, config, output, context.command_path)
         return

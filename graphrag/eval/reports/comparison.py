@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from graphrag.eval.analysis import FigureChange, MethodComparison, RunComparison, StoredRun
 
 _COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
+_FEW = 5  # ids that are named
 _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 
 
@@ -91,7 +92,7 @@ def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
 
 
 def list_unjoined(comparison: "RunComparison") -> list[str]:
-    """Return the ids that only one run holds, a line each run and set of methods."""
+    """Say how many questions only one run holds, a line each run and set of methods."""
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for item in comparison.items:
         for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
@@ -99,7 +100,8 @@ def list_unjoined(comparison: "RunComparison") -> list[str]:
             if ids and item.method not in methods:
                 methods.append(item.method)
     return [
-        f"Only in the {side} ({', '.join(methods)}), {len(ids)} not compared: {', '.join(ids)}"
+        f"Only in the {side} ({', '.join(methods)}), {len(ids):,} not compared"
+        f"{': ' if len(ids) <= _FEW else ', e.g. '}{', '.join(ids[:_FEW])}"
         for (side, ids), methods in found.items()
         if ids
     ]

@@ -1,14 +1,16 @@
 """What further judges say of responses that are there: rubric, quality, and pairs of methods."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.metrics import EvaluableQueryResult, PairwiseJudge, QualityJudge, RubricJudge
-from graphrag.eval.records import Failure
+from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.run.bounds import judge_bound
 from graphrag.eval.run.progress import Tally
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Work
@@ -20,6 +22,7 @@ EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 """Index key -> title -> type of its entities."""
 Told = tuple[dict[str, object], Sequence[Failure]]
 """What a judge said, JSON-ready, and what failed in it."""
+_GRADES = ("rubric", "quality")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,22 @@ def list_judged(
         for kind in list_kinds(config)
         if (found := session.judgement(unit.key, kind)) is not None
     )
+
+
+def with_grades(
+    results: Sequence[QueryResult], judged: Sequence[tuple[Unit, Judgement]]
+) -> list[QueryResult]:
+    """Return results with what further judges said of each of them; pairs are left out."""
+    grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, Any]]](dict)
+    for unit, found in judged:
+        if found.kind in _GRADES:
+            grades[unit.sample.id, unit.method, unit.trial][found.kind] = found.value
+    return [
+        replace(result, grades=own)
+        if (own := grades.get((result.sample_id, result.method, result.trial)))
+        else result
+        for result in results
+    ]
 
 
 def pair_kind(a: str, b: str) -> str:
@@ -154,7 +173,12 @@ class FurtherWork:
             stopped, refused = str(error), True
         judged = list_judged(self._config, request.units, session)
         return replace(
-            outcome, stopped=stopped, refused=refused, judged=judged, allow_usd=work.allow_usd
+            outcome,
+            results=with_grades(outcome.results, judged),
+            stopped=stopped,
+            refused=refused,
+            judged=judged,
+            allow_usd=work.allow_usd,
         )
 
     async def _run_tasks(

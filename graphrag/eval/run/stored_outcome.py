@@ -8,7 +8,7 @@ from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS, JudgeResult
-from graphrag.eval.run.judgements import is_wanted, list_judged
+from graphrag.eval.run.judgements import is_wanted, list_judged, with_grades
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Stop, Work
 from graphrag.eval.run.units import Unit, plan_judging, plan_run
 from graphrag.eval.store import EvaluationStore, Run, RunDetails, StoredResponse, StoredSession
@@ -110,11 +110,16 @@ async def _outcome_of(
     collected = run.details.skip_judge and len(found.results) == run.details.n_units
     if run.status == "finished" or collected:
         judged = list_judged(config, units, session) if is_wanted(config) else ()
-        return replace(found, stopped=None, judged=() if collected else judged)
+        judged = () if collected else judged
+        return replace(
+            found, results=with_grades(found.results, judged), stopped=None, judged=judged
+        )
     # The further judges begin once everything has its verdicts.
     has_verdicts = len(found.results) == run.details.n_units
     judged = list_judged(config, units, session) if has_verdicts else ()
-    return replace(found, stopped=_UNFINISHED, judged=judged)
+    return replace(
+        found, results=with_grades(found.results, judged), stopped=_UNFINISHED, judged=judged
+    )
 
 
 async def _ask_nothing(unit: Unit, log: CallLog) -> StoredResponse:
