@@ -189,7 +189,11 @@ class EvaluationResults:
             scores, failure = result.scores, result.failure
             rows.append(
                 {
-                    **{k: v for k, v in replace(result, grades={}).to_dict().items() if k not in _NESTED},
+                    **{
+                        k: v
+                        for k, v in replace(result, grades={}).to_dict().items()
+                        if k not in _NESTED
+                    },
                     **scores.to_dict(),
                     **{f"{metric}_state": state for metric, state in _states(result).items()},
                     **{f"{metric}_reason": scores.get(metric).reason for metric in METRICS},

@@ -246,7 +246,9 @@ async def test_of_many_that_do_not_join_a_few_are_named(runs: Runs):
     await runs.add()
     await runs.add(ids=range(0, 40))
     (line,) = list_unjoined(runs.compare())
-    assert line == "Only in the baseline (tog, basic), 60 not compared, e.g. q40, q41, q42, q43, q44"
+    assert (
+        line == "Only in the baseline (tog, basic), 60 not compared, e.g. q40, q41, q42, q43, q44"
+    )
 
 
 async def test_a_method_of_one_run_alone_is_named(runs: Runs):

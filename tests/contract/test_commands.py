@@ -1,9 +1,13 @@
 """The configuration file and the command as a client meets them."""
 
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import LocalServer
@@ -232,3 +236,114 @@ def test_the_command_and_its_files(make_evaluation: MakeEvaluation):
     assert set(told["efficiency"]) >= {"latency", "llm_calls", "prompt_tokens", "output_tokens"}
     again = invoke("--root", root, "--resume")
     assert again.exit_code == USAGE, again.output
+
+
+# Without a judge
+
+
+def test_retrieval_is_measured_without_a_judge(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(
+        server.base_url,
+        judge={"rubric": True, "quality": True},
+        thresholds={"correctness": 0.9},
+    )
+    quoted = {**ROWS[0], "evidence": ["Idris Vane"]}
+    evaluation.write_rows([quoted, *ROWS[1:2]])
+    n_before = len(server.records)
+    result = evaluation.run("--metrics", "none", "--methods", "basic")
+    assert result.exit_code == DONE, result.output
+    assert judge_models(server, n_before) == set()
+    n_completions = sum(r.endpoint != "embeddings" for r in server.records[n_before:])
+    assert n_completions == 2
+    assert "No judge is asked" in said(result)
+    assert "hit rate" in said(result)
+    assert "Mean scores" not in said(result)
+    summary = evaluation.read_results("summary")
+    assert summary["metadata"]["metrics"] == []
+    assert summary["metadata"]["judge"] == {"model": None}
+    assert set(summary["by_method"]["basic"].values()) == {None}
+    assert summary["measures"]["basic"]
+    shown = evaluation.run("show")
+    assert shown.exit_code == DONE, shown.output
+    line = next(line for line in result.output.splitlines() if "Judge these" in line)
+    judged = evaluation.run(*shlex.split(line.partition(": ")[2])[2:])
+    assert judged.exit_code == DONE, judged.output
+    again = evaluation.run("judge", "latest", "--metrics", "none")
+    assert again.exit_code == USAGE
+    assert "nothing to judge" in said(again)
+
+
+def test_no_metric_in_the_file_and_a_judge_that_can_not_be_had(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(metrics=[], judge={"model": "gpt-5.1"})
+    result = evaluation.run(*ONE)
+    assert result.exit_code == DONE, result.output
+    compared = evaluation.run("compare", "latest", "latest")
+    assert compared.exit_code == USAGE, compared.output
+
+
+def test_metrics_are_chosen_by_name(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    result = evaluation.run("--metrics", "relevance", *ONE)
+    assert result.exit_code == DONE, result.output
+    assert evaluation.read_results("summary")["metadata"]["metrics"] == ["relevance"]
+    wrong = evaluation.run("--metrics", "relevanc", *ONE)
+    assert wrong.exit_code == USAGE
+    assert "did you mean 'relevance'" in said(wrong)
+
+
+# Every row as a table
+
+
+def test_every_row_goes_into_a_table(make_evaluation: MakeEvaluation, tmp_path: Path):
+    evaluation = make_evaluation(trials=2, judge={"rubric": True})
+    quoted = {**ROWS[0], "evidence": ["Idris Vane"]}
+    evaluation.write_rows([quoted, ROWS[1]])
+    assert evaluation.run().exit_code == DONE
+    csv, parquet = tmp_path / "new" / "rows.csv", tmp_path / "rows.parquet"
+    result = evaluation.run("show", "latest", "--export", str(csv))
+    assert result.exit_code == DONE, result.output
+    assert "Wrote 8 rows" in said(result)
+    assert evaluation.run("show", "--export", str(parquet)).exit_code == DONE
+    for table in (pd.read_csv(csv), pd.read_parquet(parquet)):
+        keys = table[["sample_id", "method", "trial"]].to_records(index=False).tolist()
+        assert sorted(keys) == sorted(
+            (sample, method, trial)
+            for sample in ("q1", "q2")
+            for method in ("tog", "basic")
+            for trial in (0, 1)
+        )
+        assert {"question", "response", "correctness", "correctness_state"} <= set(table)
+        assert {"correctness_reason", "latency", "prompt_tokens", "cost_usd"} <= set(table)
+        assert {"rubric_relevance", "rubric_relevance_reasoning"} <= set(table)
+        assert table["embedded_models"].notna().all()
+        assert not [name for name in table if name.endswith(("_x", "_y"))]
+        first = table[(table["sample_id"] == "q1") & (table["trial"] == 0)]
+        assert first["hit_rate"].isin([0, 1]).all()
+        assert table[table["trial"] == 1]["hit_rate"].isna().all()
+    report = json.loads((evaluation.output / "retrieval_results.json").read_text("utf-8"))
+    by_method = report["results"][0]["methods"]
+    for row in first.itertuples():
+        assert row.hit_rate == by_method[row.method]["measures"]["hit_rate"]
+        assert row.mrr == by_method[row.method]["measures"]["mrr"]
+
+
+def test_a_table_of_no_known_format_is_refused(make_evaluation: MakeEvaluation):
+    result = make_evaluation().run("show", "--export", "rows.xlsx")
+    assert result.exit_code == USAGE
+    assert ".csv or .parquet" in said(result)
+
+
+# What stands in a pipe
+
+
+def test_no_progress_bars_stand_in_a_pipe(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    program = Path(sys.executable).with_name("graphrag")
+    words = ["eval", "--root", evaluation.root, "--methods", "drift", "--limit", "1"]
+    ended = subprocess.run([program, *words], capture_output=True, text=True, check=True)
+    assert "1/1" in ended.stderr
+    assert "it/s" not in ended.stderr + ended.stdout
+    assert "\r" not in ended.stderr + ended.stdout
+    assert len(ended.stderr.splitlines()) < 10, ended.stderr

@@ -161,9 +161,10 @@ def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
     """
     shared = [metric for metric in new if metric in baseline]
     if not shared:
+        ours, theirs = (", ".join(names) or "none" for names in (new, baseline))
         msg = (
-            f"There is no metric to compare: the new run asks {', '.join(new)}, the baseline "
-            f"{', '.join(baseline)}; graphrag eval judge RUN --metrics NAME judges a run again."
+            f"There is no metric to compare: the new run asks {ours}, the baseline {theirs}; "
+            "graphrag eval judge RUN --metrics NAME judges a run again."
         )
         raise UsageError(msg)
     return shared

@@ -62,6 +62,12 @@ def evaluate(
         str | None,
         typer.Option("--methods", "-m", help="E.g. tog,local,basic."),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics", help="E.g. correctness,relevance; none: measure without a judge."
+        ),
+    ] = None,
     imdb_key: Annotated[
         str | None,
         typer.Option("--imdb-key", help="Only questions of this index."),
@@ -195,6 +201,7 @@ def evaluate(
         root=root,
         config=config,
         methods=methods,
+        metrics=metrics,
         imdb_key=imdb_key,
         columns=columns,
         resume=resume,

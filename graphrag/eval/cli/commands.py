@@ -213,6 +213,10 @@ def show(
         Path | None,
         typer.Option("--to", help="Write the files to this folder, not to the run's own."),
     ] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", help="Write every row to this FILE.csv or FILE.parquet as well."),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
     root: RootOption = None,
     config: ConfigOption = None,
@@ -222,7 +226,7 @@ def show(
     from graphrag.eval.cli.show import ShowOptions, run_show
 
     place = place_of(context, root, config, output, takes_file=True)
-    raise typer.Exit(run_show(place, ShowOptions(run, to, quiet)))
+    raise typer.Exit(run_show(place, ShowOptions(run, to, export, quiet)))
 
 
 def plan(

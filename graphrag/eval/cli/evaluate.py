@@ -11,6 +11,7 @@ from graphrag.command_lines import config_name
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
+from graphrag.eval.cli.options import choose_metrics
 from graphrag.eval.cli.supervision import RunDescription, Supervisor
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
 from graphrag.eval.cli.validate import check_indexes
@@ -28,6 +29,7 @@ from graphrag.eval.run import (
     RunRequest,
     Unit,
     Watch,
+    asks_judge,
     build_index,
     check_judge_model,
     check_keys,
@@ -75,6 +77,7 @@ class CommandOptions:
     root: Path = Path()
     config: Path | None = None
     methods: str | None = None
+    metrics: str | None = None
     imdb_key: str | None = None
     columns: str | None = None
     resume: bool = False
@@ -206,7 +209,7 @@ class _Command:
         asked = [(name, header) for header in headers.values() for name in config.methods]
         models = {model for name, header in asked for model in methods.models(name, header)}
         judging: str | None = None
-        if not self._options.skip_judge:
+        if self._asks_judge(config):
             model = judge_model(config, headers)
             check_judge_model(model, config.metrics)
             judging = model_name(model)
@@ -241,6 +244,8 @@ class _Command:
             ]
         for warning in warnings:
             self._supervisor.warn(warning)
+        if not asks_judge(config):
+            self._supervisor.note("No judge is asked: only what needs none is measured.")
         announced = announce_embedded(models)
         if announced is not None:
             self._notes.print(announced)
@@ -255,8 +260,12 @@ class _Command:
             warnings=tuple(warnings),
         )
 
+    def _asks_judge(self, config: EvaluationConfig) -> bool:
+        return not self._options.skip_judge and asks_judge(config)
+
     async def _evaluate(self, prepared: Prepared, session: Session) -> RunOutcome:
-        judge = None if self._options.skip_judge else open_judge(prepared.config, prepared.headers)
+        config = prepared.config
+        judge = open_judge(config, prepared.headers) if self._asks_judge(config) else None
         request = RunRequest(
             units=prepared.units,
             session=session,
@@ -317,6 +326,8 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
     changes: dict[str, object] = {}
     if options.methods is not None:
         changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
+    if options.metrics is not None:
+        changes |= choose_metrics(config, options.metrics)
     if options.columns is not None:
         try:
             columns = {**config.dataset.columns, **parse_columns(options.columns)}

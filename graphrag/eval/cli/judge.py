@@ -5,17 +5,19 @@ from dataclasses import dataclass
 
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.options import choose_metrics
 from graphrag.eval.cli.supervision import RunDescription, Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
-from graphrag.eval.errors import UsageError
+from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.run import (
     MethodSet,
     ResumeOptions,
     RunPlan,
     RunRequest,
     Unit,
+    asks_judge,
     check_judge_model,
     check_prices,
     choose_run,
@@ -153,10 +155,12 @@ def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
         judge["repeats"] = options.repeats
     changes: dict[str, object] = {"judge": judge, "root": config.root}
     if options.metrics is not None:
-        names = [name.strip() for name in options.metrics.split(",") if name.strip()]
-        kept = {m: least for m, least in config.thresholds.items() if m in names}
-        changes |= {"metrics": names, "thresholds": kept}
-    return parse_config({**config.model_dump(), **changes}, "the flags")
+        changes = {**changes, **choose_metrics(config, options.metrics)}
+    judging = parse_config({**config.model_dump(), **changes}, "the flags")
+    if not asks_judge(judging):
+        msg = "There is nothing to judge, as no metric is named; name some with --metrics."
+        raise ConfigError(msg)
+    return judging
 
 
 def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Judging:

@@ -10,6 +10,7 @@ from graphrag.command_lines import Invocation, remember, runnable
 
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
+    from graphrag.eval.config import EvaluationConfig
 
 # Where results are has its variables without a command's name, e.g. GRAPHRAG_EVAL_ROOT.
 RootOption = Annotated[
@@ -62,6 +63,20 @@ class Outer:
     config: Path | None
     output: Path | None
     path: str
+
+
+def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, Any]:
+    """Return the changes that ``--metrics`` makes; "none" asks no judge for anything.
+
+    Thresholds of metrics that are not asked are left out.
+    """
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if names == ["none"]:
+        further = {"rubric": False, "quality": False, "pairwise": False}
+        judge = {**config.judge.model_dump(), **further}
+        return {"metrics": [], "thresholds": {}, "judge": judge}
+    kept = {m: least for m, least in config.thresholds.items() if m in names}
+    return {"metrics": names, "thresholds": kept}
 
 
 def place_of(

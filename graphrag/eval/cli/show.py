@@ -9,19 +9,30 @@ from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.supervision import RunDescription, RunReport, Supervisor, make_report
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import ConfigError
-from graphrag.eval.reports import read_shown_run, run_folder
+from graphrag.eval.errors import ConfigError, UsageError
+from graphrag.eval.reports import (
+    check_table_file,
+    read_shown_run,
+    render_table,
+    run_folder,
+    tabulate_rows,
+)
 from graphrag.eval.results import SUMMARY_FILE
 from graphrag.eval.run import ReadRun, describe_unmeasured, read_run, read_searched_views
-from graphrag.eval.store import LATEST, Run, find_run, open_store, write_whole
+from graphrag.eval.store import LATEST, Run, find_run, open_store, write_file, write_whole
+from graphrag.text.phrases import counted
 
 
 @dataclass(frozen=True, slots=True)
 class ShowOptions:
-    """The flags of ``graphrag eval show``; with ``to`` the files go there instead."""
+    """The flags of ``graphrag eval show``.
+
+    With ``to`` the files go there instead; with ``export`` every row goes into that table besides.
+    """
 
     run: str = LATEST
     to: Path | None = None
+    export: Path | None = None
     quiet: bool = False
 
 
@@ -32,6 +43,8 @@ def run_show(place: Place, options: ShowOptions | None = None) -> int:
 
 
 async def _show(place: Place, options: ShowOptions) -> int:
+    if options.export is not None:
+        check_table_file(options.export)
     console = open_console(quiet=options.quiet)
     supervisor = Supervisor(console, open_console(stderr=True, quiet=options.quiet))
     store_path = place.store_path()
@@ -39,6 +52,9 @@ async def _show(place: Place, options: ShowOptions) -> int:
     with open_store(store_path) as store:
         runs = store.runs()
         run = find_run(runs, name, store_path)
+        if run.setup.is_of_suites and options.export is not None:
+            msg = f"Run {run.run_id} is of suites, whose cases are no rows; --to writes its report."
+            raise UsageError(msg)
         if run.setup.is_of_suites:
             show_suite_run(console, store, run, options.to)
             return DONE
@@ -80,6 +96,10 @@ async def _present(
         return
     report = make_report(description, outcome)
     supervisor.show(report)
+    if options.export is not None:
+        table = tabulate_rows(report.results, report.figures.retrieval)
+        write_file(options.export, render_table(table, options.export.suffix), "--export")
+        supervisor.note(f"Wrote {counted(len(table), 'row')} to {options.export}.")
     if options.to is not None:
         write_whole(options.to, report.files())
         supervisor.name_files(options.to)

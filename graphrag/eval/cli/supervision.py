@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.command_lines import again, eval_line
+from graphrag.command_lines import again, eval_line, eval_line_here
 from graphrag.eval.analysis import (
     REPORT_FILE,
     Figures,
@@ -24,7 +24,7 @@ from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.measures import IndexView
-from graphrag.eval.records import METRICS, QueryResult
+from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult
 from graphrag.eval.reports import (
     BarProgress,
     LineProgress,
@@ -52,6 +52,7 @@ from graphrag.eval.run import (
     RunRequest,
     Tally,
     Watch,
+    asks_judge,
     needs_new_run,
 )
 from graphrag.eval.runner import EvaluationRunner
@@ -209,6 +210,10 @@ class Supervisor:
             return ERROR
         if description.details.skip_judge and description.is_stored:
             self.note(f"Judge them with: {again('--resume', but='--skip-judge')}")
+        if not asks_judge(config) and description.is_stored:
+            asked = ("--metrics", ",".join(DEFAULT_METRICS))
+            line = eval_line_here("judge", description.run.run_id, *asked)
+            self.note(f"Judge these responses with: {line}")
         if _has_unscored(config, outcome):
             return INCOMPLETE
         if description.details.skip_judge:

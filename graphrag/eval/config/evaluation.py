@@ -53,7 +53,8 @@ class EvaluationConfig(FrozenSection):
         file stands for the defaults.
     metrics : tuple of str
         Names of ``graphrag.eval.judged``; by default correctness, faithfulness, relevance and
-        completeness.
+        completeness. None of them: no verdict is asked for, only what needs no judge is measured;
+        ``none`` in the file stands for that.
     trials : int
         How often every search is repeated as a whole, >= 1.
     concurrency : int
@@ -86,7 +87,7 @@ class EvaluationConfig(FrozenSection):
     equal_terms: EqualTerms | None = None
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
-    metrics: tuple[Metric, ...] = Field(default=DEFAULT_METRICS, min_length=1)
+    metrics: tuple[Metric, ...] = DEFAULT_METRICS
     trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
     timeout_s: float = Field(default=300.0, gt=0)
@@ -125,6 +126,8 @@ class EvaluationConfig(FrozenSection):
                 **cast("Mapping[str, object]", given.get("variants") or {}),
                 **named,
             }
+        if given.get("metrics") == "none":
+            given["metrics"] = ()
         if isinstance(given.get("equal_terms"), bool):
             given["equal_terms"] = {} if given["equal_terms"] else None
         return given

@@ -12,6 +12,7 @@ from .comparison import (
 from .lines import say
 from .progress import BarProgress, LineProgress
 from .ratings import render_ratings
+from .row_table import check_table_file, render_table, tabulate_rows
 from .run import describe_failures, describe_price, label_results, show_results
 from .run_files import ShownRun, read_shown_run, render_files, run_folder, set_aside, write_run
 from .sections import show_figures
@@ -22,6 +23,7 @@ __all__ = [
     "BarProgress",
     "LineProgress",
     "ShownRun",
+    "check_table_file",
     "describe_failures",
     "describe_price",
     "label_results",
@@ -33,6 +35,7 @@ __all__ = [
     "render_junit",
     "render_markdown",
     "render_ratings",
+    "render_table",
     "run_folder",
     "say",
     "set_aside",
@@ -45,5 +48,6 @@ __all__ = [
     "show_runs",
     "show_suite",
     "show_validation",
+    "tabulate_rows",
     "write_run",
 ]

@@ -50,8 +50,9 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     label = label_results(results)
     note = f" ({label})" if label else ""
     title = f"Mean scores by method in % (95 % interval){note}"
-    console.print(_outcomes_table(title, results.metrics, analysis.outcomes.items()))
-    if len(results.by_movie) > 1:
+    if results.metrics:
+        console.print(_outcomes_table(title, results.metrics, analysis.outcomes.items()))
+    if results.metrics and len(results.by_movie) > 1:
         rows = [
             (f"{movie}  {method}", outcomes)
             for movie, by_method in analysis.outcomes_by_document.items()

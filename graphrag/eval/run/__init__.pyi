@@ -27,7 +27,7 @@ from .judge_choice import (
     open_answering,
     open_judge,
 )
-from .judgements import FurtherJudges, FurtherWork, is_wanted, pair_kind
+from .judgements import FurtherJudges, FurtherWork, asks_judge, is_wanted, pair_kind
 from .methods import Method, MethodAnswer, MethodSet, ask_method, describe_method, load_method
 from .pool import run_bounded
 from .preflight import (
@@ -88,6 +88,7 @@ __all__ = [
     "ask_control",
     "ask_method",
     "ask_verdicts",
+    "asks_judge",
     "build_index",
     "check_judge",
     "check_judge_model",

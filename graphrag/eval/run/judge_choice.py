@@ -11,6 +11,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.metrics import Judge, LLMJudge
 from graphrag.eval.run.controls import answering_config
+from graphrag.eval.run.judgements import asks_judge
 from graphrag.eval.run.verdicts import has_method
 from graphrag.offline.judging import RULES
 from graphrag.query.calls import RetryPolicy
@@ -109,6 +110,8 @@ def describe_judge(
     config: EvaluationConfig, headers: Mapping[str, IndexHeader], judge: Judge | None = None
 ) -> dict[str, object]:
     """Return everything about the judge that changes what a score means."""
+    if not asks_judge(config):
+        return {"model": None}
     if judge is not None:
         own = _model_of(judge)
         named = None if own is None else model_name(own)

@@ -64,6 +64,11 @@ def is_wanted(config: EvaluationConfig) -> bool:
     return config.judge.rubric or config.judge.quality or bool(config.judge.pairwise)
 
 
+def asks_judge(config: EvaluationConfig) -> bool:
+    """Say whether a run asks a judge for anything."""
+    return bool(config.metrics) or is_wanted(config)
+
+
 def list_kinds(config: EvaluationConfig) -> list[str]:
     """Return the kinds of judgement that the configuration asks for."""
     judge = config.judge

@@ -1,0 +1,70 @@
+"""Every row of a run as one table: a question, a method, a trial."""
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag.eval.errors import UsageError
+from graphrag.eval.results import EvaluationResults
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".parquet")
+
+
+def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "pd.DataFrame":
+    """Return the rows of :meth:`EvaluationResults.to_pandas` with what is known beside them.
+
+    Parameters
+    ----------
+    results : EvaluationResults
+    retrieval : mapping
+        The content of retrieval_results.json of the same run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Besides: ``run_id``; ``embedded_models``, the label of a run that asked offline baseline
+        models, else None; ``cost_usd`` of the search; and every measure of the first trial by
+        its name, which is missing where it was not measured.
+    """
+    table = results.to_pandas()
+    measured = [
+        {"sample_id": question["id"], "method": method, "trial": 0, **told["measures"]}
+        for question in retrieval["results"]
+        for method, told in question["methods"].items()
+    ]
+    table.insert(0, "run_id", results.metadata.get("run_id"))
+    table["cost_usd"] = [None if r.usage is None else r.usage.cost_usd for r in results.results]
+    table["embedded_models"] = results.metadata.get("embedded_models")
+    if not measured:
+        return table
+    import pandas as pd
+
+    return table.merge(
+        pd.DataFrame(measured), how="left", on=["sample_id", "method", "trial"], validate="1:1"
+    )
+
+
+def check_table_file(path: Path) -> None:
+    """Refuse a file whose ending names no format.
+
+    Raises
+    ------
+    UsageError
+        Naming the endings.
+    """
+    if path.suffix.lower() not in SUFFIXES:
+        msg = f"--export {path}: name a file that ends in {' or '.join(SUFFIXES)}."
+        raise UsageError(msg)
+
+
+def render_table(table: "pd.DataFrame", suffix: str) -> str | bytes:
+    """Return a table in the format of one of ``SUFFIXES``."""
+    if suffix.lower() == ".csv":
+        return table.to_csv(index=False, lineterminator="\n")
+    content = BytesIO()
+    table.to_parquet(content, index=False)
+    return content.getvalue()
