@@ -496,3 +496,64 @@ async def test_grades_and_their_reasons_stand_beside_the_scores(folder):
     assert row["rubric_completeness_reasoning"] == "not the date"
     assert (row["quality_completeness"], row["quality_reasoning"]) == (0.7, "mostly right")
     assert row["correctness_reason"] == "same"
+
+
+# The searches
+
+
+@pytest.fixture
+def tables(built_project):
+    import pandas as pd
+
+    from graphrag.config.project_settings import read_settings
+
+    def read(name):
+        return pd.read_parquet(built_project / "output" / f"{name}.parquet")
+
+    return read_settings(built_project), read
+
+
+async def test_tog_search_with_and_without_texts(tables):
+    from graphrag import api
+
+    config, read = tables
+    entities, relationships, units = map(read, ("entities", "relationships", "text_units"))
+    names = list(inspect.signature(api.tog_search).parameters)
+    assert names[:5] == ["config", "entities", "relationships", "query", "text_units"]
+    assert inspect.signature(api.tog_search).parameters["text_units"].default is None
+    bare = await api.tog_search(config, entities, relationships, "Who built the tower clock?")
+    with_text = await api.tog_search(
+        config=config,
+        entities=entities,
+        relationships=relationships,
+        text_units=units,
+        query="Who built the tower clock?",
+    )
+    response, context_data = with_text
+    assert (with_text.response, with_text.context_data) == (response, context_data)
+    assert bare.llm_calls >= 1
+    assert bare.completion_time > 0
+    assert "Idris Vane" in response
+
+
+async def test_basic_and_local_search_by_keyword(tables):
+    from graphrag import api
+
+    config, read = tables
+    question = "Who built the tower clock of Ashcombe?"
+    found = await api.basic_search(config=config, text_units=read("text_units"), query=question)
+    assert found.response
+    assert (found.llm_calls, found.prompt_tokens > 0) == (1, True)
+    response, _ = await api.local_search(
+        config=config,
+        entities=read("entities"),
+        communities=read("communities"),
+        community_reports=read("community_reports"),
+        text_units=read("text_units"),
+        relationships=read("relationships"),
+        covariates=None,
+        community_level=2,
+        response_type="Multiple Paragraphs",
+        query=question,
+    )
+    assert response
