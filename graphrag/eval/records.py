@@ -303,8 +303,8 @@ class QueryResult:
     trial: int = 0
     retrieved: Retrieved | None = field(default=None, repr=False)
     abstained: bool = False
-    grades: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=dict[str, Mapping[str, Any]], hash=False, repr=False
+    grades: Mapping[str, Mapping[str, object]] = field(
+        default_factory=dict[str, Mapping[str, object]], hash=False, repr=False
     )
 
     def to_dict(self) -> dict[str, object]:

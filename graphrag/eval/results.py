@@ -187,13 +187,10 @@ class EvaluationResults:
         rows: list[dict[str, object]] = []
         for result in self.results:
             scores, failure = result.scores, result.failure
+            ungraded = replace(result, grades={})
             rows.append(
                 {
-                    **{
-                        k: v
-                        for k, v in replace(result, grades={}).to_dict().items()
-                        if k not in _NESTED
-                    },
+                    **{k: v for k, v in ungraded.to_dict().items() if k not in _NESTED},
                     **scores.to_dict(),
                     **{f"{metric}_state": state for metric, state in _states(result).items()},
                     **{f"{metric}_reason": scores.get(metric).reason for metric in METRICS},
@@ -301,14 +298,14 @@ def _detail(result: QueryResult) -> dict[str, object]:
     }
 
 
-def _spread(grades: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _spread(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Return what further judges said as columns; a score goes by the name of what it scores."""
-    columns: dict[str, Any] = {}
+    columns: dict[str, object] = {}
     for name, value in grades.items():
         if name == "failure":  # the reasoning says so
             continue
         if isinstance(value, Mapping):
-            columns |= _spread(cast("Mapping[str, Any]", value), f"{prefix}{name}_")
+            columns |= _spread(cast("Mapping[str, object]", value), f"{prefix}{name}_")
         else:
             columns[prefix.removesuffix("_") if name == "score" else f"{prefix}{name}"] = value
     return columns

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import fmean
-from typing import Any
 
 from graphrag.eval.analysis.rows import End
 from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult, measured_latency
@@ -75,7 +74,7 @@ class EndCounts:
     n_unscored: dict[str, int]
     n_not_judged: dict[str, int]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return all but the means."""
         return {name: value for name, value in asdict(self).items() if name != "means"}
 
@@ -104,7 +103,7 @@ def count_ends(ends: Mapping[End, int], metrics: Sequence[str]) -> EndCounts:
     )
 
 
-def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, Any]:
+def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     """Return a method's entry of ``EvaluationResults.efficiency``."""
     answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
     latencies = [latency for latency in answered if latency is not None]

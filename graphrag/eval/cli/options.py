@@ -65,7 +65,7 @@ class Outer:
     path: str
 
 
-def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, Any]:
+def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, object]:
     """Return the changes that ``--metrics`` makes; "none" asks no judge for anything.
 
     Thresholds of metrics that are not asked are left out.

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
@@ -94,7 +93,7 @@ def with_grades(
     results: Sequence[QueryResult], judged: Sequence[tuple[Unit, Judgement]]
 ) -> list[QueryResult]:
     """Return results with what further judges said of each of them; pairs are left out."""
-    grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, Any]]](dict)
+    grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
     for unit, found in judged:
         if found.kind in _GRADES:
             grades[unit.sample.id, unit.method, unit.trial][found.kind] = found.value
