@@ -20,7 +20,7 @@ from .metrics import (
 from .monitoring import MetricPoint, MetricsCollector
 from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from .results import EvaluationResults, MethodSummary, aggregate_results
-from .runner import EvaluationRunner
+from .runner import EvaluationRunner, run_evaluation
 from .validation import (
     DocumentProcessingValidator,
     EntityExtractionValidator,
@@ -30,8 +30,6 @@ from .validation import (
     RelationshipExtractionValidator,
     validate_index,
 )
-from .runner import EvaluationRunner, run_evaluation
-from .validation import PipelineValidationReport, validate_index
 
 __all__ = [
     "COMPLETENESS_PROMPT",

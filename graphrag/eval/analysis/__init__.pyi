@@ -11,8 +11,8 @@ from .early_stop import EarlyStop
 from .figure_changes import FigureChange, compare_figures
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
-from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .means import AVERAGES, MethodSummary, count_ends, has_impossible_latency, mean_efficiency
+from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
 from .rows import End, Row, end_of, paired_score, rows_of, state_of
@@ -33,8 +33,8 @@ __all__ = [
     "FigureSources",
     "Figures",
     "MethodComparison",
-    "QuestionFigures",
     "MethodSummary",
+    "QuestionFigures",
     "RepeatAnalysis",
     "Row",
     "RunComparison",
@@ -52,8 +52,8 @@ __all__ = [
     "label_embedded",
     "label_usages",
     "list_runs",
-    "mean_of",
     "mean_efficiency",
+    "mean_of",
     "paired_score",
     "pin_baseline",
     "read_question_figures",
