@@ -312,7 +312,7 @@ def test_every_measure_of_a_response_has_its_value(view):
         "retrieved_entity_recall": 0.5,
         "keyword_relevance": 1,
         "aspect_coverage": 0,
-        "time_score": 0.5,
+        "time_score": 0,
         "context_cited": 0,
         "sources_cited": 0,
         "combined_score": 1,

@@ -51,7 +51,7 @@ def test_an_answer_states_the_truth_by_its_words_and_all_its_numbers():
 
 
 def test_the_time_score_is_1_within_the_limit_and_falls_beyond():
-    assert [time_score(s, 2) for s in (0, 2, 4, 8)] == [1, 1, 0.5, 0.25]
+    assert [time_score(s, 2) for s in (0, 2, 2.5, 3, 4, 8)] == [1, 1, 0.75, 0.5, 0, 0]
     assert time_score(None, 2) is None
     with pytest.raises(ValueError, match="limit"):
         time_score(1, 0)

@@ -42,9 +42,10 @@ from .quotes import fold_text, phrase_key
 from .ranking import score_retrieval
 from .response import Answered, MeasureInput, MeasureSettings
 from .retrieved import RetrievalReader, read_retrieved
-from .wording import aspect_coverage, keyword_relevance, states_answer, time_score
+from .wording import ANY_WORD, aspect_coverage, keyword_relevance, states_answer, time_score
 
 __all__ = [
+    "ANY_WORD",
     "GRAPH_STAGES",
     "NOT_NEEDED",
     "STAGES",

@@ -7,6 +7,8 @@ from graphrag.eval.measures.quotes import phrase_key
 from graphrag.text.words import sentences, share_covered, terms
 
 ASPECT_SHARE = 0.6
+ANY_WORD = 1e-9
+"""A least share that one content word of an aspect reaches, however long the aspect is."""
 STATEMENT_SHARE = 0.6
 
 
@@ -94,7 +96,9 @@ def states_answer(
 
 
 def time_score(seconds: float | None, limit_s: float) -> float | None:
-    """Return 1 within a time limit, ``limit / seconds`` beyond it.
+    """Return 1 within a time limit, falling evenly to 0 at twice the limit.
+
+    Beyond the limit: ``max(0, 1 - (seconds - limit_s) / limit_s)``.
 
     Parameters
     ----------
@@ -106,19 +110,19 @@ def time_score(seconds: float | None, limit_s: float) -> float | None:
     Returns
     -------
     float or None
-        In (0, 1].
+        In [0, 1].
 
     Raises
     ------
     ValueError
         If the limit is not positive or the time negative.
     """
-    if limit_s <= 0:
+    if not limit_s > 0:
         msg = f"a time limit must be positive, not {limit_s}"
         raise ValueError(msg)
     if seconds is None:
         return None
-    if seconds < 0:
+    if not seconds >= 0:
         msg = f"a time must not be negative, as {seconds} is"
         raise ValueError(msg)
-    return 1.0 if seconds <= limit_s else limit_s / seconds
+    return 1.0 if seconds <= limit_s else max(0.0, 1 - (seconds - limit_s) / limit_s)

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import sqrt
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from graphrag.eval.statistics.estimates import (
 from graphrag.eval.statistics.power import ALPHA, detectable_difference
 
 Pair: TypeAlias = tuple[Score, Score]
+Alternative: TypeAlias = Literal["two-sided", "less"]
 PairCounts: TypeAlias = Mapping[tuple[Score, Score, Hashable], int]
 """(score of a, score of b, document) -> how many times it occurs."""
 
@@ -83,7 +84,8 @@ class ScaleDifference:
         In the unit of the scores, with t limits (95 %); the difference is None without pairs,
         the limits under two pairs or when all differences are equal.
     p : float or None
-        Two-sided permutation test; 1 when all differences are 0, None without pairs.
+        Permutation test, two-sided unless asked otherwise; 1 when all differences are 0, None
+        without pairs.
     exact : bool
         Whether every permutation was tried.
     """
@@ -221,7 +223,9 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     return tuple(corrected)
 
 
-def paired_scale(pairs: Sequence[Pair], seed: int = 0) -> ScaleDifference:
+def paired_scale(
+    pairs: Sequence[Pair], seed: int = 0, alternative: Alternative = "two-sided"
+) -> ScaleDifference:
     """Compare two scores on a scale, such as 1-5 or item means, question by question.
 
     Parameters
@@ -230,6 +234,8 @@ def paired_scale(pairs: Sequence[Pair], seed: int = 0) -> ScaleDifference:
         One a question; finite numbers or None (missing).
     seed : int
         Of the permutations, when there are too many to try all.
+    alternative : {"two-sided", "less"}
+        "less": the p value is that of a being lower than b.
 
     Raises
     ------
@@ -249,7 +255,8 @@ def paired_scale(pairs: Sequence[Pair], seed: int = 0) -> ScaleDifference:
     p: float | None = None if len(d) == 0 else 1.0
     exact = 2 ** min(len(differing), 64) <= N_RESAMPLES
     if len(differing) == 1:
-        p = 1.0  # both permutations are as extreme; scipy refuses a single observation
+        # Of the two permutations both are as extreme, or one; scipy refuses a single observation.
+        p = 0.5 if alternative == "less" and differing[0] < 0 else 1.0
     elif len(differing) > 1:
         result = scipy_stats().permutation_test(
             (differing, np.zeros_like(differing)),
@@ -258,6 +265,7 @@ def paired_scale(pairs: Sequence[Pair], seed: int = 0) -> ScaleDifference:
             n_resamples=N_RESAMPLES,
             batch=max(1, _BATCH_VALUES // len(differing)),
             vectorized=True,
+            alternative=alternative,
             rng=np.random.default_rng(seed),
         )
         p = float(result.pvalue)

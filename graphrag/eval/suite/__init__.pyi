@@ -1,6 +1,24 @@
 from .cases import Suite, SuiteCase, Thresholds, find_suite_files, parse_suite, read_suite
+from .evaluation import (
+    BaseEvaluator,
+    EvaluationMetric,
+    EvaluationReport,
+    EvaluationResult,
+    TestCase,
+)
 from .evaluators import EntityExtraction, Evaluated, Evaluator, QueryResponse
+from .example_cases import create_entity_extraction_test_cases, create_query_response_test_cases
+from .framework import EvaluationFramework
+from .metric_evaluators import (
+    EntityExtractionEvaluator,
+    GraphConnectivityEvaluator,
+    ProcessingTimeEvaluator,
+    ResponseCompletenessEvaluator,
+    ResponseRelevanceEvaluator,
+    UserSatisfactionEvaluator,
+)
 from .recommendations import recommend
+from .regressions import MetricRegression, find_regressions
 from .running import SuiteOutcome, run_suite, run_suites
 from .summary import (
     CaseResult,
@@ -15,21 +33,37 @@ from .summary import (
 from .tools import CaseFailedError, CaseTools
 
 __all__ = [
+    "BaseEvaluator",
     "CaseFailedError",
     "CaseResult",
     "CaseTools",
     "EntityExtraction",
+    "EntityExtractionEvaluator",
     "Evaluated",
+    "EvaluationFramework",
+    "EvaluationMetric",
+    "EvaluationReport",
+    "EvaluationResult",
     "Evaluator",
+    "GraphConnectivityEvaluator",
     "MethodReport",
+    "MetricRegression",
     "Performance",
+    "ProcessingTimeEvaluator",
     "QueryResponse",
+    "ResponseCompletenessEvaluator",
+    "ResponseRelevanceEvaluator",
     "Suite",
     "SuiteCase",
     "SuiteOutcome",
     "SuiteReport",
     "SuiteStatus",
+    "TestCase",
     "Thresholds",
+    "UserSatisfactionEvaluator",
+    "create_entity_extraction_test_cases",
+    "create_query_response_test_cases",
+    "find_regressions",
     "find_suite_files",
     "parse_suite",
     "read_suite",

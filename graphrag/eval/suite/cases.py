@@ -18,12 +18,16 @@ _ENDINGS = (".json", ".yaml", ".yml")
 class Thresholds(StrictSection):
     """What a score must reach, of a case and of the whole suite alike.
 
+    From the higher of the two on the status is "passed", between them "warning", below the lower
+    "failed". What counts as passed hangs on ``passing`` alone.
+
     Attributes
     ----------
     passing : float
         At least this much passes, in [0, 1].
     warning : float
-        What passes with less than this passes with a warning; from ``passing`` to 1.
+        Above ``passing``: what passes with less does so with a warning. Below: what does not
+        pass, but has this much, fails with no more than a warning. In [0, 1].
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,12 +35,9 @@ class Thresholds(StrictSection):
     passing: float = Field(default=0.6, ge=0, le=1)
     warning: float = Field(default=0.8, ge=0, le=1)
 
-    @model_validator(mode="after")
-    def _in_order(self) -> "Thresholds":
-        if self.warning < self.passing:
-            msg = f"warning must be at least passing, {self.passing:g}, not {self.warning:g}"
-            raise ValueError(msg)
-        return self
+    def passes(self, score: float | None) -> bool:
+        """Whether a score counts as passed; one that is missing doesn't."""
+        return score is not None and score >= self.passing
 
 
 class SuiteCase(StrictSection):

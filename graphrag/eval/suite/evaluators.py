@@ -204,7 +204,7 @@ class QueryResponse(StrictSection):
     """
 
     model_config = ConfigDict(frozen=True)
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
 
     weights: dict[Part, float] = Field(default_factory=lambda: dict(_WEIGHTS))
 

@@ -198,9 +198,10 @@ class SuiteReport:
 
 def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
     """Return how a score stands against the thresholds."""
-    if score < thresholds.passing:
+    low, high = sorted((thresholds.passing, thresholds.warning))
+    if score < low:
         return "failed"
-    return "passed" if score >= thresholds.warning else "warning"
+    return "passed" if score >= high else "warning"
 
 
 def summarize_suite(

@@ -1,0 +1,338 @@
+"""The evaluators of the framework: one metric each, on the project's measures."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any, ClassVar, Protocol, cast
+
+from graphrag.eval.measures import (
+    ANY_WORD,
+    aspect_coverage,
+    graph_connectivity,
+    keyword_relevance,
+    phrase_key,
+    score_entities,
+    time_score,
+)
+from graphrag.eval.suite.evaluation import (
+    BaseEvaluator,
+    EvaluationMetric,
+    EvaluationResult,
+    TestCase,
+)
+
+DEFAULT_MAX_SECONDS = 5.0
+
+
+class UserRating(Protocol):
+    """What one user says about one answer, as ``graphrag.eval.ratings.Rating`` does."""
+
+    @property
+    def question_id(self) -> str:
+        """The case's id."""
+        ...
+
+    @property
+    def rating(self) -> int:
+        """From 1 to 5."""
+        ...
+
+
+class MetricEvaluator(BaseEvaluator):
+    """An evaluator that says of which cases it can be asked.
+
+    Attributes
+    ----------
+    metric : EvaluationMetric
+    """
+
+    metric: ClassVar[EvaluationMetric]
+
+    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
+        """Return whether the case names what this evaluator compares with."""
+        raise NotImplementedError
+
+    def _result(self, score: float, details: dict[str, Any]) -> EvaluationResult:
+        return _scored(self.metric, score, details)
+
+
+class EntityExtractionEvaluator(MetricEvaluator):
+    """F1 of the extracted entity names against the expected ones.
+
+    ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
+    undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
+    ``NameRule`` folds them, each counted once.
+    """
+
+    metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
+
+    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
+        """Whether entities are expected."""
+        return "entities" in _expected(test_case)
+
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, Any]
+    ) -> EvaluationResult:
+        """Compare ``extracted_entities`` with ``expected_output["entities"]``.
+
+        Raises
+        ------
+        ValueError
+            If the output has no list of entities with names.
+        """
+        expected = _names(_expected(test_case).get("entities") or (), "expected entity")
+        if system_output.get("extracted_entities") is None:
+            msg = "the output has no extracted_entities"
+            raise ValueError(msg)
+        found = _names(system_output["extracted_entities"], "extracted entity")
+        scores = score_entities(found, expected)
+        nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
+        f1 = nothing if scores.f1 is None else scores.f1
+        details = {
+            "precision": nothing if scores.precision is None else scores.precision,
+            "recall": nothing if scores.recall is None else scores.recall,
+            "f1_score": f1,
+            "true_positives": scores.n_matched,
+            "false_positives": scores.n_found - scores.n_matched,
+            "false_negatives": scores.n_expected - scores.n_matched,
+            "expected_entities": expected,
+            "extracted_entities": found,
+        }
+        return self._result(f1, details)
+
+
+class ResponseRelevanceEvaluator(MetricEvaluator):
+    """Share of the expected keywords that the answer names, whole words; 0 without keywords."""
+
+    metric = EvaluationMetric.RESPONSE_RELEVANCE
+
+    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
+        """Whether keywords are expected."""
+        return "keywords" in _expected(test_case)
+
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, Any]
+    ) -> EvaluationResult:
+        """Look for ``expected_output["keywords"]`` in the answer.
+
+        Raises
+        ------
+        ValueError
+            If the output has no answer, or no keyword has a letter or digit.
+        """
+        keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
+        score = keyword_relevance(keywords, answer) if keywords else 0.0
+        if score is None:
+            msg = "no keyword has a letter or digit"
+            raise ValueError(msg)
+        total = len({key for key in map(phrase_key, keywords) if key})
+        details = {
+            "matched_keywords": round(score * total),
+            "total_keywords": total,
+            "response_length": len(answer),
+            "expected_keywords": keywords,
+        }
+        return self._result(score, details)
+
+
+class ResponseCompletenessEvaluator(MetricEvaluator):
+    """Share of the expected aspects of which any content word is in the answer; 1 without."""
+
+    metric = EvaluationMetric.RESPONSE_COMPLETENESS
+
+    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
+        """Whether aspects are expected."""
+        return "aspects" in _expected(test_case)
+
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, Any]
+    ) -> EvaluationResult:
+        """Look for ``expected_output["aspects"]`` in the answer.
+
+        Raises
+        ------
+        ValueError
+            If the output has no answer, or an aspect no content word.
+        """
+        aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
+        shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
+        if None in shares:
+            msg = f"the aspect {aspects[shares.index(None)]!r} has no content word"
+            raise ValueError(msg)
+        covered = sum(share == 1 for share in shares)
+        details = {
+            "covered_aspects": covered,
+            "total_aspects": len(aspects),
+            "response_length": len(answer),
+            "expected_aspects": aspects,
+        }
+        return self._result(covered / len(aspects) if aspects else 1.0, details)
+
+
+class GraphConnectivityEvaluator(MetricEvaluator):
+    """Entities of the largest connected part of the graph by all entities."""
+
+    metric = EvaluationMetric.GRAPH_CONNECTIVITY
+
+    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
+        """Whether there is a graph."""
+        return system_output.get("graph") is not None
+
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, Any]
+    ) -> EvaluationResult:
+        """Measure ``output["graph"]``: ``entities``, names, and ``relationships``, pairs of them.
+
+        Raises
+        ------
+        ValueError
+            If there is no graph, or no entity in it.
+        """
+        graph = _graph(system_output)
+        names = _names(graph["entities"], "entity of the graph")
+        pairs = [(str(source), str(target)) for source, target in graph.get("relationships") or ()]
+        found = graph_connectivity(names, [a for a, _ in pairs], [b for _, b in pairs])
+        if found.largest_component_share is None:
+            msg = "the graph has no entities"
+            raise ValueError(msg)
+        details = {
+            "connectivity_ratio": found.largest_component_share,
+            "isolated_entities": found.n_isolated,
+            "largest_component_size": round(found.largest_component_share * found.n_entities),
+        }
+        return self._result(found.largest_component_share, details)
+
+
+class ProcessingTimeEvaluator(MetricEvaluator):
+    """The time against its limit, see :func:`graphrag.eval.measures.time_score`."""
+
+    metric = EvaluationMetric.QUERY_PROCESSING_TIME
+
+    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
+        """Whether a component ran, and was timed."""
+        return system_output.get("processing_time") is not None
+
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, Any]
+    ) -> EvaluationResult:
+        """Hold ``processing_time`` (0 where it is not given) against ``max_processing_time``.
+
+        Raises
+        ------
+        ValueError
+            If the time is negative or the limit not positive.
+        """
+        seconds = float(system_output.get("processing_time") or 0.0)
+        limit = float(_expected(test_case).get("max_processing_time", DEFAULT_MAX_SECONDS))
+        score = cast("float", time_score(seconds, limit))
+        details = {
+            "processing_time": seconds,
+            "expected_max_time": limit,
+            "within_limit": seconds <= limit,
+        }
+        return self._result(score, details)
+
+
+class UserSatisfactionEvaluator(BaseEvaluator):
+    """Mean of ``(rating - 1) / 4`` over the ratings of a case.
+
+    Parameters
+    ----------
+    ratings : iterable of Rating
+        Those whose ``question_id`` is the case's id count.
+    """
+
+    def __init__(self, ratings: Iterable[UserRating]) -> None:
+        self._ratings: dict[str, list[int]] = {}
+        for each in ratings:
+            self._ratings.setdefault(each.question_id, []).append(each.rating)
+
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, Any]
+    ) -> EvaluationResult:
+        """Look up the ratings of the case.
+
+        Raises
+        ------
+        ValueError
+            If nobody rated it, or a rating is not from 1 to 5.
+        """
+        given = self._ratings.get(test_case.id)
+        if not given:
+            msg = f"nobody rated the case {test_case.id!r}"
+            raise ValueError(msg)
+        if not all(1 <= rating <= 5 for rating in given):
+            msg = f"a rating of the case {test_case.id!r} is not from 1 to 5"
+            raise ValueError(msg)
+        mean = fmean(given)
+        details = {"mean_rating": mean, "n_ratings": len(given)}
+        return _scored(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
+
+
+def make_evaluators() -> dict[EvaluationMetric, BaseEvaluator]:
+    """Return metric -> evaluator of the five that a framework begins with."""
+    five: tuple[MetricEvaluator, ...] = (
+        EntityExtractionEvaluator(),
+        ResponseRelevanceEvaluator(),
+        ResponseCompletenessEvaluator(),
+        GraphConnectivityEvaluator(),
+        ProcessingTimeEvaluator(),
+    )
+    return {each.metric: each for each in five}
+
+
+def _scored(metric: EvaluationMetric, score: float, details: dict[str, Any]) -> EvaluationResult:
+    return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
+
+
+def _expected(test_case: TestCase) -> Mapping[str, Any]:
+    expected: object = test_case.expected_output
+    return cast("Mapping[str, Any]", expected) if isinstance(expected, Mapping) else {}
+
+
+def _texts(test_case: TestCase, key: str) -> list[str]:
+    given: object = _expected(test_case).get(key) or ()
+    # A text is a sequence too, of letters.
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        msg = f"expected_output.{key} must be a list of texts, not {type(given).__name__}"
+        raise ValueError(msg)
+    return [str(each) for each in cast("Iterable[object]", given)]
+
+
+def _names(given: object, what: str) -> list[str]:
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        msg = f"there must be a list, not {type(given).__name__}, of names: {what}"
+        raise ValueError(msg)
+    return [_name(each, what) for each in cast("Iterable[object]", given)]
+
+
+def _name(given: object, what: str) -> str:
+    name: object = given
+    if isinstance(given, Mapping):
+        name = cast("Mapping[str, object]", given).get("name")
+    elif not isinstance(given, str):
+        name = getattr(given, "name", None)
+    if not isinstance(name, str):
+        msg = f"an {what} has no name: {given!r}"
+        raise ValueError(msg)
+    return name
+
+
+def _answer(system_output: Mapping[str, Any]) -> str:
+    result: object = system_output.get("query_result", system_output)
+    if isinstance(result, Mapping):
+        answer = cast("Mapping[str, object]", result).get("answer")
+    else:
+        answer = getattr(result, "answer", None)
+    if not isinstance(answer, str):
+        msg = "the output has no answer that is a text"
+        raise ValueError(msg)
+    return answer
+
+
+def _graph(system_output: Mapping[str, Any]) -> Mapping[str, Any]:
+    graph: object = system_output.get("graph")
+    if not isinstance(graph, Mapping) or "entities" not in graph:
+        msg = "the output has no graph with entities and relationships"
+        raise ValueError(msg)
+    return cast("Mapping[str, Any]", graph)

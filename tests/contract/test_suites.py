@@ -1,0 +1,478 @@
+"""Suites of test cases as a client of the package writes them."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from itertools import pairwise
+from typing import Any
+from unittest.mock import AsyncMock, MagicMock
+
+import pytest
+
+import graphrag.eval
+import graphrag.eval.suite
+from graphrag.eval.ratings import Rating
+from graphrag.eval.suite import (
+    BaseEvaluator,
+    EntityExtractionEvaluator,
+    EvaluationFramework,
+    EvaluationMetric,
+    EvaluationReport,
+    EvaluationResult,
+    GraphConnectivityEvaluator,
+    MetricRegression,
+    ProcessingTimeEvaluator,
+    ResponseCompletenessEvaluator,
+    ResponseRelevanceEvaluator,
+    TestCase,
+    UserSatisfactionEvaluator,
+    create_entity_extraction_test_cases,
+    create_query_response_test_cases,
+)
+
+NAMES = (
+    "BaseEvaluator",
+    "EntityExtractionEvaluator",
+    "EvaluationFramework",
+    "EvaluationMetric",
+    "EvaluationReport",
+    "EvaluationResult",
+    "GraphConnectivityEvaluator",
+    "MetricRegression",
+    "ProcessingTimeEvaluator",
+    "ResponseCompletenessEvaluator",
+    "ResponseRelevanceEvaluator",
+    "TestCase",
+    "UserSatisfactionEvaluator",
+    "create_entity_extraction_test_cases",
+    "create_query_response_test_cases",
+)
+RELEVANCE = EvaluationMetric.RESPONSE_RELEVANCE
+COMPLETENESS = EvaluationMetric.RESPONSE_COMPLETENESS
+ENTITIES = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
+CONNECTIVITY = EvaluationMetric.GRAPH_CONNECTIVITY
+TIME = EvaluationMetric.QUERY_PROCESSING_TIME
+SATISFACTION = EvaluationMetric.USER_SATISFACTION
+
+
+def case(case_id: str = "c1", given: dict[str, Any] | None = None, **expected: Any) -> TestCase:
+    return TestCase(case_id, "a name", "a description", given or {}, expected)
+
+
+def answering(answer: str) -> MagicMock:
+    agent = MagicMock()
+    agent.process_query = AsyncMock(return_value={"answer": answer})
+    return agent
+
+
+def graph(entities: list[str], relationships: list[tuple[str, str]]) -> dict[str, Any]:
+    return {"graph": {"entities": entities, "relationships": relationships}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_imports_from_the_evaluation_too(name: str):
+    assert getattr(graphrag.eval, name) is getattr(graphrag.eval.suite, name)
+
+
+def test_the_metrics_are_six():
+    assert issubclass(EvaluationMetric, Enum)
+    assert [metric.name for metric in EvaluationMetric] == [
+        "ENTITY_EXTRACTION_ACCURACY",
+        "RESPONSE_RELEVANCE",
+        "RESPONSE_COMPLETENESS",
+        "GRAPH_CONNECTIVITY",
+        "QUERY_PROCESSING_TIME",
+        "USER_SATISFACTION",
+    ]
+    assert all(metric.value == metric.name.lower() for metric in EvaluationMetric)
+
+
+def test_results_cases_and_reports_are_made_by_position():
+    at = datetime(2025, 1, 2, 3, 4, 5)
+    result = EvaluationResult(RELEVANCE, 0.5, 1.0, {"a": 1}, at)
+    assert result.test_case_id is None
+    assert TestCase.__test__ is False
+    assert case().metadata == {}
+    assert case().metadata is not case().metadata
+    report = EvaluationReport("s", at, [result], 0.5, 0, 1, {"avg_processing_time": 1.0}, ["do"])
+    assert report.failures == {}
+    values = report.to_dict()
+    assert {name: values[name] for name in values if name != "results"} == {
+        "test_suite": "s",
+        "timestamp": "2025-01-02T03:04:05",
+        "overall_score": 0.5,
+        "passed_tests": 0,
+        "total_tests": 1,
+        "recommendations": ["do"],
+        "performance_metrics": {"avg_processing_time": 1.0},
+        "failures": {},
+    }
+    assert values["results"][0]["metric"] == "response_relevance"
+    assert values["results"][0]["score"] == 0.5
+    json.dumps(values, allow_nan=False)
+    with pytest.raises(TypeError):
+        BaseEvaluator()  # type: ignore[abstract]
+
+
+async def test_entities_are_scored_by_f1():
+    output = {"extracted_entities": [{"name": "ada  lovelace"}, {"name": "Paris"}]}
+    given = case(entities=["Ada Lovelace", "Analytical Engine", "Charles Babbage"])
+    found = await EntityExtractionEvaluator().evaluate(given, output)
+    precision, recall = 1 / 2, 1 / 3
+    f1 = 2 * precision * recall / (precision + recall)
+    assert (found.metric, found.max_score) == (ENTITIES, 1.0)
+    assert found.score == pytest.approx(f1)
+    details = found.details
+    assert details["precision"] == pytest.approx(precision)
+    assert details["recall"] == pytest.approx(recall)
+    assert details["f1_score"] == pytest.approx(f1)
+    assert [details[k] for k in ("true_positives", "false_positives", "false_negatives")] == [
+        1,
+        1,
+        2,
+    ]
+    assert details["expected_entities"] == ["Ada Lovelace", "Analytical Engine", "Charles Babbage"]
+    assert details["extracted_entities"] == ["ada  lovelace", "Paris"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "score"), [([], [], 1.0), (["A b"], [], 0.0), ([], ["A b"], 0.0)]
+)
+async def test_entities_where_a_part_is_undefined(
+    expected: list[str], found: list[str], score: float
+):
+    output = {"extracted_entities": [{"name": name} for name in found]}
+    result = await EntityExtractionEvaluator().evaluate(case(entities=expected), output)
+    assert result.score == result.details["f1_score"] == score
+    with pytest.raises(ValueError, match="extracted_entities"):
+        await EntityExtractionEvaluator().evaluate(case(entities=expected), {})
+
+
+async def test_relevance_is_the_share_of_keywords():
+    answer = "The engine was built by Babbage."
+    output = {"query_result": {"answer": answer}}
+    given = case(keywords=["Babbage", "engine", "art"])  # "art" is no part of a word
+    found = await ResponseRelevanceEvaluator().evaluate(given, output)
+    assert found.score == pytest.approx(2 / 3)
+    assert found.details == {
+        "matched_keywords": 2,
+        "total_keywords": 3,
+        "response_length": len(answer),
+        "expected_keywords": ["Babbage", "engine", "art"],
+    }
+    assert (await ResponseRelevanceEvaluator().evaluate(case(), output)).score == 0.0
+    with pytest.raises(ValueError, match="answer"):
+        await ResponseRelevanceEvaluator().evaluate(given, {})
+
+
+async def test_completeness_counts_an_aspect_by_any_content_word():
+    answer = "Babbage designed the engine. Nobody funded it."
+    output = {"query_result": {"answer": answer}}
+    aspects = ["who designed it", "the cost of the metal parts", "public funding"]
+    found = await ResponseCompletenessEvaluator().evaluate(case(aspects=aspects), output)
+    assert found.score == pytest.approx(2 / 3)
+    assert found.details == {
+        "covered_aspects": 2,
+        "total_aspects": 3,
+        "response_length": len(answer),
+        "expected_aspects": aspects,
+    }
+    assert (await ResponseCompletenessEvaluator().evaluate(case(), output)).score == 1.0
+
+
+async def test_connectivity_is_the_largest_part_of_the_graph():
+    output = graph(["a", "b", "c", "d"], [("a", "b"), ("b", "c")])
+    found = await GraphConnectivityEvaluator().evaluate(case(), output)
+    assert found.score == 0.75
+    assert found.details == {
+        "connectivity_ratio": 0.75,
+        "isolated_entities": 1,
+        "largest_component_size": 3,
+    }
+    for missing in ({}, {"graph": None}, graph([], [])):
+        with pytest.raises(ValueError, match="graph"):
+            await GraphConnectivityEvaluator().evaluate(case(), missing)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "score"),
+    [(1.0, None, 1.0), (5.0, None, 1.0), (7.5, None, 0.5), (20.0, None, 0.0), (3.0, 2.0, 0.5)],
+)
+async def test_time_falls_to_0_at_twice_the_limit(
+    seconds: float, limit: float | None, score: float
+):
+    given = case() if limit is None else case(max_processing_time=limit)
+    found = await ProcessingTimeEvaluator().evaluate(given, {"processing_time": seconds})
+    assert found.score == pytest.approx(score)
+    assert found.details == {
+        "processing_time": seconds,
+        "expected_max_time": 5.0 if limit is None else limit,
+        "within_limit": score == 1.0,
+    }
+    assert (await ProcessingTimeEvaluator().evaluate(given, {})).score == 1.0
+
+
+async def test_satisfaction_is_the_mean_of_a_cases_ratings():
+    ratings = [Rating("c1", "m", 5), Rating("c1", "m", 2), Rating("other", "m", 1)]
+    found = await UserSatisfactionEvaluator(ratings).evaluate(case(), {})
+    assert found.metric is SATISFACTION
+    assert found.score == pytest.approx((1 + 0.25) / 2)
+    assert found.details == {"mean_rating": 3.5, "n_ratings": 2}
+    with pytest.raises(ValueError, match="c2"):
+        await UserSatisfactionEvaluator(ratings).evaluate(case("c2"), {})
+
+
+def test_a_framework_begins_with_the_five():
+    framework = EvaluationFramework()
+    assert {metric: type(each).__name__ for metric, each in framework.evaluators.items()} == {
+        ENTITIES: "EntityExtractionEvaluator",
+        RELEVANCE: "ResponseRelevanceEvaluator",
+        COMPLETENESS: "ResponseCompletenessEvaluator",
+        CONNECTIVITY: "GraphConnectivityEvaluator",
+        TIME: "ProcessingTimeEvaluator",
+    }
+    assert framework.test_suites == framework.baseline_scores == {}
+    assert framework.evaluation_history == []
+    own = UserSatisfactionEvaluator([])
+    framework.register_evaluator(SATISFACTION, own)
+    assert framework.evaluators[SATISFACTION] is own
+    framework.register_test_suite("s", [case()])
+    assert [each.id for each in framework.test_suites["s"]] == ["c1"]
+    with pytest.raises(ValueError, match="c1"):
+        framework.register_test_suite("twice", [case(), case()])
+
+
+async def test_a_suite_of_questions_is_asked_and_scored():
+    framework = EvaluationFramework()
+    question = {"query": "Who built it?", "context": {"hops": 2}, "language": "en"}
+    cases = [
+        case("good", question, keywords=["Babbage"], aspects=["who built it"]),
+        case("half", question, keywords=["Babbage", "Lovelace"]),
+        case("wrong", question, keywords=["Lovelace"], aspects=["patrons"]),
+    ]
+    framework.register_test_suite("questions", cases)
+    agent = answering("Babbage built it.")
+    report = await framework.run_evaluation("questions", {"graph_agent": agent})
+    assert framework.evaluation_history == [report]
+    agent.process_query.assert_awaited_with("Who built it?", {"hops": 2})
+    scores = {(r.test_case_id, r.metric): r.score for r in report.results}
+    assert scores == {
+        ("good", RELEVANCE): 1.0,
+        ("good", COMPLETENESS): 1.0,
+        ("good", TIME): 1.0,
+        ("half", RELEVANCE): 0.5,
+        ("half", TIME): 1.0,
+        ("wrong", RELEVANCE): 0.0,
+        ("wrong", COMPLETENESS): 0.0,
+        ("wrong", TIME): 1.0,
+    }
+    assert report.overall_score == pytest.approx(5.5 / 8)
+    assert (report.passed_tests, report.total_tests) == (2, 3)  # 1.0, 0.75 and 0.33
+    assert report.failures == {}
+    assert isinstance(report.timestamp, datetime)
+    times = report.performance_metrics
+    assert 0 <= times["avg_processing_time"] <= times["max_processing_time"] < 1
+    assert any("response_relevance" in text and "0.50" in text for text in report.recommendations)
+    with pytest.raises(ValueError, match="nothing"):
+        await framework.run_evaluation("nothing", {})
+
+
+async def test_the_metrics_that_are_named_are_taken_alone():
+    framework = EvaluationFramework()
+    cases = [case("a", {"query": "Who?"}, keywords=["x"], aspects=["y"])]
+    framework.register_test_suite("s", cases)
+    components = {"graph_agent": answering("x")}
+    report = await framework.run_evaluation("s", components, [RELEVANCE])
+    assert [result.metric for result in report.results] == [RELEVANCE]
+    assert report.recommendations
+    with pytest.raises(ValueError, match="user_satisfaction"):
+        await framework.run_evaluation("s", components, [SATISFACTION])
+
+
+async def test_a_case_is_run_by_the_first_component_that_fits():
+    extractor, processor = MagicMock(), MagicMock()
+    extractor.extract_entities = AsyncMock(return_value=[{"name": "Ada"}])
+    processor.process_document = AsyncMock(return_value={"chunks": 3})
+    seen: dict[str, Mapping[str, Any]] = {}
+
+    class Watching(BaseEvaluator):
+        async def evaluate(
+            self, test_case: TestCase, system_output: Mapping[str, Any]
+        ) -> EvaluationResult:
+            seen[test_case.id] = system_output
+            return EvaluationResult(SATISFACTION, 3.0, 4.0, {}, datetime.now())
+
+    framework = EvaluationFramework()
+    framework.register_evaluator(SATISFACTION, Watching())
+    cases = [
+        case("text", {"query": "Who?", "text": "Ada wrote."}, entities=["Ada"]),
+        case("document", {"document": "d.txt", "metadata": {"k": 1}}),
+    ]
+    framework.register_test_suite("s", cases)
+    components = {
+        "graph_agent": None,
+        "entity_extractor": extractor,
+        "document_processor": processor,
+        **graph(["a", "b"], [("a", "b")]),
+    }
+    report = await framework.run_evaluation("s", components)
+    extractor.extract_entities.assert_awaited_once_with("Ada wrote.")
+    processor.process_document.assert_awaited_once_with("d.txt", {"k": 1})
+    assert seen["text"]["extracted_entities"] == [{"name": "Ada"}]
+    assert seen["document"]["processed_document"] == {"chunks": 3}
+    assert all(output["success"] is True for output in seen.values())
+    assert all(output["processing_time"] >= 0 for output in seen.values())
+    assert all(output["graph"] is components["graph"] for output in seen.values())
+    given = {(r.test_case_id, r.metric) for r in report.results}
+    assert given == {
+        ("text", ENTITIES),
+        ("text", CONNECTIVITY),
+        ("text", TIME),
+        ("text", SATISFACTION),
+        ("document", CONNECTIVITY),
+        ("document", TIME),
+        ("document", SATISFACTION),
+    }
+    assert report.overall_score == pytest.approx((5 + 2 * 0.75) / 7)
+    assert len(report.recommendations) == 1  # satisfaction, at 0.75
+    assert "user_satisfaction" in report.recommendations[0]
+
+
+async def test_a_failure_is_no_score():
+    agent = MagicMock()
+    agent.process_query = AsyncMock(side_effect=[RuntimeError("the agent is down"), {"answer": 3}])
+    outputs: list[Mapping[str, Any]] = []
+
+    class Own(BaseEvaluator):
+        async def evaluate(
+            self, test_case: TestCase, system_output: Mapping[str, Any]
+        ) -> EvaluationResult:
+            outputs.append(system_output)
+            if test_case.id == "odd":
+                raise KeyError("broken")
+            return EvaluationResult(SATISFACTION, 1.0, 1.0, {}, datetime.now())
+
+    framework = EvaluationFramework()
+    framework.register_evaluator(SATISFACTION, Own())
+    cases = [
+        case("raises", {"query": "Who?"}, keywords=["x"]),
+        case("odd", {"query": "What?"}, keywords=["x"]),
+        case("nobody", {"text": "x"}, entities=["x"]),
+    ]
+    framework.register_test_suite("s", cases)
+    report = await framework.run_evaluation("s", {"graph_agent": agent, "entity_extractor": None})
+    assert set(report.failures) == {"raises", "odd", "nobody"}
+    assert "the agent is down" in report.failures["raises"]
+    assert "answer" in report.failures["odd"]
+    assert "broken" in report.failures["odd"]
+    assert "entity_extractor" in report.failures["nobody"]
+    assert [output["success"] for output in outputs] == [False, True, False]
+    assert "the agent is down" in outputs[0]["error"]
+    assert {(r.test_case_id, r.metric) for r in report.results} == {
+        ("raises", SATISFACTION),
+        ("odd", TIME),
+        ("nobody", SATISFACTION),
+    }
+    assert report.passed_tests == 0  # no case with a failure passes
+    assert report.total_tests == 3
+
+
+async def test_a_score_outside_its_range_is_a_failure():
+    class Wild(BaseEvaluator):
+        async def evaluate(
+            self, test_case: TestCase, system_output: Mapping[str, Any]
+        ) -> EvaluationResult:
+            return EvaluationResult(SATISFACTION, 2.0, 1.0, {}, datetime.now())
+
+    framework = EvaluationFramework()
+    framework.register_evaluator(SATISFACTION, Wild())
+    framework.register_test_suite("s", [case("a", {"query": "Who?"})])
+    report = await framework.run_evaluation("s", {"graph_agent": answering("x")}, [SATISFACTION])
+    assert report.results == []
+    assert "score" in report.failures["a"]
+    assert (report.overall_score, report.passed_tests, report.total_tests) == (0.0, 0, 1)
+    assert report.recommendations
+
+
+async def test_a_graph_is_scored_without_a_component_to_run():
+    framework = EvaluationFramework()
+    framework.register_test_suite("graph", [case("graph")])
+    report = await framework.run_evaluation("graph", graph(["a", "b"], [("a", "b")]))
+    assert [(r.metric, r.score) for r in report.results] == [(CONNECTIVITY, 1.0)]
+    assert report.failures == {}
+    assert report.performance_metrics == {"avg_processing_time": None, "max_processing_time": None}
+    report = await framework.run_evaluation("graph", {})
+    assert set(report.failures) == {"graph"}
+
+
+def reported(scores: Mapping[EvaluationMetric, list[float]]) -> EvaluationReport:
+    results = [
+        EvaluationResult(metric, score, 1.0, {}, datetime.now(), f"c{number}")
+        for metric, given in scores.items()
+        for number, score in enumerate(given)
+    ]
+    return EvaluationReport("s", datetime.now(), results, 0.0, 0, 0, {}, [])
+
+
+def test_a_report_is_compared_with_a_baseline():
+    framework = EvaluationFramework()
+    now = reported({RELEVANCE: [0.2] * 8, TIME: [1.0] * 8, CONNECTIVITY: [0.5]})
+    assert framework.compare_with_baseline(now) == {}
+    assert framework.detect_regressions(now) == []
+    framework.set_baseline(reported({RELEVANCE: [0.9] * 8, TIME: [1.0] * 8, CONNECTIVITY: [0.9]}))
+    assert framework.baseline_scores == {
+        RELEVANCE: pytest.approx(0.9),
+        TIME: 1.0,
+        CONNECTIVITY: 0.9,
+    }
+    assert framework.compare_with_baseline(now) == {
+        "response_relevance": pytest.approx(-0.7),
+        "query_processing_time": 0.0,
+        "graph_connectivity": pytest.approx(-0.4),
+    }
+    found = {each.metric: each for each in framework.detect_regressions(now)}
+    assert found[RELEVANCE] == MetricRegression(
+        RELEVANCE, pytest.approx(-0.7), pytest.approx(2 / 2**8), 8, True
+    )
+    assert found[TIME] == MetricRegression(TIME, 0.0, 1.0, 8, False)
+    assert found[CONNECTIVITY] == MetricRegression(
+        CONNECTIVITY, pytest.approx(-0.4), None, 1, False
+    )
+
+
+def test_a_rise_is_no_regression_and_few_pairs_prove_none():
+    framework = EvaluationFramework()
+    framework.set_baseline(reported({RELEVANCE: [0.5] * 9, TIME: [1.0] * 3}))
+    found = framework.detect_regressions(reported({RELEVANCE: [1.0] * 9, TIME: [0.0] * 3}))
+    assert [(each.n_pairs, each.regressed) for each in found] == [(9, False), (3, False)]
+    assert found[0].p_holm == 1.0
+    assert found[1].p_holm == pytest.approx(2 / 2**3)
+
+
+async def test_the_example_cases_run():
+    texts, questions = create_entity_extraction_test_cases(), create_query_response_test_cases()
+    assert [each.id for each in texts] == ["entity_001", "entity_002", "entity_003"]
+    assert [each.id for each in questions] == ["query_001", "query_002", "query_003"]
+    for each in texts:
+        assert {"text", "language"} <= set(each.input_data)
+        assert {"entities", "max_processing_time"} <= set(each.expected_output)
+        assert all(name in each.input_data["text"] for name in each.expected_output["entities"])
+    for each in questions:
+        assert {"query", "language"} <= set(each.input_data)
+        assert {"keywords", "aspects", "max_processing_time"} <= set(each.expected_output)
+    assert all(a.input_data != b.input_data for a, b in pairwise([*texts, *questions]))
+    framework = EvaluationFramework()
+    framework.register_test_suite("texts", texts)
+    extractor = MagicMock()
+    by_text = {each.input_data["text"]: each.expected_output["entities"] for each in texts}
+
+    async def extract(text: str) -> list[dict[str, str]]:
+        await asyncio.sleep(0)
+        return [{"name": name} for name in by_text[text]]
+
+    extractor.extract_entities = extract
+    report = await framework.run_evaluation("texts", {"entity_extractor": extractor})
+    assert (report.overall_score, report.passed_tests) == (1.0, 3)
+    assert report.recommendations == ["No metric is below 0.8 on average."]
