@@ -47,6 +47,8 @@ from .suite import (
     UserSatisfactionEvaluator,
     create_entity_extraction_test_cases,
     create_query_response_test_cases,
+    read_test_cases,
+)
 from .validation import PipelineValidationReport, validate_index
 
 __all__ = [
@@ -99,6 +101,7 @@ __all__ = [
     "UserSatisfactionEvaluator",
     "create_entity_extraction_test_cases",
     "create_query_response_test_cases",
+    "read_test_cases",
     "validate_index",
     "write_dashboard",
 ]

@@ -3,16 +3,21 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+import yaml
+from support.clock_evaluation import Evaluation, MakeEvaluation
 
 import graphrag.eval
 import graphrag.eval.suite
+from graphrag.eval.errors import ConfigError
 from graphrag.eval.ratings import Rating
 from graphrag.eval.suite import (
     BaseEvaluator,
@@ -27,9 +32,14 @@ from graphrag.eval.suite import (
     ResponseCompletenessEvaluator,
     ResponseRelevanceEvaluator,
     TestCase,
+    Thresholds,
     UserSatisfactionEvaluator,
     create_entity_extraction_test_cases,
     create_query_response_test_cases,
+    read_suite,
+    read_test_cases,
+    run_suite,
+    status_of,
 )
 
 NAMES = (
@@ -48,6 +58,7 @@ NAMES = (
     "UserSatisfactionEvaluator",
     "create_entity_extraction_test_cases",
     "create_query_response_test_cases",
+    "read_test_cases",
 )
 RELEVANCE = EvaluationMetric.RESPONSE_RELEVANCE
 COMPLETENESS = EvaluationMetric.RESPONSE_COMPLETENESS
@@ -476,3 +487,150 @@ async def test_the_example_cases_run():
     report = await framework.run_evaluation("texts", {"entity_extractor": extractor})
     assert (report.overall_score, report.passed_tests) == (1.0, 3)
     assert report.recommendations == ["No metric is below 0.8 on average."]
+
+
+DONE, USAGE, INCOMPLETE, FAILED = 0, 2, 3, 100
+PASSAGE = "Idris Vane is married to Clara Reed."
+TEXT_CASE: dict[str, Any] = {
+    "id": "t1",
+    "name": "The couple",
+    "description": "Two names",
+    "input_data": {"text": PASSAGE, "language": "en", "context": {"chapter": 1}},
+    "expected_output": {"entities": ["Idris Vane", "Clara Reed"], "max_processing_time": 60},
+    "metadata": {"source": "clock"},
+}
+QUERY_CASE: dict[str, Any] = {
+    "id": "q1",
+    "name": "The builder",
+    "description": "",
+    "input_data": {"query": "Who built the tower clock of Ashcombe?", "language": "en"},
+    "expected_output": {
+        "keywords": ["Idris Vane"],
+        "aspects": ["built the tower clock"],
+        "max_processing_time": 60,
+    },
+}
+
+
+@pytest.fixture
+def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
+    made = make_evaluation()
+    made.configure(methods=["basic"])
+    return made
+
+
+def add_file(evaluation: Evaluation, name: str, values: Any) -> Path:
+    path = evaluation.root / "eval" / "suites" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dump = json.dumps if path.suffix == ".json" else yaml.safe_dump
+    path.write_text(dump(values), encoding="utf-8")
+    return path
+
+
+def results_of(evaluation: Evaluation) -> dict[str, Any]:
+    path = evaluation.output / "suite_results.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", ["texts.json", "texts.yaml", "texts.yml"])
+def test_a_list_of_cases_is_a_suite_of_its_files_name(evaluation: Evaluation, name: str):
+    path = add_file(evaluation, name, [TEXT_CASE])
+    suite = read_suite(path)
+    assert (suite.name, suite.evaluator) == ("texts", "entity_extraction")
+    assert (suite.thresholds.passing, suite.thresholds.warning) == (0.7, 0.5)
+    (case,) = read_test_cases(path)
+    assert case == TestCase(**TEXT_CASE)
+    queries = read_suite(add_file(evaluation, "queries.json", [QUERY_CASE]))
+    assert queries.evaluator == "query_response"
+    question = {**QUERY_CASE, "input_data": {"question": "Who?"}}
+    assert read_suite(add_file(evaluation, "more.json", [question])).evaluator == "query_response"
+    for bad in ([], ["text"], [{"id": "x", "input_data": {"txt": "x"}}]):
+        with pytest.raises(ConfigError, match="first case"):
+            read_suite(add_file(evaluation, "bad.json", bad))
+
+
+def test_listed_cases_run_by_the_command(evaluation: Evaluation):
+    add_file(evaluation, "texts.json", [TEXT_CASE])
+    add_file(evaluation, "queries.json", [QUERY_CASE])
+    done = evaluation.run("suite", "all")
+    assert done.exit_code == DONE, done.output
+    queries, texts = results_of(evaluation)["suites"]
+    assert queries["cases"][0]["parts"] == {"keywords": 1.0, "aspects": 1.0, "time": 1.0}
+    assert texts["cases"][0]["parts"] == {"entities": 1.0, "time": 1.0}
+    twice = {**QUERY_CASE, "input_data": {"query": "Who?", "question": "Who?"}}
+    add_file(evaluation, "queries.json", [twice])
+    refused = evaluation.run("suite", "queries")
+    assert refused.exit_code == USAGE
+    assert "not both" in refused.output
+
+
+@pytest.mark.parametrize(("passing", "warning"), [(0.7, 0.5), (0.5, 0.7)])
+def test_the_status_follows_the_higher_and_the_lower_threshold(passing: float, warning: float):
+    thresholds = Thresholds(passing=passing, warning=warning)
+    found = [status_of(score, thresholds) for score in (0.7, 0.69, 0.5, 0.49)]
+    assert found == ["passed", "warning", "warning", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "passed", "code"),
+    [
+        ({"passing": 0.7, "warning": 0.4}, 0, FAILED),
+        ({"passing": 0.4, "warning": 0.7}, 1, DONE),
+    ],
+)
+def test_what_passes_hangs_on_the_passing_threshold(
+    evaluation: Evaluation, thresholds: dict[str, float], passed: int, code: int
+):
+    half = {**TEXT_CASE, "expected_output": {"entities": ["Idris Vane", "Otto Frank"]}}
+    values = {"evaluator": "entity_extraction", "thresholds": thresholds, "cases": [half]}
+    add_file(evaluation, "half.yaml", values)
+    done = evaluation.run("suite", "half")
+    assert done.exit_code == code, done.output
+    (suite,) = results_of(evaluation)["suites"]
+    assert (suite["cases"][0]["status"], suite["cases"][0]["score"]) == ("warning", 0.5)
+    assert suite["passed"] == passed
+
+
+def test_each_metric_can_score_a_suite_alone(evaluation: Evaluation):
+    graph = {"evaluator": "graph_connectivity", "cases": [{"id": "graph"}]}
+    add_file(evaluation, "graph.yaml", graph)
+    for evaluator in ("response_relevance", "response_completeness", "query_processing_time"):
+        values = {"evaluator": evaluator, "cases": [QUERY_CASE]}
+        add_file(evaluation, f"{evaluator}.yaml", values)
+    done = evaluation.run("suite", "all")
+    assert done.exit_code in (DONE, FAILED), done.output
+    found = {suite["name"]: suite["cases"][0] for suite in results_of(evaluation)["suites"]}
+    assert found["response_relevance"]["parts"] == {"response_relevance": 1.0}
+    assert found["response_completeness"]["parts"] == {"response_completeness": 1.0}
+    assert found["query_processing_time"]["parts"] == {"query_processing_time": 1.0}
+    share = found["graph"]["parts"]["graph_connectivity"]
+    assert 0 < share <= 1
+    assert found["graph"]["score"] == share
+    assert "isolated_entities" in found["graph"]["reason"]
+
+
+def test_every_index_is_checked_before_the_first_case_is_paid(evaluation: Evaluation):
+    indexes = {"clock": "clock", "gone": "gone", "lost": "lost"}
+    evaluation.configure(indexes=indexes)
+    asked = [
+        {**QUERY_CASE, "id": key, "input_data": {"query": "Who?", "index": key}} for key in indexes
+    ]
+    add_file(evaluation, "asked.json", asked)
+    refused = evaluation.run("suite", "asked", COLUMNS="200")
+    assert refused.exit_code == USAGE
+    assert "Index gone" in refused.output
+    assert "Index lost" in refused.output
+    assert not evaluation.store_path.exists() or not list(evaluation.output.glob("runs/*"))
+    add_file(evaluation, "asked.json", [QUERY_CASE])
+    refused = evaluation.run("suite", "asked", COLUMNS="200")
+    assert refused.exit_code == USAGE
+    assert "'q1' names no index" in refused.output
+
+
+async def test_the_report_says_whether_each_method_passed(evaluation: Evaluation):
+    suite = read_suite(add_file(evaluation, "texts.json", [TEXT_CASE]))
+    config = graphrag.eval.EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+    report = await run_suite(suite, config)
+    assert (report.status, report.outcome) == ("passed", "passed")
+    harder = replace(report, thresholds=Thresholds(passing=1.0, warning=0.0))
+    assert harder.outcome == "passed"

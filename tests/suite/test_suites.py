@@ -161,7 +161,7 @@ def with_case(**changes: Any) -> dict[str, Any]:
         ({"cases": [{"id": "a"}, {"id": "a"}]}, "two cases have the id 'a'"),
         ({"cases": []}, "cases"),
         ({"name": "a/b"}, "name"),
-        ({"thresholds": {"passing": 0.9, "warning": 0.5}}, "warning must be at least passing"),
+        ({"thresholds": {"passing": 1.9, "warning": 0.5}}, "less than or equal to 1"),
         ({"thresholds": {"pass": 0.9}}, "unknown key 'pass'; did you mean 'passing'?"),
     ],
 )
@@ -192,7 +192,8 @@ def test_json_and_yaml_say_the_same_in_any_language(tmp_path: Path):
     [
         ("q.yaml", "a: [", "is not valid YAML"),
         ("q.json", "{", "is not valid JSON"),
-        ("q.yaml", "- 1", "must hold keys and values"),
+        ("q.yaml", "- 1", "first case"),
+        ("q.yaml", "just text", "must hold keys and values"),
         ("q.csv", "", "use .yaml or .json"),
         ("missing.yaml", None, "does not exist"),
     ],

@@ -31,7 +31,6 @@ from graphrag.eval.suite import (
     CaseResult,
     Suite,
     SuiteOutcome,
-    SuiteStatus,
     find_suite_files,
     read_suite,
     run_suites,
@@ -39,9 +38,8 @@ from graphrag.eval.suite import (
 )
 
 SUITES_FILE = "suite_results.json"
-EXIT_CODES: dict[SuiteStatus, int] = {
+EXIT_CODES = {
     "passed": DONE,
-    "warning": DONE,
     "incomplete": INCOMPLETE,
     "failed": FAILED,
 }
@@ -102,7 +100,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
         write_whole(place.file.parent, {place.file.name: files[SUITES_FILE]})
         say(console, f"Report: {place.file}")
     say(console, f"Kept as run {outcome.run_id} in {folder}.")
-    code = EXIT_CODES[worst_status([report.status for report in outcome.reports])]
+    code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
     if source is None or baseline is None or outcome.run_id is None:
         return code
     if code == INCOMPLETE:

@@ -29,7 +29,7 @@ def show_suite(
     marks = f"passing {report.thresholds.passing:g}, warning {report.thresholds.warning:g}"
     say(console, f"Overall score {number(report.score.mean, '.3f', UNKNOWN)} ({marks}), {share}.")
     for result in report.results:
-        if every_case or result.status in ("failed", "unscored"):
+        if every_case or not report.thresholds.passes(result.score):
             say(console, _case_line(result))
     if report.recommendations:
         say(console, "What to look at:")

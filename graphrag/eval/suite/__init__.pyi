@@ -1,4 +1,12 @@
-from .cases import Suite, SuiteCase, Thresholds, find_suite_files, parse_suite, read_suite
+from .cases import (
+    Suite,
+    SuiteCase,
+    Thresholds,
+    find_suite_files,
+    parse_suite,
+    read_suite,
+    read_test_cases,
+)
 from .evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -16,6 +24,12 @@ from .metric_evaluators import (
     ResponseCompletenessEvaluator,
     ResponseRelevanceEvaluator,
     UserSatisfactionEvaluator,
+)
+from .metric_suites import (
+    GraphConnectivity,
+    ProcessingTime,
+    ResponseCompleteness,
+    ResponseRelevance,
 )
 from .recommendations import recommend
 from .regressions import MetricRegression, find_regressions
@@ -45,13 +59,17 @@ __all__ = [
     "EvaluationReport",
     "EvaluationResult",
     "Evaluator",
+    "GraphConnectivity",
     "GraphConnectivityEvaluator",
     "MethodReport",
     "MetricRegression",
     "Performance",
+    "ProcessingTime",
     "ProcessingTimeEvaluator",
     "QueryResponse",
+    "ResponseCompleteness",
     "ResponseCompletenessEvaluator",
+    "ResponseRelevance",
     "ResponseRelevanceEvaluator",
     "Suite",
     "SuiteCase",
@@ -67,6 +85,7 @@ __all__ = [
     "find_suite_files",
     "parse_suite",
     "read_suite",
+    "read_test_cases",
     "recommend",
     "run_suite",
     "run_suites",

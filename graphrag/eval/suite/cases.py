@@ -10,9 +10,17 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.suite.evaluation import TestCase
 
 SUITES_FOLDER = Path("eval") / "suites"
 _ENDINGS = (".json", ".yaml", ".yml")
+_EVALUATORS = {
+    "text": "entity_extraction",
+    "query": "query_response",
+    "question": "query_response",
+}
+LISTED_THRESHOLDS = {"passing": 0.7, "warning": 0.5}
+"""Of a suite that is a list of cases."""
 
 
 class Thresholds(StrictSection):
@@ -132,7 +140,9 @@ def read_suite(path: Path | str) -> Suite:
     Parameters
     ----------
     path : Path or str
-        A .yaml, .yml or .json file. A suite without a name has that of its file.
+        A .yaml, .yml or .json file. A suite without a name has that of its file. A list of
+        cases is a suite too, scored by ``entity_extraction`` or ``query_response`` as the first
+        case's input has a text or a question, at the thresholds 0.7 and 0.5.
 
     Raises
     ------
@@ -140,6 +150,67 @@ def read_suite(path: Path | str) -> Suite:
         If the file is missing or malformed; names the case and the key.
     """
     file = Path(path)
+    values = read_values_of(file)
+    if isinstance(values, list):
+        values = {"cases": values, **_listed(cast("list[Any]", values), file)}
+    if not isinstance(values, dict):
+        kind = type(values).__name__
+        msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
+        raise ConfigError(msg)
+    return parse_suite({"name": file.stem, **cast("dict[str, Any]", values)}, str(file))
+
+
+def read_test_cases(path: Path | str) -> list[TestCase]:
+    """Read test cases from a list of them, or those of a suite.
+
+    Parameters
+    ----------
+    path : Path or str
+        A .yaml, .yml or .json file.
+
+    Raises
+    ------
+    ConfigError
+        As :func:`read_suite`; also if the input or expected output of a case is no mapping.
+    """
+    file = Path(path)
+    values = read_values_of(file)
+    if isinstance(values, list):
+        # What evaluates the cases does not matter here, so that any keys do.
+        values = {"evaluator": "none", "cases": values}
+    if not isinstance(values, dict):
+        msg = f"{file} must hold a list of test cases, or a suite, not {type(values).__name__}."
+        raise ConfigError(msg)
+    suite = parse_suite({"name": file.stem, **cast("dict[str, Any]", values)}, str(file))
+    return [_test_case(case, file) for case in suite.cases]
+
+
+def _test_case(case: SuiteCase, file: Path) -> TestCase:
+    given: dict[str, dict[str, Any]] = {}
+    for key in ("input_data", "expected_output"):
+        value: Any = getattr(case, key)
+        if value is not None and not isinstance(value, dict):
+            msg = f"{file}: case {case.id!r}: {key} must hold keys, not {type(value).__name__}."
+            raise ConfigError(msg)
+        given[key] = cast("dict[str, Any]", value or {})
+    return TestCase(case.id, case.title, case.description, **given, metadata=dict(case.metadata))
+
+
+def _listed(cases: list[Any], file: Path) -> dict[str, Any]:
+    """Return what a suite has beside its cases, by the first of them."""
+    first: Any = cases[0] if cases else None
+    given: Any = (
+        cast("dict[str, Any]", first).get("input_data") if isinstance(first, dict) else None
+    )
+    for key, evaluator in _EVALUATORS.items():
+        if isinstance(given, dict) and key in given:
+            return {"evaluator": evaluator, "thresholds": LISTED_THRESHOLDS}
+    msg = f"{file}: input_data of the first case has none of {', '.join(_EVALUATORS)}."
+    raise ConfigError(msg)
+
+
+def read_values_of(file: Path) -> object:
+    """Return what a YAML or JSON file holds; a ConfigError says what is wrong with it."""
     if file.suffix.lower() not in _ENDINGS:
         msg = f"The suite {file} ends in {file.suffix or 'nothing'}; use .yaml or .json."
         raise ConfigError(msg)
@@ -154,10 +225,7 @@ def read_suite(path: Path | str) -> Suite:
         kind = "JSON" if file.suffix.lower() == ".json" else "YAML"
         msg = f"The suite {file} is not valid {kind}: {' '.join(str(error).split())}"
         raise ConfigError(msg) from error
-    if not isinstance(values, dict):
-        msg = f"The suite {file} must hold keys and values, not {type(values).__name__}."
-        raise ConfigError(msg)
-    return parse_suite({"name": file.stem, **cast("dict[str, object]", values)}, str(file))
+    return values
 
 
 def parse_suite(values: Mapping[str, object], source: str = "the suite") -> Suite:

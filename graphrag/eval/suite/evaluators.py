@@ -1,14 +1,12 @@
 """What scores a case: the evaluators of this project, and how one's own is found."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
-from graphrag.eval.errors import ConfigError
+from graphrag.config.models.strict_section import StrictSection
 from graphrag.eval.measures import (
     Extraction,
     MatchScores,
@@ -19,8 +17,7 @@ from graphrag.eval.measures import (
     score_relationships,
     time_score,
 )
-from graphrag.eval.run import load_method
-from graphrag.eval.suite.cases import Suite, SuiteCase, explain_values
+from graphrag.eval.suite.cases import SuiteCase, explain_values
 from graphrag.eval.suite.tools import CaseTools, describe_extraction
 
 Need = Literal["methods", "index", "judge"]
@@ -80,8 +77,15 @@ class Evaluator(Protocol):
         ...
 
 
-class _ExtractionInput(StrictSection):
+class CaseInput(StrictSection):
+    """What every case may give: its index, and what is only kept."""
+
     index: str | None = None
+    context: dict[str, Any] | None = None
+    language: str | None = None
+
+
+class _ExtractionInput(CaseInput):
     text: str | None = None
     document: str | None = None
 
@@ -90,6 +94,7 @@ class _ExtractionExpected(StrictSection):
     entities: list[str] | None = None
     relationships: list[tuple[str, str]] | None = None
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
+    max_processing_time: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _any(self) -> "_ExtractionExpected":
@@ -103,8 +108,8 @@ class EntityExtraction(StrictSection):
     """Extracted entities and relationships against the expected ones.
 
     The score is the mean of the entities' measure and, where relationships are expected, of
-    theirs. Names are compared as ``graphrag.eval.measures.entities`` normalises them;
-    relationships without direction.
+    theirs, and of the time score where a time limit is given. Names are compared as
+    ``graphrag.eval.measures.entities`` normalises them; relationships without direction.
 
     Attributes
     ----------
@@ -130,8 +135,8 @@ class EntityExtraction(StrictSection):
 
     def check(self, case: SuiteCase) -> None:
         """Refuse a case whose input or expected output can't be used."""
-        given = _read(_ExtractionInput, case.input_data, "input_data")
-        _read(_ExtractionExpected, case.expected_output, "expected_output")
+        given = read_values(_ExtractionInput, case.input_data, "input_data")
+        read_values(_ExtractionExpected, case.expected_output, "expected_output")
         if self.source == "text" and not (given.text or "").strip():
             msg = "input_data.text is missing"
             raise ValueError(msg)
@@ -141,8 +146,8 @@ class EntityExtraction(StrictSection):
 
     async def evaluate(self, case: SuiteCase, tools: CaseTools) -> Evaluated:
         """Extract and compare."""
-        given = _read(_ExtractionInput, case.input_data, "input_data")
-        expected = _read(_ExtractionExpected, case.expected_output, "expected_output")
+        given = read_values(_ExtractionInput, case.input_data, "input_data")
+        expected = read_values(_ExtractionExpected, case.expected_output, "expected_output")
         if self.source == "text":
             found = await tools.extract(given.text or "")
         else:
@@ -155,9 +160,14 @@ class EntityExtraction(StrictSection):
             scores["relationships"] = score_relationships(
                 found.relationships, expected.relationships, rule, directed=False
             )
-        return self._evaluated(found, scores)
+        in_time = None
+        if expected.max_processing_time is not None:
+            in_time = time_score(tools.kept.seconds[-1], expected.max_processing_time)
+        return self._evaluated(found, scores, in_time)
 
-    def _evaluated(self, found: Extraction, scores: Mapping[str, MatchScores]) -> Evaluated:
+    def _evaluated(
+        self, found: Extraction, scores: Mapping[str, MatchScores], in_time: float | None
+    ) -> Evaluated:
         measures = {"entities": self.entities, "relationships": self.relationships}
         parts = {name: _value(each, measures[name]) for name, each in scores.items()}
         findings = {f"missed {name}": each.missed for name, each in scores.items()}
@@ -169,6 +179,9 @@ class EntityExtraction(StrictSection):
             f"expected among {each.n_found} found)"
             for name, each in scores.items()
         ]
+        if in_time is not None:
+            parts["time"] = in_time
+            reasons.append(f"time {in_time:.2f}")
         return Evaluated(
             score=sum(parts.values()) / len(parts),
             reason="; ".join(reasons),
@@ -178,9 +191,24 @@ class EntityExtraction(StrictSection):
         )
 
 
-class _QueryInput(StrictSection):
-    question: str = Field(min_length=1)
-    index: str | None = None
+class QueryInput(CaseInput):
+    """A case's question, under either of its two names."""
+
+    question: str | None = Field(default=None, min_length=1)
+    query: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one(self) -> "QueryInput":
+        if (self.question is None) == (self.query is None):
+            is_missing = self.question is None
+            msg = "question: is missing" if is_missing else "give question or query, not both"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def text(self) -> str:
+        """The question."""
+        return self.question or self.query or ""
 
 
 class _QueryExpected(StrictSection):
@@ -188,6 +216,19 @@ class _QueryExpected(StrictSection):
     keywords: list[str] = Field(default_factory=list[str])
     aspects: list[str] = Field(default_factory=list[str])
     time_limit_s: float | None = Field(default=None, gt=0)
+    max_processing_time: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> "_QueryExpected":
+        if self.time_limit_s is not None and self.max_processing_time is not None:
+            msg = "give time_limit_s or max_processing_time, not both"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def limit_s(self) -> float | None:
+        """The time limit, under either of its two names."""
+        return self.max_processing_time if self.time_limit_s is None else self.time_limit_s
 
 
 class QueryResponse(StrictSection):
@@ -222,13 +263,13 @@ class QueryResponse(StrictSection):
 
     def check(self, case: SuiteCase) -> None:
         """Refuse a case whose input or expected output can't be used."""
-        _read(_QueryInput, case.input_data, "input_data")
-        expected = _read(_QueryExpected, case.expected_output, "expected_output")
+        read_values(QueryInput, case.input_data, "input_data")
+        expected = read_values(_QueryExpected, case.expected_output, "expected_output")
         wanted: dict[Part, bool] = {
             "answer": bool(expected.answer),
             "keywords": keyword_relevance(expected.keywords, "") is not None,
             "aspects": aspect_coverage(expected.aspects, "") is not None,
-            "time": expected.time_limit_s is not None,
+            "time": expected.limit_s is not None,
         }
         if not any(self.weights.get(part) for part, is_wanted in wanted.items() if is_wanted):
             names = ", ".join(get_args(Part))
@@ -237,19 +278,19 @@ class QueryResponse(StrictSection):
 
     async def evaluate(self, case: SuiteCase, tools: CaseTools) -> Evaluated:
         """Ask and compare."""
-        given = _read(_QueryInput, case.input_data, "input_data")
-        expected = _read(_QueryExpected, case.expected_output, "expected_output")
-        found = await tools.search(given.question)
+        given = read_values(QueryInput, case.input_data, "input_data")
+        expected = read_values(_QueryExpected, case.expected_output, "expected_output")
+        found = await tools.search(given.text)
         answer = found.response
         measured: dict[Part, float | None] = {
             "keywords": keyword_relevance(expected.keywords, answer),
             "aspects": aspect_coverage(expected.aspects, answer),
         }
-        if expected.time_limit_s is not None:
-            measured["time"] = time_score(found.latency_s, expected.time_limit_s)
+        if expected.limit_s is not None:
+            measured["time"] = time_score(found.latency_s, expected.limit_s)
         if expected.answer and self.weights.get("answer"):
             measured["answer"] = float(
-                await tools.judge_correctness(given.question, expected.answer, answer)
+                await tools.judge_correctness(given.text, expected.answer, answer)
             )
         parts = {
             part: value
@@ -274,72 +315,8 @@ class QueryResponse(StrictSection):
         )
 
 
-_BUILT_IN: Mapping[str, type[EntityExtraction] | type[QueryResponse]] = {
-    "entity_extraction": EntityExtraction,
-    "query_response": QueryResponse,
-}
-
-
-def make_evaluator(
-    suite: Suite, root: Path, registered: Mapping[str, Evaluator] | None = None
-) -> Evaluator:
-    """Return the evaluator of a suite, its cases checked.
-
-    Parameters
-    ----------
-    suite : Suite
-    root : Path
-        Folder of eval_config.yaml, where ``module:Class`` may lie.
-    registered : mapping, optional
-        Name -> evaluator; its settings are not touched.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such evaluator, it refuses its settings, or a case.
-    """
-    given = registered or {}
-    evaluator = given[suite.evaluator] if suite.evaluator in given else _make(suite, root, given)
-    check = getattr(evaluator, "check", None)
-    for case in suite.cases if check is not None else ():
-        try:
-            cast("Any", check)(case)
-        except ValueError as error:
-            msg = f"Suite {suite.name}, case {case.id!r}: {error}."
-            raise ConfigError(msg) from error
-    return evaluator
-
-
-def needs_of(evaluator: Evaluator) -> Sequence[str]:
-    """Return what an evaluator says it needs."""
-    return cast("Sequence[str]", getattr(evaluator, "needs", ()))
-
-
-def _make(suite: Suite, root: Path, registered: Mapping[str, Evaluator]) -> Evaluator:
-    name = suite.evaluator
-    kind: Any = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
-    if kind is None:
-        known = [*_BUILT_IN, *registered]
-        msg = (
-            f"Suite {suite.name}: there is no evaluator {name!r}"
-            f"{nearest(name, known) or '; write your own as module:Class'}"
-        )
-        raise ConfigError(as_sentence(msg))
-    try:
-        made: Any = kind(**suite.settings)
-    except ValidationError as error:
-        msg = f"Suite {suite.name}: settings: {explain_values(error)}."
-        raise ConfigError(msg) from error
-    except (TypeError, ValueError) as error:
-        msg = f"Suite {suite.name}: {name} refuses its settings: {error}."
-        raise ConfigError(msg) from error
-    if not callable(getattr(made, "evaluate", None)):
-        msg = f"Suite {suite.name}: {name} has no method evaluate(case, tools)."
-        raise ConfigError(msg)
-    return cast("Evaluator", made)
-
-
-def _read(form: type[Form], values: object, where: str) -> Form:
+def read_values(form: type[Form], values: object, where: str) -> Form:
+    """Check values by a form; a ValueError says where what is wrong."""
     try:
         return form.model_validate({} if values is None else values)
     except ValidationError as error:

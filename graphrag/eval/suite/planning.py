@@ -9,7 +9,7 @@ from importlib.metadata import version
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, fingerprint_samples
-from graphrag.eval.errors import ConfigError
+from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.metrics import Judge
 from graphrag.eval.run import (
     MethodSet,
@@ -20,7 +20,13 @@ from graphrag.eval.run import (
 )
 from graphrag.eval.store import RunSetup
 from graphrag.eval.suite.cases import Suite, SuiteCase
-from graphrag.eval.suite.evaluators import Evaluator, make_evaluator, needs_of
+from graphrag.eval.suite.evaluator_choice import (
+    is_built_in,
+    make_evaluator,
+    may_read_index,
+    needs_of,
+)
+from graphrag.eval.suite.evaluators import Evaluator
 from graphrag.eval.suite.extractor import ModelExtractor
 from graphrag.query.index_header import IndexHeader
 
@@ -134,11 +140,20 @@ def _units_of(suite: Suite, evaluator: Evaluator, config: EvaluationConfig) -> l
     methods: Sequence[str | None] = suite.methods or (None,)
     if not suite.methods and "methods" in needs_of(evaluator):
         methods = config.methods
-    return [
+    units = [
         SuiteUnit(suite, case, evaluator, method, _index_of(suite, case, config))
         for case in suite.cases
         for method in methods
     ]
+    for unit in units:
+        needs_one = is_built_in(evaluator) or "index" in needs_of(evaluator)
+        if unit.index is None and (needs_one or unit.method is not None):
+            msg = (
+                f"Suite {suite.name}, case {unit.case.id!r} names no index; give input_data.index, "
+                f"one of {', '.join(config.indexes) or 'the indexes, of which none is configured'}."
+            )
+            raise ConfigError(msg)
+    return units
 
 
 def _index_of(suite: Suite, case: SuiteCase, config: EvaluationConfig) -> str | None:
@@ -160,14 +175,24 @@ async def _read_headers(
     roots = config.project_folders()
     used = {unit.index: roots[unit.index] for unit in units if unit.index is not None}
     built = {unit.index for unit in units if _needs_built(unit)}
-    return {
-        **read_model_settings({key: root for key, root in used.items() if key not in built}),
-        **await read_headers({key: root for key, root in used.items() if key in built}),
-    }
+    headers: dict[str, IndexHeader] = {}
+    problems: list[UsageError] = []
+    for key, root in used.items():
+        try:
+            if key in built:
+                headers.update(await read_headers({key: root}))
+            else:
+                headers.update(read_model_settings({key: root}))
+        except UsageError as error:
+            problems.append(error)
+    if problems:
+        # All at once, so that mending one does not bring up the next.
+        raise type(problems[0])("\n".join(map(str, problems)))
+    return headers
 
 
 def _needs_built(unit: SuiteUnit) -> bool:
-    return unit.method is not None or "index" in needs_of(unit.evaluator)
+    return unit.method is not None or may_read_index(unit.evaluator)
 
 
 def _sample(unit: SuiteUnit) -> Sample:

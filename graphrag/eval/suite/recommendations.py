@@ -25,8 +25,8 @@ def recommend(results: Sequence[CaseResult], thresholds: Thresholds) -> tuple[Re
     for method, given in methods.items():
         found += _weakest_part(method, given, thresholds)
         found += _repeated(method, given)
-    found += _failed_by_all(methods)
-    found += _gaps(methods)
+    found += _failed_by_all(methods, thresholds)
+    found += _gaps(methods, thresholds)
     found += _narrow(results, thresholds)
     return tuple(found)
 
@@ -80,11 +80,13 @@ def _repeated(method: str, results: Sequence[CaseResult]) -> Iterator[Recommenda
         yield _about(text, given)
 
 
-def _failed_by_all(methods: dict[str, list[CaseResult]]) -> Iterator[Recommendation]:
+def _failed_by_all(
+    methods: dict[str, list[CaseResult]], thresholds: Thresholds
+) -> Iterator[Recommendation]:
     if len(methods) < 2:
         return
     failed = [
-        {result.case_id for result in given if result.status == "failed"}
+        {r.case_id for r in given if r.score is not None and not thresholds.passes(r.score)}
         for given in methods.values()
     ]
     common = failed[0].intersection(*failed[1:])
@@ -98,9 +100,9 @@ def _failed_by_all(methods: dict[str, list[CaseResult]]) -> Iterator[Recommendat
         yield _about(text, lost)
 
 
-def _gaps(methods: dict[str, list[CaseResult]]) -> Iterator[Recommendation]:
+def _gaps(methods: dict[str, list[CaseResult]], thresholds: Thresholds) -> Iterator[Recommendation]:
     for a, b in combinations(methods, 2):
-        passed = {name: _passed(methods[name]) for name in (a, b)}
+        passed = {name: _passed(methods[name], thresholds) for name in (a, b)}
         better, other = (a, b) if len(passed[a]) >= len(passed[b]) else (b, a)
         alone = [r for r in methods[better] if r.case_id in passed[better] - passed[other]]
         if len(passed[better]) == len(passed[other]):
@@ -122,15 +124,20 @@ def _narrow(results: Sequence[CaseResult], thresholds: Thresholds) -> Iterator[R
             for result in narrow[:MAX_CASES]
         )
         more = len(narrow) - MAX_CASES
+        how = (
+            f"pass below {thresholds.warning:g}"
+            if thresholds.passing <= thresholds.warning
+            else f"reach {thresholds.warning:g} without passing"
+        )
         text = (
-            f"{len(narrow)} of {len(results)} evaluations pass below {thresholds.warning:g}: "
+            f"{len(narrow)} of {len(results)} evaluations {how}: "
             f"{shown}{f' and {more} more' if more > 0 else ''}"
         )
         yield _about(text, narrow)
 
 
-def _passed(results: Sequence[CaseResult]) -> set[str]:
-    return {result.case_id for result in results if result.status in ("passed", "warning")}
+def _passed(results: Sequence[CaseResult], thresholds: Thresholds) -> set[str]:
+    return {result.case_id for result in results if thresholds.passes(result.score)}
 
 
 def _ids(results: Sequence[CaseResult]) -> str:

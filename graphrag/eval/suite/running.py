@@ -13,7 +13,7 @@ from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.run import run_bounded
 from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse, now
-from graphrag.eval.suite.cases import Suite
+from graphrag.eval.suite.cases import Suite, Thresholds
 from graphrag.eval.suite.evaluators import Evaluated, Evaluator
 from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
 from graphrag.eval.suite.recommendations import recommend
@@ -227,7 +227,7 @@ class _SuiteWork:
             ),
         )
         if failure is None:
-            verdicts = {"correctness": _verdict(result)}
+            verdicts = {"correctness": _verdict(result, unit.suite.thresholds)}
             self._store.append_verdicts(self._run_id, unit.key, verdicts, result.judge_usage)
 
 
@@ -238,8 +238,8 @@ def _checked(given: object) -> Evaluated:
     return given
 
 
-def _verdict(result: CaseResult) -> JudgeResult:
+def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:
     if result.evaluated is None:
         return JudgeResult(None, f"Unscored: {result.reason}", result.failure)
-    passed = result.status in ("passed", "warning")
+    passed = thresholds.passes(result.score)
     return JudgeResult(int(passed), f"score {result.evaluated.score:.3f}: {result.reason}")

@@ -34,8 +34,8 @@ class CaseResult:
     method : str
         The method, or the evaluator's name in a suite without methods.
     status : {"passed", "warning", "failed", "unscored"}
-        "warning" has passed, with less than the warning threshold. "unscored" has a failure in
-        place of a score.
+        By the thresholds; whether it counts as passed is :meth:`Thresholds.passes`. "unscored"
+        has a failure in place of a score.
     evaluated : Evaluated or None
     failure : Failure or None
         Exactly one of the two is given.
@@ -120,10 +120,11 @@ class MethodReport:
     passed : Estimate
         Share of all cases that passed, an unscored one not, with its Wilson interval.
     n_passed, n_warning, n_failed, n_unscored, n_total : int
-        ``n_warning`` of the passed ones did so below the warning threshold.
+        ``n_passed`` reach the passing threshold; ``n_warning`` and ``n_failed`` have this status,
+        so that a case with a warning is among the passed ones or not, by the thresholds' order.
     status : {"passed", "warning", "failed", "incomplete"}
         By the score's mean and the suite's thresholds. Incomplete with unscored cases, unless
-        the upper bound is below the passing threshold already.
+        the upper bound is below both thresholds already.
     """
 
     method: str
@@ -178,6 +179,20 @@ class SuiteReport:
     methods: tuple[MethodReport, ...]
     results: tuple[CaseResult, ...]
     recommendations: tuple[Recommendation, ...]
+
+    @property
+    def outcome(self) -> Literal["passed", "failed", "incomplete"]:
+        """Whether every method's mean reaches the passing threshold.
+
+        Failed as soon as one can't, whatever its missing scores are.
+        """
+        passing = self.thresholds.passing
+        if any(method.bounds[1] < passing for method in self.methods if method.n_unscored):
+            return "failed"
+        scored = [method for method in self.methods if not method.n_unscored]
+        if not all(self.thresholds.passes(method.score.mean) for method in scored):
+            return "failed"
+        return "passed" if len(scored) == len(self.methods) else "incomplete"
 
     def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready values; undefined is None."""
@@ -256,7 +271,7 @@ def _summarize_method(
     }
     n, missing = len(results), counts["unscored"]
     bounds = (sum(scores) / n, min(1.0, (sum(scores) + missing) / n))
-    n_passed = counts["passed"] + counts["warning"]
+    n_passed = sum(thresholds.passes(result.score) for result in results)
     return MethodReport(
         method=method,
         score=_mean(scores),
@@ -275,7 +290,7 @@ def _summarize_method(
 def _method_status(
     scores: Sequence[float], best: float, missing: int, thresholds: Thresholds
 ) -> SuiteStatus:
-    if best < thresholds.passing:
+    if missing and best < min(thresholds.passing, thresholds.warning):
         return "failed"
     return "incomplete" if missing else status_of(fmean(scores), thresholds)
 
