@@ -17,8 +17,10 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 
 import graphrag.eval
 import graphrag.eval.suite
-from graphrag.eval.errors import ConfigError
+from graphrag.eval.analysis import read_rows
+from graphrag.eval.errors import ConfigError, ResumeError, RunStoppedError
 from graphrag.eval.ratings import Rating
+from graphrag.eval.store import EvaluationStore
 from graphrag.eval.suite import (
     BaseEvaluator,
     EntityExtractionEvaluator,
@@ -39,6 +41,7 @@ from graphrag.eval.suite import (
     read_suite,
     read_test_cases,
     run_suite,
+    run_suites,
     status_of,
 )
 
@@ -634,3 +637,135 @@ async def test_the_report_says_whether_each_method_passed(evaluation: Evaluation
     assert (report.status, report.outcome) == ("passed", "passed")
     harder = replace(report, thresholds=Thresholds(passing=1.0, warning=0.0))
     assert harder.outcome == "passed"
+
+
+LENGTHS = """
+from pathlib import Path
+
+from graphrag.eval.suite import Evaluated
+
+
+class Scripted:
+    needs = ()
+
+    async def evaluate(self, case, tools):
+        log = Path(__file__).with_name("asked.txt")
+        with log.open("a") as file:
+            file.write(case.id + "\\n")
+        score = float(case.input_data["score"])
+        if score < 0:
+            raise KeyboardInterrupt
+        return Evaluated(1.0, "scripted", parts={"style": score, "facts": 1.0})
+"""
+
+
+def scripted(evaluation: Evaluation, name: str, scores: list[float]) -> Path:
+    module = f"scripted_{evaluation.root.parent.name}_{evaluation.root.name}".replace("-", "_")
+    (evaluation.root / f"{module}.py").write_text(LENGTHS, encoding="utf-8")
+    cases = [{"id": f"c{n}", "input_data": {"score": score}} for n, score in enumerate(scores)]
+    values = {"evaluator": f"{module}:Scripted", "cases": cases}
+    return add_file(evaluation, f"{name}.yaml", values)
+
+
+def test_a_part_that_fell_is_a_regression(evaluation: Evaluation):
+    evaluation.configure(concurrency=1)
+    scripted(evaluation, "style", [0.9] * 8)
+    first = evaluation.run("suite", "style", "--set-baseline", "--margin", "0.99")
+    assert first.exit_code == DONE, first.output
+    assert "Pinned" in first.output
+    assert "regressions" not in results_of(evaluation)
+    same = evaluation.run(
+        "suite", "--test-suite", "style", "--baseline", "pinned", "--margin", "0.9"
+    )
+    assert same.exit_code == DONE, same.output
+    assert [each["regressed"] for each in results_of(evaluation)["regressions"]] == [False, False]
+    scripted(evaluation, "style", [0.3] * 8)
+    fell = evaluation.run("suite", "--baseline", "pinned", "--margin", "0.99", COLUMNS="200")
+    assert fell.exit_code == FAILED, fell.output
+    assert "Regressed: style of style" in fell.output
+    style, facts = results_of(evaluation)["regressions"]
+    assert style == {
+        "suite": "style",
+        "method": style["method"],
+        "metric": "style",
+        "difference": pytest.approx(-0.6),
+        "p_holm": pytest.approx(2 / 2**8),
+        "n_pairs": 8,
+        "regressed": True,
+    }
+    assert (facts["metric"], facts["difference"], facts["regressed"]) == ("facts", 0.0, False)
+    shown = evaluation.run("show", "latest")
+    assert shown.exit_code == DONE, shown.output
+    assert results_of(evaluation)["regressions"][0]["regressed"] is True
+
+
+async def test_a_stopped_run_is_continued_without_paying_twice(evaluation: Evaluation):
+    evaluation.configure(concurrency=1)
+    suite = read_suite(scripted(evaluation, "cut", [0.9, 0.8, 0.7]))
+    config = graphrag.eval.EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+    evaluation.output.mkdir(parents=True, exist_ok=True)
+
+    def stop(done: int, total: int, latest: object) -> None:
+        if done == 2:
+            raise RunStoppedError("the service refuses")
+
+    with EvaluationStore(evaluation.store_path) as store:
+        with pytest.raises(ResumeError, match="no unfinished run"):
+            await run_suites([suite], config, store=store, resume=True)
+        with pytest.raises(RunStoppedError):
+            await run_suites([suite], config, store=store, on_case=stop)
+        done: list[int] = []
+        outcome = await run_suites(
+            [suite], config, store=store, on_case=lambda n, total, _: done.append(n), resume=True
+        )
+    assert (evaluation.root / "asked.txt").read_text().split() == ["c0", "c1", "c2"]
+    assert done == [3]
+    assert [each.evaluated.parts["style"] for each in outcome.reports[0].results] == [0.9, 0.8, 0.7]
+    assert any(outcome.run_id in note for note in outcome.notes)
+    with EvaluationStore(evaluation.store_path) as store:
+        assert [run.run_id for run in store.runs()] == [outcome.run_id]
+    rows = read_rows("latest", evaluation.store_path)
+    assert rows.metadata.status == "finished"
+    assert len(rows.rows) == 3
+
+
+def test_resume_is_a_flag_of_the_command(evaluation: Evaluation):
+    evaluation.configure(concurrency=1)
+    scripted(evaluation, "cut", [0.9, -1])
+    assert evaluation.run("suite", "cut").exit_code == 130
+    scripted(evaluation, "cut", [0.9, 1])
+    refused = evaluation.run("suite", "cut", "--resume", COLUMNS="300")
+    assert refused.exit_code == USAGE
+    assert "set up differently" in refused.output
+    scripted(evaluation, "cut", [0.9, -1])
+    module = next(evaluation.root.glob("scripted_*.py"))
+    asked = module.with_name("asked.txt").read_text().split()
+    assert evaluation.run("suite", "cut", "--resume").exit_code == 130
+    assert module.with_name("asked.txt").read_text().split() == [*asked, "c1"]
+
+
+def test_the_report_is_written_to_the_file_that_is_named(evaluation: Evaluation):
+    add_file(evaluation, "texts.json", [TEXT_CASE])
+    assert evaluation.run("suite", "texts", "--output", "report.json").exit_code == DONE
+    report = json.loads((evaluation.root / "report.json").read_text(encoding="utf-8"))
+    assert {
+        "test_suite",
+        "timestamp",
+        "overall_score",
+        "passed_tests",
+        "total_tests",
+        "recommendations",
+        "performance_metrics",
+        "failures",
+        "results",
+    } <= set(report)
+    assert report["test_suite"] == "texts"
+    assert report["overall_score"] == results_of(evaluation)["suites"][0]["score"]["mean"] == 1.0
+    assert (report["passed_tests"], report["total_tests"]) == (1, 1)
+    assert set(report["performance_metrics"]) == {"avg_processing_time", "max_processing_time"}
+    assert report["results"][0]["metric"] == "entity_extraction_accuracy"
+    assert datetime.fromisoformat(report["timestamp"])
+    scripted(evaluation, "style", [0.9])
+    assert evaluation.run("suite", "--output", "report.json").exit_code == DONE
+    reports = json.loads((evaluation.root / "report.json").read_text(encoding="utf-8"))
+    assert [each["test_suite"] for each in reports["suites"]] == ["style", "texts"]

@@ -325,11 +325,23 @@ def ratings(
 
 def suite(
     context: typer.Context,
-    target: Annotated[str, typer.Argument(help="A suite file, its name in eval/suites, or all.")],
+    target: Annotated[
+        str | None,
+        typer.Argument(help="A suite file, its name in eval/suites, or all.", show_default="all"),
+    ] = None,
+    test_suite: Annotated[
+        str | None, typer.Option("--test-suite", help="The target, given by name.")
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option("--baseline", help="Then compare with this run, latest or pinned."),
     ] = None,
+    set_baseline: Annotated[
+        bool, typer.Option("--set-baseline", help="Pin this run as the baseline.")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the last unfinished run of these suites.")
+    ] = False,
     margin: Annotated[
         float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
     ] = 0.05,
@@ -341,12 +353,14 @@ def suite(
 ) -> None:
     """Run suites of test cases over the indexes, and keep them as a run.
 
-    Exit codes: 0 every method is over its passing threshold; 1 error; 2 wrong usage; 3 a case
-    has no score, or the gate is inconclusive; 100 one is below, or the gate fails.
+    Exit codes: 0 every method reaches its passing threshold; 1 error; 2 wrong usage; 3 a case
+    has no score, or the gate is inconclusive; 100 one is below, a part of the scores regressed,
+    or the gate fails.
     """
     from graphrag.eval.cli.suite import SuiteOptions, run_suite_command
 
-    options = SuiteOptions(baseline, margin, verbose, quiet)
-    raise typer.Exit(
-        run_suite_command(place_of(context, root, config, output, takes_file=True), target, options)
-    )
+    if target is not None and test_suite is not None and target != test_suite:
+        raise typer.BadParameter(f"{test_suite} and {target} are two targets; give one.")
+    options = SuiteOptions(baseline, margin, verbose, quiet, resume, set_baseline)
+    place = place_of(context, root, config, output, takes_file=True)
+    raise typer.Exit(run_suite_command(place, target or test_suite or "all", options))

@@ -2,14 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.eval.analysis import Row, RunRows, paired_score, read_rows
+from graphrag.eval.analysis import Row, RunRows, paired_score, pin_baseline, read_rows
 from graphrag.eval.cli.compare import CompareOptions, run_compare
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
@@ -29,9 +29,12 @@ from graphrag.eval.statistics import MARGIN
 from graphrag.eval.store import EvaluationStore, Run, find_run, write_whole
 from graphrag.eval.suite import (
     CaseResult,
+    PartRegression,
     Suite,
     SuiteOutcome,
+    describe_reports,
     find_suite_files,
+    hold_against,
     read_suite,
     run_suites,
     worst_status,
@@ -50,21 +53,27 @@ class SuiteOptions:
     """The flags of ``graphrag eval suite``.
 
     ``baseline`` is a run, a file, latest or pinned, ``margin`` the loss that the gate accepts;
-    ``verbose`` shows every case.
+    ``verbose`` shows every case; ``resume`` continues an unfinished run, ``set_baseline`` pins
+    this one.
     """
 
     baseline: str | None = None
     margin: float = MARGIN
     verbose: bool = False
     quiet: bool = False
+    resume: bool = False
+    set_baseline: bool = False
 
 
-def run_suite_command(place: Place, target: str, options: SuiteOptions | None = None) -> int:
+def run_suite_command(
+    place: Place, target: str = "all", options: SuiteOptions | None = None
+) -> int:
     """Run a suite file, or all suites, and return the exit code.
 
-    0: every method's score is over its suite's passing threshold, and the gate passes if a
-    baseline is given; 100: one is below, or the gate fails; 3: a case has no score, or the gate
-    is inconclusive; 2: wrong usage; 1: error; 130: interrupted, with what is done kept.
+    0: every method's score reaches its suite's passing threshold, and the gate passes if a
+    baseline is given; 100: one is below, a part of the scores regressed, or the gate fails; 3: a
+    case has no score, or the gate is inconclusive; 2: wrong usage; 1: error; 130: interrupted,
+    with what is done kept.
     """
     chosen = options or SuiteOptions()
 
@@ -72,7 +81,10 @@ def run_suite_command(place: Place, target: str, options: SuiteOptions | None = 
         try:
             return _run(place, target, chosen)
         except KeyboardInterrupt:
-            note = "Interrupted; the cases that were done are kept, as an unfinished run."
+            note = (
+                "Interrupted; the cases that were done are kept, as an unfinished run, which "
+                "--resume continues."
+            )
             say(open_console(stderr=True), note)
             return INTERRUPTED
 
@@ -90,29 +102,66 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
     if baseline is not None:
         check_baseline(baseline, suites)
     outcome = _evaluate(suites, config, store_path, options)
+    if baseline is not None:
+        outcome = _hold_against(outcome, baseline, store_path)
     console = open_console(quiet=options.quiet)
     for report in outcome.reports:
         show_suite(console, report, outcome.embedded_models, options.verbose)
+    for note in outcome.notes:
+        say(console, note)
     files = {SUITES_FILE: _render(outcome)}
     folder = write_run(store_path.parent, outcome.run_id or outcome.ended_at, files)
     write_whole(store_path.parent, files)
     if place.file is not None:
-        write_whole(place.file.parent, {place.file.name: files[SUITES_FILE]})
+        write_whole(place.file.parent, {place.file.name: as_json(describe_reports(outcome))})
         say(console, f"Report: {place.file}")
     say(console, f"Kept as run {outcome.run_id} in {folder}.")
     code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
-    if source is None or baseline is None or outcome.run_id is None:
-        return code
+    if baseline is not None:
+        code = _compare(place, options, outcome, baseline, source or "")
+    # After the comparison, which may be with what is pinned until now.
+    if options.set_baseline and outcome.run_id is not None:
+        pinned = pin_baseline(read_rows(outcome.run_id, store_path), store_path)
+        say(console, f"Pinned as the baseline in {pinned}.")
+    return code
+
+
+def _compare(
+    place: Place, options: SuiteOptions, outcome: SuiteOutcome, baseline: RunRows, source: str
+) -> int:
+    """Show what changed against a baseline and return the command's exit code."""
+    console, store_path = open_console(quiet=options.quiet), place.store_path()
+    code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
+    regressed = [each for each in outcome.regressions or () if each.regressed]
+    for each in regressed:
+        say(console, _regression_line(each), "bold red")
+    if outcome.regressions is None:
+        say(console, "Parts of the scores are not compared: the baseline's are not kept here.")
     if code == INCOMPLETE:
         say(console, "Not compared with the baseline, as cases have no score.", "yellow")
-        return code
+        return FAILED if regressed else code
     gate = run_compare(
         Place(place.root, place.config, store_path.parent.absolute()),
-        CompareOptions(outcome.run_id, source, margin=options.margin),
+        CompareOptions(outcome.run_id or "", source, margin=options.margin),
     )
-    for line in list_changes(read_rows(outcome.run_id, store_path).rows, baseline.rows):
+    for line in list_changes(read_rows(outcome.run_id or "", store_path).rows, baseline.rows):
         say(console, line)
-    return code or gate
+    return code or (FAILED if regressed else gate)
+
+
+def _hold_against(outcome: SuiteOutcome, baseline: RunRows, store_path: Path) -> SuiteOutcome:
+    run_id = baseline.metadata.run_id
+    if run_id is None:
+        return outcome
+    with EvaluationStore(store_path) as store:
+        return hold_against(outcome, run_id, store) or outcome
+
+
+def _regression_line(found: PartRegression) -> str:
+    return (
+        f"Regressed: {found.metric} of {found.suite} ({found.method}) by {found.difference:+.3f} "
+        f"over {found.n_pairs} cases, p {found.p_holm:.4f} after Holm"
+    )
 
 
 def read_suites(target: str, root: Path) -> list[Suite]:
@@ -176,7 +225,9 @@ def _evaluate(
         def show(done: int, total: int, latest: CaseResult) -> None:
             status.update(f"{done} of {total} evaluations, the latest: {latest.title}")
 
-        return asyncio.run(run_suites(suites, config, store=store, on_case=show))
+        return asyncio.run(
+            run_suites(suites, config, store=store, on_case=show, resume=options.resume)
+        )
 
 
 def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path | None) -> None:
@@ -230,4 +281,11 @@ def _render(outcome: SuiteOutcome) -> str:
         "embedded_models": outcome.embedded_models,
         "suites": [report.to_dict() for report in outcome.reports],
     }
+    if outcome.regressions is not None:
+        values["regressions"] = [asdict(each) for each in outcome.regressions]
+    return as_json(values)
+
+
+def as_json(values: Mapping[str, Any]) -> str:
+    """Return values as the text of a file."""
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

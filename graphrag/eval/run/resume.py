@@ -86,7 +86,7 @@ def _count_there(
     failed = {unit for unit, found in responses.items() if found.failure is not None}
     if failed and options.retry_errors:
         said += f", {len(failed)} failed and asked again"
-    if details.skip_judge:
+    if details.skip_judge or details.origin == "suite":  # which has its own scores
         return said
     verdicts = store.verdicts(run.run_id)
     metrics = cast("list[str]", details.config["metrics"])

@@ -17,6 +17,7 @@ from .evaluation import (
 from .evaluators import EntityExtraction, Evaluated, Evaluator, QueryResponse
 from .example_cases import create_entity_extraction_test_cases, create_query_response_test_cases
 from .framework import EvaluationFramework
+from .kept_results import KeptResult, read_kept_results
 from .metric_evaluators import (
     EntityExtractionEvaluator,
     GraphConnectivityEvaluator,
@@ -32,8 +33,9 @@ from .metric_suites import (
     ResponseRelevance,
 )
 from .recommendations import recommend
-from .regressions import MetricRegression, find_regressions
-from .running import SuiteOutcome, run_suite, run_suites
+from .regressions import MetricRegression, PartRegression, compare_parts, find_regressions
+from .report_faces import describe_reports
+from .running import SuiteOutcome, hold_against, run_suite, run_suites
 from .summary import (
     CaseResult,
     MethodReport,
@@ -61,8 +63,10 @@ __all__ = [
     "Evaluator",
     "GraphConnectivity",
     "GraphConnectivityEvaluator",
+    "KeptResult",
     "MethodReport",
     "MetricRegression",
+    "PartRegression",
     "Performance",
     "ProcessingTime",
     "ProcessingTimeEvaluator",
@@ -79,11 +83,15 @@ __all__ = [
     "TestCase",
     "Thresholds",
     "UserSatisfactionEvaluator",
+    "compare_parts",
     "create_entity_extraction_test_cases",
     "create_query_response_test_cases",
+    "describe_reports",
     "find_regressions",
     "find_suite_files",
+    "hold_against",
     "parse_suite",
+    "read_kept_results",
     "read_suite",
     "read_test_cases",
     "recommend",

@@ -11,12 +11,14 @@ from graphrag.eval.analysis import label_usages
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.run import run_bounded
+from graphrag.eval.run import ChosenRun, ResumeOptions, RunPlan, choose_run, run_bounded
 from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse, now
 from graphrag.eval.suite.cases import Suite, Thresholds
 from graphrag.eval.suite.evaluators import Evaluated, Evaluator
+from graphrag.eval.suite.kept_results import KeptResult, keep_result, read_kept_results
 from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
 from graphrag.eval.suite.recommendations import recommend
+from graphrag.eval.suite.regressions import PartRegression, compare_parts
 from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
 from graphrag.eval.suite.tools import CaseFailedError, CaseTools, SharedTools, is_fatal
 from graphrag.query.calls import describe_error
@@ -39,12 +41,18 @@ class SuiteOutcome:
         The label of the embedded models when they had a part.
     ended_at : str
         ISO 8601, UTC.
+    regressions : tuple of PartRegression or None
+        None when no baseline was given.
+    notes : tuple of str
+        What a person is to be told of the run that was begun or continued.
     """
 
     reports: tuple[SuiteReport, ...]
     run_id: str | None
     embedded_models: str | None
     ended_at: str
+    regressions: tuple[PartRegression, ...] | None = None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return the outcome as JSON-ready values, whole."""
@@ -78,6 +86,7 @@ async def run_suites(
     store: EvaluationStore | None = None,
     judge: Judge | None = None,
     on_case: OnCase | None = None,
+    resume: bool = False,
 ) -> SuiteOutcome:
     """Run suites as one run.
 
@@ -96,6 +105,9 @@ async def run_suites(
         In place of the configured one.
     on_case : callable, optional
         Called after each evaluation.
+    resume : bool
+        Continue the newest unfinished run of the same setup in the store: what it keeps, failures
+        included, is not evaluated again.
 
     Returns
     -------
@@ -105,7 +117,8 @@ async def run_suites(
     Raises
     ------
     UsageError
-        If something is wrong before the first call, see ``planning.plan_suites``.
+        If something is wrong before the first call, see ``planning.plan_suites``, or there is
+        no such run to resume.
     RunStoppedError
         If a service refuses every request; what was kept stays in the store.
     StoreError
@@ -113,23 +126,55 @@ async def run_suites(
     """
     plan = await plan_suites(suites, config, evaluators, judge)
     details = RunDetails("suite", len(plan.units), plan.config.to_dict())
-    run_id = None
-    if store is not None:
-        run_id = store.add_run(plan.setup, plan.samples, details).run_id
     work = _SuiteWork(plan, SharedTools(plan.config, plan.headers, judge), on_case)
-    if store is not None and run_id is not None:
-        work.keep_in(store, run_id)
+    chosen: ChosenRun | None = None
+    if store is not None:
+        chosen = choose_run(
+            store, RunPlan(plan.setup, plan.samples, details), ResumeOptions(resume)
+        )
+        work.keep_in(store, chosen.run.run_id)
     results = await work.run()
     outcome = SuiteOutcome(
         reports=tuple(_report(suite, plan, results) for suite in suites),
-        run_id=run_id,
+        run_id=None if chosen is None else chosen.run.run_id,
         embedded_models=_label(results.values()),
         ended_at=now(),
+        notes=() if chosen is None else (*chosen.notes, *chosen.warnings),
     )
-    if store is not None and run_id is not None:
-        store.keep_details(run_id, replace(details, report=outcome.to_dict()))
-        store.finish_run(run_id)
+    if store is not None and chosen is not None:
+        store.keep_details(chosen.run.run_id, replace(details, report=outcome.to_dict()))
+        store.finish_run(chosen.run.run_id)
     return outcome
+
+
+def hold_against(
+    outcome: SuiteOutcome, baseline: str, store: EvaluationStore
+) -> SuiteOutcome | None:
+    """Test every part of a run's scores for a fall, and keep what that gave with the run.
+
+    Parameters
+    ----------
+    outcome : SuiteOutcome
+        Of a run in the store.
+    baseline : str
+        Id of another run.
+    store : EvaluationStore
+
+    Returns
+    -------
+    SuiteOutcome or None
+        With its regressions; None when the store keeps no result of the baseline.
+    """
+    then = read_kept_results(store, baseline)
+    if not then or outcome.run_id is None:
+        return None
+    found = compare_parts(read_kept_results(store, outcome.run_id), then)
+    compared = replace(outcome, regressions=found)
+    for run in store.runs():
+        if run.run_id == outcome.run_id and run.details is not None:
+            kept = replace(run.details, report=compared.to_dict())
+            store.keep_details(outcome.run_id, kept)
+    return compared
 
 
 def _report(suite: Suite, plan: SuitePlan, results: Mapping[str, CaseResult]) -> SuiteReport:
@@ -157,12 +202,20 @@ class _SuiteWork:
         self._run_id = ""
 
     def keep_in(self, store: EvaluationStore, run_id: str) -> None:
-        """Keep each result in a run of the store."""
+        """Keep each result in a run of the store, and take over those that it has."""
         self._store, self._run_id = store, run_id
+        known = {unit.key for unit in self._plan.units}
+        for kept in read_kept_results(store, run_id):
+            if kept.unit in known:
+                self._results[kept.unit] = kept.result
+        for unit in store.responses(run_id):
+            if unit not in self._results:  # it was stopped before its result was kept
+                store.discard_response(run_id, unit)
 
     async def run(self) -> dict[str, CaseResult]:
         """Return unit key -> result of every unit."""
-        jobs = [partial(self._run_unit, unit) for unit in self._plan.units]
+        left = [unit for unit in self._plan.units if unit.key not in self._results]
+        jobs = [partial(self._run_unit, unit) for unit in left]
         await run_bounded(jobs, self._plan.config.concurrency)
         return self._results
 
@@ -229,6 +282,8 @@ class _SuiteWork:
         if failure is None:
             verdicts = {"correctness": _verdict(result, unit.suite.thresholds)}
             self._store.append_verdicts(self._run_id, unit.key, verdicts, result.judge_usage)
+        # Last, as a unit with a kept result is not evaluated again.
+        keep_result(self._store, self._run_id, KeptResult(unit.suite.name, unit.key, result))
 
 
 def _checked(given: object) -> Evaluated:
