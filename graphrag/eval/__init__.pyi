@@ -21,16 +21,6 @@ from .monitoring import MetricPoint, MetricsCollector
 from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from .results import EvaluationResults, MethodSummary, aggregate_results
 from .runner import EvaluationRunner, run_evaluation
-from .validation import (
-    DocumentProcessingValidator,
-    EntityExtractionValidator,
-    GraphConstructionValidator,
-    PhaseValidation,
-    PipelineValidationReport,
-    RelationshipExtractionValidator,
-    validate_index,
-)
-from .runner import EvaluationRunner
 from .suite import (
     BaseEvaluator,
     EntityExtractionEvaluator,
@@ -47,25 +37,34 @@ from .suite import (
     UserSatisfactionEvaluator,
     create_entity_extraction_test_cases,
     create_query_response_test_cases,
+    project_components,
     read_test_cases,
 )
-from .validation import PipelineValidationReport, validate_index
+from .validation import (
+    DocumentProcessingValidator,
+    EntityExtractionValidator,
+    GraphConstructionValidator,
+    PhaseValidation,
+    PipelineValidationReport,
+    RelationshipExtractionValidator,
+    validate_index,
+)
 
 __all__ = [
     "COMPLETENESS_PROMPT",
     "CORRECTNESS_PROMPT",
     "FAITHFULNESS_PROMPT",
     "RELEVANCE_PROMPT",
+    "BaseEvaluator",
     "DimensionScore",
     "DocumentProcessingValidator",
     "EfficiencyMetrics",
+    "EntityExtractionEvaluator",
     "EntityExtractionValidator",
     "EvaluableEntity",
     "EvaluableQueryResult",
     "EvaluableQueryResultBuilder",
     "EvaluableRelationship",
-    "BaseEvaluator",
-    "EntityExtractionEvaluator",
     "EvaluationConfig",
     "EvaluationFramework",
     "EvaluationMetric",
@@ -73,8 +72,8 @@ __all__ = [
     "EvaluationResult",
     "EvaluationResults",
     "EvaluationRunner",
-    "GraphConstructionValidator",
     "GraphConnectivityEvaluator",
+    "GraphConstructionValidator",
     "JudgeResult",
     "LLMEvaluation",
     "LLMEvaluationPrompt",
@@ -89,19 +88,20 @@ __all__ = [
     "ProcessingTimeEvaluator",
     "QueryResult",
     "RelationshipExtractionValidator",
+    "ResponseCompletenessEvaluator",
+    "ResponseRelevanceEvaluator",
     "ResultMetadata",
     "RubricJudge",
     "StoredRun",
-    "aggregate_results",
-    "list_runs",
-    "run_evaluation",
-    "ResponseCompletenessEvaluator",
-    "ResponseRelevanceEvaluator",
     "TestCase",
     "UserSatisfactionEvaluator",
+    "aggregate_results",
     "create_entity_extraction_test_cases",
     "create_query_response_test_cases",
+    "list_runs",
+    "project_components",
     "read_test_cases",
+    "run_evaluation",
     "validate_index",
     "write_dashboard",
 ]

@@ -38,6 +38,7 @@ from graphrag.eval.suite import (
     UserSatisfactionEvaluator,
     create_entity_extraction_test_cases,
     create_query_response_test_cases,
+    project_components,
     read_suite,
     read_test_cases,
     run_suite,
@@ -61,6 +62,7 @@ NAMES = (
     "UserSatisfactionEvaluator",
     "create_entity_extraction_test_cases",
     "create_query_response_test_cases",
+    "project_components",
     "read_test_cases",
 )
 RELEVANCE = EvaluationMetric.RESPONSE_RELEVANCE
@@ -769,3 +771,106 @@ def test_the_report_is_written_to_the_file_that_is_named(evaluation: Evaluation)
     assert evaluation.run("suite", "--output", "report.json").exit_code == DONE
     reports = json.loads((evaluation.root / "report.json").read_text(encoding="utf-8"))
     assert [each["test_suite"] for each in reports["suites"]] == ["style", "texts"]
+
+
+def add_evaluation_file(evaluation: Evaluation, **changes: Any) -> Path:
+    folder = evaluation.root / "test_cases"
+    folder.mkdir(exist_ok=True)
+    (folder / "entity_extraction.json").write_text(json.dumps([TEXT_CASE]), encoding="utf-8")
+    values = {
+        "test_suites": {
+            "entity_extraction": {"test_cases_file": "test_cases/entity_extraction.json"},
+            "graph_quality": {"enabled": True},
+            "left_out": {"enabled": False, "test_cases_file": "nowhere.json"},
+        },
+        **changes,
+    }
+    path = evaluation.root / "evaluation.yml"
+    path.write_text(yaml.safe_dump({"evaluation": values}), encoding="utf-8")
+    return path
+
+
+async def test_a_framework_is_made_of_a_file(evaluation: Evaluation):
+    limit = {"max_query_time": 9.0, "max_extraction_time": 3.0}
+    scores = {"passing_score": 0.8, "warning_score": 0.4}
+    path = add_evaluation_file(evaluation, performance=limit, thresholds=scores)
+    without = {**TEXT_CASE, "id": "t2", "expected_output": {"entities": ["x"]}}
+    cases = path.parent / "test_cases" / "entity_extraction.json"
+    cases.write_text(json.dumps([TEXT_CASE, without]), encoding="utf-8")
+    framework = EvaluationFramework.from_file(path)
+    assert (framework.passing_score, framework.warning_score) == (0.8, 0.4)
+    assert list(framework.test_suites) == ["entity_extraction", "graph_quality"]
+    limits = [
+        each.expected_output["max_processing_time"]
+        for each in framework.test_suites["entity_extraction"]
+    ]
+    assert limits == [60, 3.0]
+    assert [each.id for each in framework.test_suites["graph_quality"]] == ["graph"]
+    report = await framework.run_evaluation("graph_quality", graph(["a", "b"], []))
+    assert report.overall_score == 0.5
+    assert (
+        EvaluationFramework.from_file(add_evaluation_file(evaluation, enabled=False)).test_suites
+        == {}
+    )
+    with pytest.raises(ConfigError, match="did you mean 'thresholds'"):
+        EvaluationFramework.from_file(add_evaluation_file(evaluation, tresholds={}))
+    defaults = path.parent / "defaults.yml"
+    defaults.write_text("evaluation: {}", encoding="utf-8")
+    assert EvaluationFramework.from_file(defaults).passing_score == 0.7
+
+
+def test_the_command_runs_what_the_evaluation_file_enables(evaluation: Evaluation):
+    add_file(evaluation, "other.json", [TEXT_CASE])
+    indexes = {"clock": "clock", "again": "clock"}
+    evaluation.configure(indexes=indexes)
+    named = {**TEXT_CASE, "input_data": {"text": PASSAGE, "index": "clock"}}
+    add_evaluation_file(evaluation, thresholds={"passing_score": 0.1})
+    cases = evaluation.root / "test_cases" / "entity_extraction.json"
+    cases.write_text(json.dumps([named]), encoding="utf-8")
+    done = evaluation.run("suite", "--set-baseline", "--output", "r.json", COLUMNS="200")
+    assert done.exit_code == DONE, done.output
+    folder = evaluation.root / "evaluation_results"
+    written = json.loads((folder / "suite_results.json").read_text(encoding="utf-8"))
+    assert [suite["name"] for suite in written["suites"]] == ["entity_extraction", "graph_quality"]
+    cases_of_graph = {case["id"] for case in written["suites"][1]["cases"]}
+    assert cases_of_graph == {"graph_clock", "graph_again"}
+    assert [each["thresholds"]["passing"] for each in written["suites"]] == [0.1, 0.1]
+    assert not evaluation.output.exists()
+    assert len(json.loads((evaluation.root / "r.json").read_text(encoding="utf-8"))["suites"]) == 2
+    add_evaluation_file(
+        evaluation, thresholds={"passing_score": 0.1}, reporting={"save_detailed_results": False}
+    )
+    cases.write_text(json.dumps([named]), encoding="utf-8")
+    again = evaluation.run("suite", "all", COLUMNS="200")
+    assert again.exit_code == DONE, again.output
+    written = json.loads((folder / "suite_results.json").read_text(encoding="utf-8"))
+    assert all("cases" not in suite for suite in written["suites"])
+    assert [each["regressed"] for each in written["regressions"]] == [False] * 3
+    add_evaluation_file(evaluation, enabled=False)
+    assert "nothing ran" in evaluation.run("suite").output
+
+
+async def test_a_configured_project_gives_components(evaluation: Evaluation):
+    config = graphrag.eval.EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+    components = project_components(config, "basic")
+    assert set(components) == {"graph_agent", "entity_extractor", "document_processor", "graph"}
+    answer = await components["graph_agent"].process_query("Who built the tower clock?", {})
+    assert set(answer) == {"answer", "context"}
+    assert "Idris Vane" in answer["answer"]
+    assert answer["context"]
+    found = await components["entity_extractor"].extract_entities(PASSAGE)
+    assert {"IDRIS VANE", "CLARA REED"} == {each["name"].upper() for each in found}
+    assert all(each["type"] for each in found)
+    names = set(components["graph"]["entities"])
+    assert len(names) > 5
+    assert all(len(pair) == 2 for pair in components["graph"]["relationships"])
+    framework = EvaluationFramework()
+    both = [TestCase(**{"metadata": {}, **each}) for each in (TEXT_CASE, QUERY_CASE)]
+    framework.register_test_suite("both", both)
+    report = await framework.run_evaluation("both", components)
+    assert report.failures == {}
+    assert {result.metric for result in report.results} == set(EvaluationMetric) - {SATISFACTION}
+    with pytest.raises(ConfigError, match="did you mean 'clock'"):
+        project_components(config, "basic", "clok")
+    with pytest.raises(ConfigError):
+        project_components(config, "basik")

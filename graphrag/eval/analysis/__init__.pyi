@@ -16,7 +16,15 @@ from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
 from .rows import End, Row, end_of, paired_score, rows_of, state_of
-from .runs import BASELINE_FILE, RunRows, pin_baseline, read_rows, stored_metadata, stored_rows
+from .runs import (
+    BASELINE_FILE,
+    RunRows,
+    pin_baseline,
+    pinned_run_id,
+    read_rows,
+    stored_metadata,
+    stored_rows,
+)
 from .sections import Figures, FigureSources, compute_figures
 from .summary import Analysis, analyse
 
@@ -56,6 +64,7 @@ __all__ = [
     "mean_of",
     "paired_score",
     "pin_baseline",
+    "pinned_run_id",
     "read_question_figures",
     "read_rows",
     "render_retrieval_report",

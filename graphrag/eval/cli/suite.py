@@ -9,7 +9,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.eval.analysis import Row, RunRows, paired_score, pin_baseline, read_rows
+from graphrag.eval.analysis import (
+    Row,
+    RunRows,
+    paired_score,
+    pin_baseline,
+    pinned_run_id,
+    read_rows,
+)
 from graphrag.eval.cli.compare import CompareOptions, run_compare
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
@@ -28,13 +35,16 @@ from graphrag.eval.reports import run_folder, say, show_suite, write_run
 from graphrag.eval.statistics import MARGIN
 from graphrag.eval.store import EvaluationStore, Run, find_run, write_whole
 from graphrag.eval.suite import (
+    EVALUATION_FILE,
     CaseResult,
+    EvaluationFile,
     PartRegression,
     Suite,
     SuiteOutcome,
     describe_reports,
     find_suite_files,
     hold_against,
+    read_evaluation_file,
     read_suite,
     run_suites,
     worst_status,
@@ -92,8 +102,21 @@ def run_suite_command(
 
 
 def _run(place: Place, target: str, options: SuiteOptions) -> int:
-    suites = read_suites(target, place.root)
-    config, store_path = place.read_config(), place.store_path()
+    config, file = place.read_config(), place.file
+    given = _evaluation_of(place, target)
+    if given is None:
+        suites = read_suites(target, place.root)
+    elif given.files:
+        named = given.suites(list(config.indexes))
+        suites = [each for each in named if target in ("all", each.name)]
+        if place.folder is None:
+            place = Place(place.root, place.config, given.results_directory.absolute())
+            config = place.read_config()
+    else:
+        what = "is not enabled" if not given.enabled else "enables no suite"
+        say(open_console(stderr=True), f"{given.path} {what}; nothing ran.", "yellow")
+        return DONE
+    store_path = place.store_path()
     # Read before the run, as it may be the latest one.
     source = options.baseline
     if source is not None:
@@ -101,60 +124,87 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
     baseline = None if source is None else read_rows(source, store_path)
     if baseline is not None:
         check_baseline(baseline, suites)
+    pinned = None if source is not None or given is None else _pinned(given, store_path)
     outcome = _evaluate(suites, config, store_path, options)
-    if baseline is not None:
-        outcome = _hold_against(outcome, baseline, store_path)
+    held_against = pinned if baseline is None else baseline.metadata.run_id
+    if held_against is not None:
+        with EvaluationStore(store_path) as store:
+            outcome = hold_against(outcome, held_against, store) or outcome
+    has_cases = given is None or given.reporting.save_detailed_results
+    _write(outcome, store_path.parent, file, options, has_cases)
+    code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
+    regressed = _show_regressions(outcome, held_against, options)
+    if baseline is not None and source is not None:
+        code = _compare(place, options, outcome, baseline, source)
+    if options.set_baseline and outcome.run_id is not None:
+        # After the comparison, which may be with what is pinned until now.
+        path = pin_baseline(read_rows(outcome.run_id, store_path), store_path)
+        say(open_console(quiet=options.quiet), f"Pinned as the baseline in {path}.")
+    return FAILED if regressed else code
+
+
+def _evaluation_of(place: Place, target: str) -> EvaluationFile | None:
+    """Return what the root's evaluation.yml says, if the target is all or one of its suites."""
+    path = place.root / EVALUATION_FILE
+    if not path.is_file():
+        return None
+    given = read_evaluation_file(path)
+    return given if target == "all" or target in given.files else None
+
+
+def _pinned(given: EvaluationFile, store_path: Path) -> str | None:
+    return pinned_run_id(store_path) if given.reporting.compare_with_baseline else None
+
+
+def _write(
+    outcome: SuiteOutcome, folder: Path, file: Path | None, options: SuiteOptions, has_cases: bool
+) -> None:
     console = open_console(quiet=options.quiet)
     for report in outcome.reports:
         show_suite(console, report, outcome.embedded_models, options.verbose)
     for note in outcome.notes:
         say(console, note)
-    files = {SUITES_FILE: _render(outcome)}
-    folder = write_run(store_path.parent, outcome.run_id or outcome.ended_at, files)
-    write_whole(store_path.parent, files)
-    if place.file is not None:
-        write_whole(place.file.parent, {place.file.name: as_json(describe_reports(outcome))})
-        say(console, f"Report: {place.file}")
-    say(console, f"Kept as run {outcome.run_id} in {folder}.")
-    code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
-    if baseline is not None:
-        code = _compare(place, options, outcome, baseline, source or "")
-    # After the comparison, which may be with what is pinned until now.
-    if options.set_baseline and outcome.run_id is not None:
-        pinned = pin_baseline(read_rows(outcome.run_id, store_path), store_path)
-        say(console, f"Pinned as the baseline in {pinned}.")
-    return code
+    files = {SUITES_FILE: _render(outcome, has_cases)}
+    own = write_run(folder, outcome.run_id or outcome.ended_at, files)
+    write_whole(folder, files)
+    if file is not None:
+        write_whole(file.parent, {file.name: as_json(describe_reports(outcome))})
+        say(console, f"Report: {file}")
+    say(console, f"Kept as run {outcome.run_id} in {own}.")
+
+
+def _show_regressions(
+    outcome: SuiteOutcome, baseline: str | None, options: SuiteOptions
+) -> list[PartRegression]:
+    """Name what regressed against a baseline and return it."""
+    console = open_console(quiet=options.quiet)
+    regressed = [each for each in outcome.regressions or () if each.regressed]
+    for each in regressed:
+        say(console, _regression_line(each), "bold red")
+    if baseline is not None and outcome.regressions is None:
+        say(console, "Parts of the scores are not compared: the baseline's are not kept here.")
+    return regressed
 
 
 def _compare(
     place: Place, options: SuiteOptions, outcome: SuiteOutcome, baseline: RunRows, source: str
 ) -> int:
-    """Show what changed against a baseline and return the command's exit code."""
+    """Let the gate decide against a baseline and return the command's exit code."""
     console, store_path = open_console(quiet=options.quiet), place.store_path()
-    code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
-    regressed = [each for each in outcome.regressions or () if each.regressed]
-    for each in regressed:
-        say(console, _regression_line(each), "bold red")
-    if outcome.regressions is None:
-        say(console, "Parts of the scores are not compared: the baseline's are not kept here.")
+    code, run_id = (
+        EXIT_CODES[worst_status([report.outcome for report in outcome.reports])],
+        outcome.run_id or "",
+    )
     if code == INCOMPLETE:
         say(console, "Not compared with the baseline, as cases have no score.", "yellow")
-        return FAILED if regressed else code
+        return code
     gate = run_compare(
         Place(place.root, place.config, store_path.parent.absolute()),
-        CompareOptions(outcome.run_id or "", source, margin=options.margin),
+        CompareOptions(run_id, source, margin=options.margin),
     )
-    for line in list_changes(read_rows(outcome.run_id or "", store_path).rows, baseline.rows):
+    for line in list_changes(read_rows(run_id, store_path).rows, baseline.rows):
         say(console, line)
-    return code or (FAILED if regressed else gate)
-
-
-def _hold_against(outcome: SuiteOutcome, baseline: RunRows, store_path: Path) -> SuiteOutcome:
-    run_id = baseline.metadata.run_id
-    if run_id is None:
-        return outcome
-    with EvaluationStore(store_path) as store:
-        return hold_against(outcome, run_id, store) or outcome
+    return code or gate
 
 
 def _regression_line(found: PartRegression) -> str:
@@ -274,18 +324,21 @@ def _show_kept(console: Console, store: EvaluationStore, run: Run) -> None:
         say(console, f"  {status} {found.sample_id} ({found.method}): {said}")
 
 
-def _render(outcome: SuiteOutcome) -> str:
-    values: dict[str, object] = {
+def _render(outcome: SuiteOutcome, has_cases: bool = True) -> str:
+    suites = [report.to_dict() for report in outcome.reports]
+    for suite in suites if not has_cases else ():
+        del suite["cases"]
+    values: dict[str, Any] = {
         "timestamp": datetime.fromisoformat(outcome.ended_at).isoformat(timespec="seconds"),
         "run_id": outcome.run_id,
         "embedded_models": outcome.embedded_models,
-        "suites": [report.to_dict() for report in outcome.reports],
+        "suites": suites,
     }
     if outcome.regressions is not None:
         values["regressions"] = [asdict(each) for each in outcome.regressions]
     return as_json(values)
 
 
-def as_json(values: Mapping[str, Any]) -> str:
+def as_json(values: Mapping[str, object]) -> str:
     """Return values as the text of a file."""
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -47,10 +47,14 @@ class MatchScores:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What was found in a text, or is expected of it: names, and pairs (source, target)."""
+    """What was found in a text, or is expected of it: names, and pairs (source, target).
+
+    ``types`` has one for each name, or is empty where nobody says; it is not compared.
+    """
 
     entities: tuple[str, ...] = ()
     relationships: tuple[Pair, ...] = ()
+    types: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from .cases import (
     read_suite,
     read_test_cases,
 )
+from .components import project_components
 from .evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -14,6 +15,7 @@ from .evaluation import (
     EvaluationResult,
     TestCase,
 )
+from .evaluation_file import EVALUATION_FILE, EvaluationFile, read_evaluation_file
 from .evaluators import EntityExtraction, Evaluated, Evaluator, QueryResponse
 from .example_cases import create_entity_extraction_test_cases, create_query_response_test_cases
 from .framework import EvaluationFramework
@@ -49,6 +51,7 @@ from .summary import (
 from .tools import CaseFailedError, CaseTools
 
 __all__ = [
+    "EVALUATION_FILE",
     "BaseEvaluator",
     "CaseFailedError",
     "CaseResult",
@@ -56,6 +59,7 @@ __all__ = [
     "EntityExtraction",
     "EntityExtractionEvaluator",
     "Evaluated",
+    "EvaluationFile",
     "EvaluationFramework",
     "EvaluationMetric",
     "EvaluationReport",
@@ -91,6 +95,8 @@ __all__ = [
     "find_suite_files",
     "hold_against",
     "parse_suite",
+    "project_components",
+    "read_evaluation_file",
     "read_kept_results",
     "read_suite",
     "read_test_cases",

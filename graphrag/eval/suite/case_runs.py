@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graphrag.eval.suite.evaluation import TestCase
+from graphrag.eval.suite.evaluation import TestCase, mapping_of
 from graphrag.query.calls import describe_error
 
 
@@ -54,8 +54,7 @@ async def run_case(case: TestCase, components: Mapping[str, Any]) -> CaseRun:
     """
     graph = components.get("graph")
     about = {} if graph is None else {"graph": graph}
-    inputs: object = case.input_data
-    given = cast("Mapping[str, Any]", inputs) if isinstance(inputs, Mapping) else {}
+    given = mapping_of(case.input_data)
     wanted = [way for way in _WAYS if way.given in given]
     fitting = [way for way in wanted if components.get(way.component) is not None]
     if not fitting and not wanted and about:
@@ -69,7 +68,7 @@ async def run_case(case: TestCase, components: Mapping[str, Any]) -> CaseRun:
         )
         return CaseRun({"success": False, "error": failure, **about}, failure=failure)
     way = fitting[0]
-    arguments = [given[way.given]]
+    arguments: list[object] = [given[way.given]]
     if way.further is not None:
         arguments.append(given.get(way.further, {}))
     started = time.perf_counter()

@@ -152,7 +152,8 @@ def read_suite(path: Path | str) -> Suite:
     file = Path(path)
     values = read_values_of(file)
     if isinstance(values, list):
-        values = {"cases": values, **_listed(cast("list[Any]", values), file)}
+        cases = cast("list[Any]", values)
+        values = cast("object", {"cases": cases, **_listed(cases, file)})
     if not isinstance(values, dict):
         kind = type(values).__name__
         msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
@@ -177,7 +178,7 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     values = read_values_of(file)
     if isinstance(values, list):
         # What evaluates the cases does not matter here, so that any keys do.
-        values = {"evaluator": "none", "cases": values}
+        values = cast("object", {"evaluator": "none", "cases": cast("list[Any]", values)})
     if not isinstance(values, dict):
         msg = f"{file} must hold a list of test cases, or a suite, not {type(values).__name__}."
         raise ConfigError(msg)
@@ -207,6 +208,12 @@ def _listed(cases: list[Any], file: Path) -> dict[str, Any]:
             return {"evaluator": evaluator, "thresholds": LISTED_THRESHOLDS}
     msg = f"{file}: input_data of the first case has none of {', '.join(_EVALUATORS)}."
     raise ConfigError(msg)
+
+
+def states_thresholds(path: Path) -> bool:
+    """Whether the file of a suite gives thresholds of its own."""
+    values = read_values_of(path)
+    return isinstance(values, dict) and "thresholds" in values
 
 
 def read_values_of(file: Path) -> object:

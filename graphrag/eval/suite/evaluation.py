@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from math import isfinite
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 
 class EvaluationMetric(StrEnum):
@@ -149,6 +149,11 @@ class EvaluationReport:
             "failures": dict(self.failures),
             "results": [result.to_dict() for result in self.results],
         }
+
+
+def mapping_of(given: object) -> Mapping[str, Any]:
+    """Return what is given if it is a mapping, as a client's case need not be; else an empty one."""
+    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
 
 
 class BaseEvaluator(ABC):

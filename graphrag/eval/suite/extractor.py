@@ -64,4 +64,5 @@ class ModelExtractor:
         pairs = zip(
             texts_of(relationships, "source"), texts_of(relationships, "target"), strict=True
         )
-        return Extraction(tuple(texts_of(entities, "title")), tuple(pairs))
+        types = tuple(texts_of(entities, "type"))
+        return Extraction(tuple(texts_of(entities, "title")), tuple(pairs), types)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from graphrag.eval.suite.evaluation import (
     EvaluationResult,
     TestCase,
 )
+from graphrag.eval.suite.evaluation_file import read_evaluation_file
 from graphrag.eval.suite.metric_evaluators import MetricEvaluator, make_evaluators
 from graphrag.eval.suite.regressions import MetricRegression, find_regressions
 from graphrag.eval.suite.summary import status_of
@@ -68,6 +70,24 @@ class EvaluationFramework:
         self.baseline_scores: dict[EvaluationMetric, float] = {}
         self.evaluation_history: list[EvaluationReport] = []
         self._baseline: EvaluationReport | None = None
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> "EvaluationFramework":
+        """Make a framework with the scores and the enabled suites of an evaluation.yml.
+
+        Raises
+        ------
+        ConfigError
+            If the file, or one that it names, can't be read.
+        """
+        given = read_evaluation_file(path)
+        framework = cls(
+            passing_score=given.thresholds.passing_score,
+            warning_score=given.thresholds.warning_score,
+        )
+        for name, cases in given.test_cases().items():
+            framework.register_test_suite(name, cases)
+        return framework
 
     def register_evaluator(self, metric: EvaluationMetric, evaluator: BaseEvaluator) -> None:
         """Score this metric by this evaluator from now on."""

@@ -19,6 +19,7 @@ from graphrag.eval.suite.evaluation import (
     EvaluationMetric,
     EvaluationResult,
     TestCase,
+    mapping_of,
 )
 
 DEFAULT_MAX_SECONDS = 5.0
@@ -286,8 +287,7 @@ def _scored(metric: EvaluationMetric, score: float, details: dict[str, Any]) -> 
 
 
 def _expected(test_case: TestCase) -> Mapping[str, Any]:
-    expected: object = test_case.expected_output
-    return cast("Mapping[str, Any]", expected) if isinstance(expected, Mapping) else {}
+    return mapping_of(test_case.expected_output)
 
 
 def _texts(test_case: TestCase, key: str) -> list[str]:
@@ -309,7 +309,7 @@ def _names(given: object, what: str) -> list[str]:
 def _name(given: object, what: str) -> str:
     name: object = given
     if isinstance(given, Mapping):
-        name = cast("Mapping[str, object]", given).get("name")
+        name = mapping_of(cast("object", given)).get("name")
     elif not isinstance(given, str):
         name = getattr(given, "name", None)
     if not isinstance(name, str):

@@ -1,13 +1,12 @@
 """Evaluators of a suite that score one metric alone, by the framework's own evaluators."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import ClassVar
 
 from pydantic import ConfigDict, Field
 
 from graphrag.config.models.strict_section import StrictSection
 from graphrag.eval.suite.cases import SuiteCase
-from graphrag.eval.suite.evaluation import EvaluationResult, TestCase
+from graphrag.eval.suite.evaluation import EvaluationResult, TestCase, mapping_of
 from graphrag.eval.suite.evaluators import CaseInput, Evaluated, Need, QueryInput, read_values
 from graphrag.eval.suite.metric_evaluators import (
     GraphConnectivityEvaluator,
@@ -107,10 +106,7 @@ class GraphConnectivity(StrictSection):
 
 
 def _test_case(case: SuiteCase) -> TestCase:
-    given, expected = (
-        dict(cast("Mapping[str, Any]", each)) if isinstance(each, Mapping) else {}
-        for each in (case.input_data, case.expected_output)
-    )
+    given, expected = dict(mapping_of(case.input_data)), dict(mapping_of(case.expected_output))
     return TestCase(case.id, case.name, case.description, given, expected, case.metadata)
 
 
