@@ -152,7 +152,7 @@ class EvaluationReport:
 
 
 def mapping_of(given: object) -> Mapping[str, Any]:
-    """Return what is given if it is a mapping, as a client's case need not be; else an empty one."""
+    """Return a mapping as it is, and an empty one for anything else that a client's case holds."""
     return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
 
 

@@ -307,11 +307,8 @@ def _names(given: object, what: str) -> list[str]:
 
 
 def _name(given: object, what: str) -> str:
-    name: object = given
-    if isinstance(given, Mapping):
-        name = mapping_of(cast("object", given)).get("name")
-    elif not isinstance(given, str):
-        name = getattr(given, "name", None)
+    held = mapping_of(given).get("name", getattr(given, "name", None))
+    name: object = given if isinstance(given, str) else held
     if not isinstance(name, str):
         msg = f"an {what} has no name: {given!r}"
         raise ValueError(msg)
