@@ -328,7 +328,7 @@ def _render(outcome: SuiteOutcome, has_cases: bool = True) -> str:
     suites = [report.to_dict() for report in outcome.reports]
     for suite in suites if not has_cases else ():
         del suite["cases"]
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "timestamp": datetime.fromisoformat(outcome.ended_at).isoformat(timespec="seconds"),
         "run_id": outcome.run_id,
         "embedded_models": outcome.embedded_models,

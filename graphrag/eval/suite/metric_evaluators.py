@@ -300,8 +300,9 @@ def _texts(test_case: TestCase, key: str) -> list[str]:
 
 
 def _names(given: object, what: str) -> list[str]:
+    # A text and a mapping can be gone through too, but by letters and keys.
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        msg = f"there must be a list, not {type(given).__name__}, of names: {what}"
+        msg = f"there must be a list of names, not {type(cast('object', given)).__name__}: {what}"
         raise ValueError(msg)
     return [_name(each, what) for each in cast("Iterable[object]", given)]
 
