@@ -44,7 +44,9 @@ _BY_FIELDS: dict[frozenset[str], Callable[[Request], dict[str, object]]] = {
             *("overall_score", "summary"),
         }
     ): grade_rubric,
-    frozenset({"reasoning", "accuracy", "completeness", "relevance", "overall"}): grade_quality,
+    frozenset(
+        {"reasoning", "accuracy", "completeness", "relevance", "overall_score"}
+    ): grade_quality,
     frozenset({"reasoning", "winner"}): compare_answers,
     frozenset({"intermediate_answer", "score", "follow_up_queries"}): answer_primer,
     frozenset({"title", "summary", "findings", "rating", "rating_explanation"}): (

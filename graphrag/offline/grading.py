@@ -72,7 +72,7 @@ def grade_rubric(request: Request) -> dict[str, object]:
 
 
 def grade_quality(request: Request) -> dict[str, object]:
-    """Measure accuracy, completeness and relevance as shares of words; overall is their mean.
+    """Measure accuracy, completeness and relevance as shares of words, and average them.
 
     Accuracy is the share of the ground truth's terms in the answer; without a ground truth, the
     share of the least supported sentence in the context; without either, 0.5 for any answer.
@@ -92,7 +92,7 @@ def grade_quality(request: Request) -> dict[str, object]:
             "completeness": _asked(question, answer),
             "relevance": _relevance(question, answer),
         }
-    scores["overall"] = sum(scores.values()) / 3
+    scores["overall_score"] = sum(scores.values()) / 3
     return {
         "reasoning": "Shares of words that the answer has in common with what it is held against.",
         **{name: round(score, 4) for name, score in scores.items()},

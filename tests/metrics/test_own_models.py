@@ -162,7 +162,7 @@ async def test_every_judge_takes_a_mock():
         if kind is RubricJudge:
             assert (await judge.evaluate(EvaluableQueryResult("Q", "A"))).n_scored == 0
         elif kind is QualityJudge:
-            assert (await judge.evaluate("Q", "A")).overall is None
+            assert (await judge.evaluate("Q", "A")).overall_score is None
         else:
             assert (await judge.compare("Q", "A", "B")).winner == "tie"
         assert model.achat_stream.await_count in (1, 2)

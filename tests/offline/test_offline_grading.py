@@ -114,10 +114,10 @@ def test_accuracy_is_held_against_what_there_is(measure, answer, against, accura
 
 def test_overall_is_the_mean_of_the_measures(measure):
     found = measure("Mara did.", "Mara")
-    assert found.overall == pytest.approx(
+    assert found.overall_score == pytest.approx(
         (found.accuracy + found.completeness + found.relevance) / 3, abs=1e-3
     )
-    assert measure(NOT_FOUND, "Mara").overall == 0
+    assert measure(NOT_FOUND, "Mara").overall_score == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The quality judge: accuracy, completeness, relevance and an overall figure from 0 to 1."""
+"""The quality judge: an overall score, accuracy, completeness and relevance from 0 to 1."""
 
 import json
 from collections.abc import Mapping
@@ -32,18 +32,18 @@ class QualityEvaluation:
 
     Attributes
     ----------
-    accuracy, completeness, relevance, overall : float or None
-        In [0, 1]; all None when unscored. ``overall`` is the judge's own and no average.
+    overall_score, accuracy, completeness, relevance : float or None
+        In [0, 1]; all None when unscored. ``overall_score`` is the judge's own and no average.
     reasoning : str
         The judge's, or why there is no score.
     failure : Failure or None
         Why the judge gave no score.
     """
 
+    overall_score: float | None
     accuracy: float | None
     completeness: float | None
     relevance: float | None
-    overall: float | None
     reasoning: str
     failure: Failure | None = None
 
@@ -55,7 +55,9 @@ class QualityEvaluation:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "QualityEvaluation":
-        """Read what :meth:`to_dict` gave."""
+        """Read what :meth:`to_dict` gave; an earlier release called overall_score overall."""
+        if "overall" in values:
+            values = {**values, "overall_score": values["overall"]}
         failure: dict[str, Any] | None = values["failure"]
         scores = {name: values[name] for name in QUALITY_MEASURES}
         read = Failure(**failure) if failure else None
@@ -71,7 +73,7 @@ class QualityReply(BaseModel):
     accuracy: float
     completeness: float
     relevance: float
-    overall: float
+    overall_score: float
 
     @model_validator(mode="before")
     @classmethod
@@ -135,5 +137,9 @@ class QualityJudge:
             message = f"Unscored: {reply.failure.message}"
             return QualityEvaluation(None, None, None, None, message, reply.failure)
         return QualityEvaluation(
-            reply.accuracy, reply.completeness, reply.relevance, reply.overall, reply.reasoning
+            overall_score=reply.overall_score,
+            accuracy=reply.accuracy,
+            completeness=reply.completeness,
+            relevance=reply.relevance,
+            reasoning=reply.reasoning,
         )

@@ -1,14 +1,16 @@
 """The quality judge's prompt: four measures of an answer from 0 to 1."""
 
-QUALITY_VERSION = 1
+QUALITY_VERSION = 2
 """Raised when the wording, or what a number means, changes."""
 
-QUALITY_MEASURES: tuple[str, ...] = ("accuracy", "completeness", "relevance", "overall")
+QUALITY_MEASURES: tuple[str, ...] = ("overall_score", "accuracy", "completeness", "relevance")
+"""In the order of files and tables."""
+
+# The judge says how good the answer is all in all when it has measured the parts.
+_ASKED = (*QUALITY_MEASURES[1:], QUALITY_MEASURES[0])
 
 QUALITY_SHAPE = (
-    '{"reasoning": "...", '
-    + ", ".join(f'"{name}": <number from 0 to 1>' for name in QUALITY_MEASURES)
-    + "}"
+    '{"reasoning": "...", ' + ", ".join(f'"{name}": <number from 0 to 1>' for name in _ASKED) + "}"
 )
 
 QUALITY_PROMPT = (
@@ -19,8 +21,8 @@ accepted answer, when there is one; else against "context", what was retrieved; 
 null, against what is commonly known. An answer that states nothing has accuracy 0.
 completeness: the share of what the question asks for that the answer gives.
 relevance: the share of the answer that serves the question.
-overall: how well the answer serves whoever asked, all in all. It need not be the average: a wrong
-answer serves badly, however complete it is.
+overall_score: how well the answer serves whoever asked, all in all. It need not be the average: a
+wrong answer serves badly, however complete it is.
 
 Use the whole range: 1 leaves nothing to wish for, 0.5 is half of what was wanted, 0 is none of it.
 
