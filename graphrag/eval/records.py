@@ -212,9 +212,9 @@ class MetricScores:
         return {metric: self.get(metric).to_dict() for metric in METRICS}
 
 
-def failed_search_scores() -> MetricScores:
-    """Return the scores of a search that failed: 0 in every metric, by definition."""
-    return MetricScores.of(dict.fromkeys(METRICS, JudgeResult(0, SEARCH_FAILED)))
+def failed_search_scores(metrics: Sequence[str] = METRICS) -> MetricScores:
+    """Return the scores of a search that failed: 0 by definition in what it could be judged on."""
+    return MetricScores.of(dict.fromkeys(metrics, JudgeResult(0, SEARCH_FAILED)))
 
 
 def measured_latency(seconds: float | None) -> float | None:

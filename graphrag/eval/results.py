@@ -60,11 +60,10 @@ class EvaluationResults:
         timestamp, total_questions (distinct), methods, movies, metrics (what responses were to
         be judged on, the primary one first), models, embedded_models (a
         label that says in which roles offline baseline models were asked, None when they were
-        not), cost_usd (of the searches and
-        verdicts in ``results``, repeats included; further judges stand apart in the section
-        further_judges_cost_usd; None: a price is not known), earlier_attempts (of failed
-        searches that were asked again, in no other figure; only where there are any), and what
-        the run adds.
+        not), cost_usd (of the searches and verdicts in ``results``, repeats included; further
+        judges stand apart in the section further_judges_cost_usd; None: a price is not known),
+        earlier_attempts (of failed searches that were asked again, in no other figure; only
+        where there are any), and what the run adds.
     results : list of QueryResult
         Every trial; the other fields but ``repeats`` are of the first.
     by_method : dict
@@ -76,8 +75,7 @@ class EvaluationResults:
         method -> avg_latency (seconds, over responses whose latency was measured, None
         without any), n_latency, n_impossible_latency (searches whose stored latency can't be
         one, left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls,
-        avg_prompt_tokens, avg_output_tokens (None for a method of one's own that does not
-        count),
+        avg_prompt_tokens, avg_output_tokens (None for a method of one's own that does not count),
         avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
         output_tokens_by_phase (sums), cost_usd, cost_usd_by_model, judge_cost_usd (None: the
         price of a model is not known).

@@ -87,8 +87,8 @@ def test_retrieval_is_measured_and_losses_are_traced(labelled: Evaluation):
         "Measured without a model, in % (95 % interval) (offline baseline models)",
         "Where answers were lost: questions with evidence, by the first stage "
         "(offline baseline models)",
-        "tog: hit_rate 1.000, minimum 0.1, target 0.2: met target",
-        "combined score of evidence, correctness and tokens",
+        "hit_rate above 0.1, target 0.2: tog 1.000 met target, local 1.000 met target",
+        "combined score of evidence, judge and tokens",
     ):
         assert text in shown
     report = json.loads((labelled.output / "retrieval_results.json").read_text("utf-8"))
@@ -118,7 +118,7 @@ def test_further_judges_are_asked_once_and_paid_for(
     assert set(summary["rubric"]) == {"tog", "basic"}
     for found in summary["rubric"].values():
         assert {each["n_scored"] for each in found.values()} == {3}
-    assert summary["quality"]["tog"]["overall"]["n"] == 3
+    assert summary["quality"]["tog"]["overall_score"]["n"] == 3
     pair = summary["pairwise"]["tog vs basic"]
     assert pair["n_a"] + pair["n_b"] + pair["n_ties"] == pair["n_pairs"] == 3
     assert summary["further_judges_cost_usd"] > 0

@@ -57,7 +57,7 @@ def test_the_only_index_is_the_default_key():
     ("rows", "message"),
     [
         ([ROW, {"answer": "x", "imdb_key": "a"}], "row 2: question is missing"),
-        ([{**ROW, "answer": ""}], "row 1: answer is wrong"),
+        ([{**ROW, "answer": ""}], "row 1: answer is missing"),
         ([{**ROW, "evidence": 3}], "row 1: evidence is wrong"),
         ([{**ROW, "question": "   "}], "row 1: question is wrong"),
         ([{"question": "Who?", "answer": "Ann"}], "row 1: imdb_key is missing"),

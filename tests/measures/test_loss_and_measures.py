@@ -315,12 +315,13 @@ def test_every_measure_of_a_response_has_its_value(view):
         "time_score": 0,
         "context_cited": 0,
         "sources_cited": 0,
+        "judge_score": 1,
         "combined_score": 1,
     }
 
 
 def test_a_response_without_labels_has_the_same_measures_undefined(view):
-    bare, unknown = replace(SAMPLE, evidence=()), answered(view, retrieved=None)
+    bare, unknown = replace(SAMPLE, evidence=()), answered(view, retrieved=None, correctness=None)
     values = measure_answer(bare, unknown, view)
     assert set(values.values()) == {None}
     assert list(values) == list(measure_answer(FULL, answered(view), view))

@@ -6,9 +6,10 @@ from .compare import (
     compare_runs,
     shared_metrics,
 )
-from .criteria import check_criteria
+from .criteria import CriterionResult, check_criteria
 from .early_stop import EarlyStop
 from .figure_changes import FigureChange, compare_figures
+from .evaluation_file import evaluation_names
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
 from .means import AVERAGES, MethodSummary, count_ends, has_impossible_latency, mean_efficiency
@@ -35,6 +36,7 @@ __all__ = [
     "NEW",
     "REPORT_FILE",
     "Analysis",
+    "CriterionResult",
     "EarlyStop",
     "End",
     "FigureChange",
@@ -57,6 +59,7 @@ __all__ = [
     "count_ends",
     "end_of",
     "has_impossible_latency",
+    "evaluation_names",
     "label_embedded",
     "label_usages",
     "list_runs",

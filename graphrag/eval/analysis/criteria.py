@@ -13,9 +13,10 @@ class CriterionResult:
     method: str
     metric: str
     value: float | None
-    minimum: float
-    target: float
+    minimum: float | None
+    target: float | None
     result: Met
+    lower_is_better: bool = False
 
 
 def check_criteria(
@@ -37,6 +38,7 @@ def check_criteria(
             minimum=criterion.minimum,
             target=criterion.target,
             result=criterion.check(values.get(criterion.metric)),
+            lower_is_better=criterion.lower_is_better,
         )
         for criterion in criteria
         for method, values in means.items()

@@ -83,23 +83,24 @@ def count_ends(ends: Mapping[End, int], metrics: Sequence[str]) -> EndCounts:
     """Add up the results of a method, given how many times each end occurs."""
     n = sum(ends.values())
     n_failed = sum(times for end, times in ends.items() if end.failed)
-    total, n_scored, n_unscored = Counter[str](), Counter[str](), Counter[str]()
+    total, n_scored, n_unscored, n_zero = (Counter[str]() for _ in range(4))
     for end, times in ends.items():
-        if end.failed:
-            continue
         for metric, (score, failure) in zip(METRICS, end.verdicts, strict=True):
+            if end.failed:  # 0, but where the question has no answer to compare with
+                n_zero[metric] += times * (score is not None)
+                continue
             n_unscored[metric] += times * (failure is not None)
             n_scored[metric] += times * (score is not None)
             total[metric] += times * (score or 0)
     asked = {m for m in METRICS if m in metrics or n_scored[m] + n_unscored[m]}
-    counted = {m: n_scored[m] + n_failed * (m in asked) for m in METRICS}
+    counted = {m: n_scored[m] + n_zero[m] * (m in asked) for m in METRICS}
     return EndCounts(
         n=n,
         n_search_failed=n_failed,
         means={m: total[m] / counted[m] if counted[m] else None for m in METRICS},
         n_scored={m: n_scored[m] for m in METRICS},
         n_unscored={m: n_unscored[m] for m in METRICS},
-        n_not_judged={m: n - n_failed - n_scored[m] - n_unscored[m] for m in METRICS},
+        n_not_judged={m: n - n_zero[m] - n_scored[m] - n_unscored[m] for m in METRICS},
     )
 
 

@@ -20,6 +20,7 @@ def retrieval_report(
     *,
     criteria: Sequence[SuccessCriterion] = (),
     settings: MeasureSettings | None = None,
+    means: Mapping[str, Mapping[str, float | None]] | None = None,
     metadata: Mapping[str, Any] | None = None,
     timestamp: datetime | None = None,
 ) -> dict[str, Any]:
@@ -35,6 +36,8 @@ def retrieval_report(
         Held against each method's means.
     settings : MeasureSettings or None
         Those that the responses were measured with.
+    means : mapping or None
+        Method -> name -> mean of what criteria may name beside these measures.
     metadata : mapping or None
         JSON-ready; written as it is, beside the settings.
     timestamp : datetime or None
@@ -72,12 +75,15 @@ def retrieval_report(
             "latency_s": _total([answered.latency_s for answered in given]),
             "combined": asdict(found.combined),
         }
-    means = {method: found.means() for method, found in by_method.items()}
+    held = {
+        method: {**found.means(), **(means or {}).get(method, {})}
+        for method, found in by_method.items()
+    }
     return {
         "timestamp": (timestamp or datetime.now(UTC)).isoformat(),
         "num_questions": len(results),
         "summary": {"averages": averages, "totals": totals},
-        "success_criteria": [asdict(result) for result in check_criteria(criteria, means)],
+        "success_criteria": [asdict(result) for result in check_criteria(criteria, held)],
         "metadata": {**(metadata or {}), "settings": asdict(settings)},
         "results": list(results.values()),
     }
@@ -114,6 +120,7 @@ def _response(answered: Answered, measured: MeasuredAnswer) -> dict[str, Any]:
         "retrieved": None if answered.retrieved is None else answered.retrieved.to_dict(),
         "n_unmatched_sources": measured.n_unmatched,
         "correctness": answered.correctness,
+        "quality": answered.quality,
         "tokens": answered.tokens,
         "latency_s": answered.latency_s,
         "failed": answered.failed,

@@ -93,9 +93,10 @@ def with_every_metric(row: Row) -> Row:
 
 def state_of(result: QueryResult, metric: str) -> State:
     """Return how one (question, method, metric) ended."""
-    if result.failure is not None:
-        return State.SEARCH_FAILED
     verdict: JudgeResult = result.scores.get(metric)
+    if result.failure is not None:
+        # Only what can't be judged at all, for want of an answer to compare with, has no score.
+        return State.NOT_JUDGED if verdict.score is None else State.SEARCH_FAILED
     if verdict.failure is not None:
         unreadable = verdict.failure.kind in ("unreadable", "cut_off")
         return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from graphrag.command_lines import eval_line
 from graphrag.eval.analysis.labels import label_usages, names_no_model
 from graphrag.eval.analysis.rows import Row, rows_of, with_every_metric
+from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import (
     DEFAULT_METRICS,
@@ -23,6 +24,7 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
+from graphrag.eval.run import judgeable
 from graphrag.eval.statistics import State
 from graphrag.eval.store import (
     PINNED,
@@ -163,11 +165,12 @@ def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
     Of repeated searches the first is taken. The document is "" in a run that an older release
     kept without its questions.
     """
-    documents = {sample.id: sample.imdb_key for sample in store.samples(run.run_id)}
+    samples = {sample.id: sample for sample in store.samples(run.run_id)}
+    unknown = Sample("", "", "", "")
     verdicts = store.verdicts(run.run_id)
     rows = rows_of(
         [
-            _stored_result(found, documents.get(found.sample_id, ""), verdicts.get(unit, {}))
+            _stored_result(found, samples.get(found.sample_id, unknown), verdicts.get(unit, {}))
             for unit, found in store.responses(run.run_id).items()
             if found.trial == 0
         ]
@@ -237,14 +240,18 @@ def _baseline_path(store_path: Path) -> Path:
 
 
 def _stored_result(
-    found: StoredResponse, document: str, verdicts: Mapping[str, JudgeResult]
+    found: StoredResponse, sample: Sample, verdicts: Mapping[str, JudgeResult]
 ) -> QueryResult:
+    if found.failure is None:
+        scores = MetricScores.of(verdicts)
+    else:
+        scores = failed_search_scores(judgeable(sample, METRICS))
     return QueryResult(
-        imdb_key=document,
+        imdb_key=sample.imdb_key,
         question="",
         method=found.method,
         response=found.response,
-        scores=failed_search_scores() if found.failure else MetricScores.of(verdicts),
+        scores=scores,
         efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
         sample_id=found.sample_id,
         failure=found.failure,

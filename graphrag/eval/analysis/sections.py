@@ -1,16 +1,21 @@
 """What is said of a run beyond the verdicts: retrieval, losses, further judges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from graphrag.eval.analysis.criteria import CriterionResult, check_criteria
+from graphrag.eval.analysis.evaluation_file import (
+    EvaluatedAnswer,
+    evaluation_reports,
+    judge_source,
+)
 from graphrag.eval.analysis.retrieval_file import retrieval_report
 from graphrag.eval.analysis.rows import paired_score, rows_of
-from graphrag.eval.config import EvaluationConfig, MeasuresSettings
+from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import (
     NOT_NEEDED,
@@ -65,6 +70,8 @@ class Figures:
         What the further judges cost.
     retrieval : dict
         The content of retrieval_results.json.
+    evaluations : dict
+        Method -> content of its evaluation file.
     """
 
     measures: dict[str, MethodMeasures]
@@ -75,6 +82,7 @@ class Figures:
     pairwise: dict[tuple[str, str], PreferenceSummary]
     usage: Usage
     retrieval: dict[str, Any]
+    evaluations: dict[str, dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sections of the summary file."""
@@ -107,12 +115,20 @@ class FigureSources:
     search_methods : mapping
         Method name -> the search method behind it.
     judged : sequence of (Unit, Judgement)
+    means : mapping
+        Method -> name -> mean of what the results hold, for success criteria.
+    is_judged : bool
+        Whether the judge was to be asked; else a failed search has no score of it either.
     """
 
     samples: Sequence[Sample]
     views: Mapping[str, IndexView]
     search_methods: Mapping[str, str]
     judged: Sequence[tuple[Unit, Judgement]] = ()
+    means: Mapping[str, Mapping[str, float | None]] = field(
+        default_factory=dict[str, Mapping[str, float | None]]
+    )
+    is_judged: bool = True
 
 
 def compute_figures(
@@ -124,9 +140,10 @@ def compute_figures(
     """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
     first = [result for result in results if result.trial == 0]
     samples = {sample.id: sample for sample in sources.samples}
-    settings = _measure_settings(config.measures)
-    measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
-    answered = [_answered(result) for result in measurable]
+    settings = _measure_settings(config)
+    overall = _overall_scores(sources.judged)
+    given = [_answered(result, config, sources.is_judged, overall) for result in first]
+    answered = [a for a in given if a.imdb_key in sources.views and a.sample_id in samples]
     measured = _measure_all(answered, samples, sources.views, settings)
     by_method = summarize_measures(measured, settings)
     loss_settings = LossSettings(
@@ -140,13 +157,35 @@ def compute_figures(
         trace_loss(samples[a.sample_id], a, sources.views[a.imdb_key], loss_settings)
         for a in answered
     ]
-    means = {method: found.means() for method, found in by_method.items()}
+    rubric = _rubric(config, first, sources.judged)
+    quality = _quality(config, first, sources.judged)
+    by_answer = {(m.sample_id, m.method): m for m in measured}
+    evaluations = evaluation_reports(
+        config,
+        [
+            EvaluatedAnswer(
+                result.question, a, settings.judged(a), by_answer.get((a.sample_id, a.method))
+            )
+            for result, a in zip(first, given, strict=True)
+        ],
+        metadata,
+    )
+    means: dict[str, dict[str, float | None]] = {
+        method: {
+            **sources.means.get(method, {}),
+            **(by_method[method].means() if method in by_method else {}),
+            **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
+            **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
+            "judge_score": report["summary"]["avg_judge_score"],
+        }
+        for method, report in evaluations.items()
+    }
     return Figures(
         measures=by_method,
         loss=summarize_loss(records),
         criteria=check_criteria(config.measures.criteria, means),
-        rubric=_rubric(config, first, sources.judged),
-        quality=_quality(config, first, sources.judged),
+        rubric=rubric,
+        quality=quality,
         pairwise=_pairwise(config, first, sources.judged),
         usage=sum_usages(judged.usage for _, judged in sources.judged),
         retrieval=retrieval_report(
@@ -154,14 +193,18 @@ def compute_figures(
             list(zip(answered, measured, strict=True)),
             criteria=config.measures.criteria,
             settings=settings,
+            means=means,
             metadata=metadata,
             timestamp=datetime.fromisoformat(metadata["timestamp"]),
         ),
+        evaluations=evaluations,
     )
 
 
-def _measure_settings(given: MeasuresSettings) -> MeasureSettings:
+def _measure_settings(config: EvaluationConfig) -> MeasureSettings:
+    given = config.measures
     return MeasureSettings(
+        judge_score=judge_source(config),
         cutoffs=given.cutoffs,
         aspect_share=given.aspect_share,
         time_limit_s=given.time_limit_s,
@@ -170,8 +213,19 @@ def _measure_settings(given: MeasuresSettings) -> MeasureSettings:
     )
 
 
-def _answered(result: QueryResult) -> Answered:
+def _answered(
+    result: QueryResult,
+    config: EvaluationConfig,
+    is_judged: bool,
+    overall: Mapping[tuple[str, str], float | None],
+) -> Answered:
     (row,) = rows_of([result])
+    failed = result.failure is not None
+    # A failed search is 0 in what the judge was to be asked, and in nothing else.
+    has_verdict = not failed or (is_judged and "correctness" in config.metrics)
+    quality = overall.get((result.sample_id, result.method))
+    if failed and is_judged and overall:  # of a run that the quality judge has not come to, nothing
+        quality = 0.0
     return Answered(
         sample_id=result.sample_id,
         imdb_key=result.imdb_key,
@@ -179,12 +233,24 @@ def _answered(result: QueryResult) -> Answered:
         response=result.response,
         context_text=result.context_text,
         retrieved=result.retrieved,
-        correctness=paired_score(row, "correctness"),
+        correctness=paired_score(row, "correctness") if has_verdict else None,
+        quality=quality,
         tokens=result.efficiency.tokens,
         latency_s=measured_latency(result.efficiency.latency),
-        failed=result.failure is not None,
+        failed=failed,
         abstained=result.abstained,
     )
+
+
+def _overall_scores(
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[tuple[str, str], float | None]:
+    """Return (sample's id, method) -> what the quality judge says of the first trial."""
+    return {
+        (unit.sample.id, unit.method): QualityEvaluation.from_dict(found.value).overall_score
+        for unit, found in judged
+        if found.kind == "quality" and unit.trial == 0
+    }
 
 
 def _measure_all(

@@ -35,6 +35,7 @@ from graphrag.eval.run import (
     check_keys,
     check_output,
     check_prices,
+    check_success,
     choose_run,
     describe_indexes,
     describe_judge,
@@ -136,6 +137,7 @@ class _Command:
         used = {sample.imdb_key for sample in samples}
         roots = {key: root for key, root in config.project_folders().items() if key in used}
         check_keys(samples, config.project_folders())
+        check_success(config, samples, options.skip_judge)
         if not options.dry_run:
             check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if options.index and not options.dry_run:
@@ -236,6 +238,12 @@ class _Command:
             warnings.append(
                 f"oracle is not asked {without} of the {len(samples)} questions, as these quote "
                 "no evidence"
+            )
+        unanswered = sum(sample.names_sources_only for sample in samples)
+        if unanswered:
+            warnings.append(
+                f"{unanswered} of {counted(len(samples), 'question')} have no answer, so that "
+                "their responses are not judged on correctness"
             )
         if config.equal_terms is not None and headers:
             warnings += [

@@ -20,6 +20,7 @@ from graphrag.eval.run import (
     asks_judge,
     check_judge_model,
     check_prices,
+    check_success,
     choose_run,
     describe_judge,
     describe_judging,
@@ -84,6 +85,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     name = place.take_run(options.run, quiet=options.quiet)
     with open_store(config.output_folder / "eval.db") as store:
         judging = _prepare(store, config, name)
+        check_success(judging.config, judging.samples, skip_judge=False)
         model = judge_model(judging.config, judging.headers)
         check_judge_model(model, judging.config.metrics)
         judge = model_name(model)

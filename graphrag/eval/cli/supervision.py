@@ -32,6 +32,7 @@ from graphrag.eval.reports import (
     describe_failures,
     label_results,
     read_shown_run,
+    remove_others,
     render_files,
     set_aside,
     show_figures,
@@ -46,6 +47,7 @@ from graphrag.eval.results import (
     describe_forgotten,
 )
 from graphrag.eval.run import (
+    AVERAGES,
     ChosenRun,
     Progress,
     RunOutcome,
@@ -112,7 +114,7 @@ class RunReport:
 
     def files(self) -> dict[str, str]:
         """Return name -> content of the run's files."""
-        return render_files(self.results, self.figures.retrieval)
+        return render_files(self.results, self.figures.retrieval, self.figures.evaluations)
 
 
 def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
@@ -126,6 +128,8 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
             description.views,
             description.details.search_methods,
             outcome.judged,
+            {m: {**found, **_averages(results, m)} for m, found in results.by_method.items()},
+            is_judged=not description.details.skip_judge,
         ),
         results.metadata,
     )
@@ -252,6 +256,7 @@ class Supervisor:
             kept = None if other is None else set_aside(output_dir, other)
             if on_top:
                 write_whole(output_dir, texts)
+                remove_others(output_dir, run_id)
             if description.file is not None:
                 written = {description.file.name: texts[SUMMARY_FILE]}
                 write_whole(description.file.parent, written)
@@ -288,6 +293,12 @@ class Supervisor:
         self._notes.print(f"Warning: {text}", style="yellow", soft_wrap=True)
 
     def _check_thresholds(self, config: EvaluationConfig, results: EvaluationResults) -> int:
+        unknown = [
+            f"{method}: {metric}"
+            for metric in config.thresholds
+            for method, means in results.by_method.items()
+            if means[metric] is None
+        ]
         missed = [
             f"{method}: {metric} {mean:.3f} is below {lowest:g}"
             for metric, lowest in config.thresholds.items()
@@ -296,7 +307,13 @@ class Supervisor:
         ]
         for line in missed:
             self.warn(f"threshold missed: {line}")
-        return FAILED if missed else DONE
+        for line in unknown:
+            self.warn(f"nothing was judged that the threshold could be held against: {line}")
+        return FAILED if missed else INCOMPLETE if unknown else DONE
+
+
+def _averages(results: EvaluationResults, method: str) -> dict[str, float | None]:
+    return {name: results.efficiency[method][name] for name in AVERAGES}
 
 
 class _Watching:

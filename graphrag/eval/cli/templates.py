@@ -4,9 +4,9 @@ CONFIG_TEMPLATE = """\
 # What `graphrag eval` runs. Paths are relative to this folder.
 
 dataset:
-  # A JSON list, JSON lines (.jsonl) or CSV. Each row has `question` and `answer`; optional are
-  # `id`, `evidence`, `tags` and, when several indexes are configured, `imdb_key`, the key of the
-  # index that is asked. Example of a JSON row:
+  # A JSON list, JSON lines (.jsonl) or CSV. Each row has `question` and `answer`, or
+  # `expected_sources` in its place; optional are `id`, `evidence`, `tags` and, when several
+  # indexes are configured, `imdb_key`, the key of the index that is asked. Example of a JSON row:
   #   {{"id": "q1", "question": "Who wrote the report?", "answer": "The audit office"}}
   path: {dataset}
 
@@ -21,6 +21,14 @@ judge:
   temperature: 0.0
   max_retries: 2 # for replies that can't be read
   max_output_tokens: 1000 # of each reply
+
+measures: # without a model
+  cutoffs: [1, 5, 10] # the k of hit rate, recall and precision at k
+  criteria: # what each method's means are reported to be above; the exit code is for thresholds
+    - {{metric: hit_rate, minimum: 0.80, target: 0.90}}
+    - {{metric: mrr, minimum: 0.70, target: 0.85}}
+    - {{metric: judge_score, minimum: 0.75, target: 0.85}}
+    - {{metric: combined_score, target: 1.20}} # of hit rate, judge's score and tokens
 
 output:
   dir: eval/results

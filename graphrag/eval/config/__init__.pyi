@@ -1,6 +1,7 @@
 from .evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from .sections import (
     CONTROLS,
+    DEFAULT_CRITERIA,
     EqualTerms,
     JudgeSettings,
     MeasuresSettings,
@@ -12,6 +13,7 @@ from .sections import (
 __all__ = [
     "CONTROLS",
     "DEFAULT_METHODS",
+    "DEFAULT_CRITERIA",
     "EqualTerms",
     "EvaluationConfig",
     "JudgeSettings",

@@ -1,8 +1,8 @@
 """The sections of eval_config.yaml."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, cast, get_args
 
 from pydantic import (
     BaseModel,
@@ -18,31 +18,57 @@ from graphrag.eval.dataset import check_columns
 from graphrag.eval.records import METRICS
 from graphrag.query.methods import SearchMethod
 
-Met = Literal["met target", "met minimum", "missed", "not measured"]
+Met = Literal["met target", "met minimum", "missed target", "missed", "not measured"]
+_USUAL: Mapping[str, tuple[float | None, float]] = {
+    "hit_rate": (0.80, 0.90),
+    "mrr": (0.70, 0.85),
+    "judge_score": (0.75, 0.85),
+    "combined_score": (None, 1.20),
+}
+"""Minimum and target where neither is given."""
 
 
 class SuccessCriterion(BaseModel):
-    """What one metric's mean must reach.
+    """What one metric's mean must be above.
 
     Attributes
     ----------
     metric : str
-        A name that the measures give.
-    minimum, target : float
-        In the metric's unit; the target is at least as strict as the minimum.
+        A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``, or
+        avg_latency, avg_llm_calls, avg_prompt_tokens or avg_output_tokens.
+    minimum, target : float or None
+        In the metric's unit; the target is at least as strict as the minimum. None: there is none,
+        but one of them is needed. With neither given, hit_rate, mrr, judge_score and
+        combined_score have those by which a run is held by default.
     lower_is_better : bool
-        For seconds, tokens and the like.
+        For seconds, tokens and the like, whose mean must be below.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     metric: str
-    minimum: float
-    target: float
+    minimum: float | None = None
+    target: float | None = None
     lower_is_better: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_usual_bounds(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        given = cast("Mapping[str, object]", values)
+        usual = _USUAL.get(str(given.get("metric")))
+        if usual is None or given.get("minimum") is not None or given.get("target") is not None:
+            return given
+        return {**given, "minimum": usual[0], "target": usual[1]}
 
     @model_validator(mode="after")
     def _ordered(self) -> "SuccessCriterion":
+        if self.minimum is None and self.target is None:
+            msg = f"{self.metric}: give a minimum or a target, or both"
+            raise ValueError(msg)
+        if self.minimum is None or self.target is None:
+            return self
         strict, lax = (self.minimum, self.target)
         if self.lower_is_better:
             strict, lax = lax, strict
@@ -52,13 +78,23 @@ class SuccessCriterion(BaseModel):
         return self
 
     def check(self, value: float | None) -> Met:
-        """Hold a value to the criterion; None is "not measured"."""
+        """Hold a value to the criterion: it must be above the bound; None is "not measured"."""
         if value is None:
             return "not measured"
-        sign = -1 if self.lower_is_better else 1
-        if sign * value >= sign * self.target:
+        if self._is_beyond(value, self.target):
             return "met target"
-        return "met minimum" if sign * value >= sign * self.minimum else "missed"
+        if self.minimum is None:
+            return "missed target"
+        return "met minimum" if self._is_beyond(value, self.minimum) else "missed"
+
+    def _is_beyond(self, value: float, bound: float | None) -> bool:
+        if bound is None:
+            return False
+        return value < bound if self.lower_is_better else value > bound
+
+
+DEFAULT_CRITERIA = tuple(SuccessCriterion(metric=name) for name in _USUAL)
+"""What every run is held to unless its configuration says otherwise."""
 
 
 def _known_metric(given: object) -> object:
@@ -223,7 +259,7 @@ class MeasuresSettings(FrozenSection):
     cutoffs : tuple of int
         The k of recall, precision and hit rate at k.
     alpha, beta, gamma : float
-        Exponents of the combined score: of hit rate, thousand tokens and correctness.
+        Exponents of the combined score: of hit rate, thousand tokens and the judge's score.
     time_limit_s : float or None
         Seconds; None: no time score, unless a sample's tag ``time_limit_s`` sets one.
     aspect_share : float
@@ -231,7 +267,8 @@ class MeasuresSettings(FrozenSection):
     aliases : dict
         Other name of an entity -> its name.
     criteria : tuple of SuccessCriterion
-        Reported as met or missed, without effect on the exit code.
+        Reported as met or missed, without effect on the exit code; a list takes the place of
+        the default one, an empty one holds a run to nothing.
     """
 
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = (1, 5, 10)
@@ -241,4 +278,4 @@ class MeasuresSettings(FrozenSection):
     time_limit_s: float | None = Field(default=None, gt=0)
     aspect_share: float = Field(default=0.6, gt=0, le=1)
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
-    criteria: tuple[SuccessCriterion, ...] = ()
+    criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA

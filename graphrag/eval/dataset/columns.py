@@ -26,6 +26,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("answerable", "tags", "time_limit_s")},
 }
 NEEDED = ("question", "answer")
+OR_ELSE = {"answer": "expected_sources"}
+"""A needed field -> the field that may stand in for it."""
 _FIELD_OF = {name: field for field, names in FIELDS.items() for name in names}
 
 
@@ -120,7 +122,8 @@ def map_rows(
         own = [heading for heading in candidates if heading_key(heading) == field]
         if own and field != "answer":  # an answer beside a reference may be what a system said
             named[field] = own
-    missing = [field for field in NEEDED if field not in columns and field not in named]
+    found = {*columns, *named}
+    missing = [field for field in NEEDED if found.isdisjoint({field, OR_ELSE.get(field, field)})]
     if missing and rows:
         raise DatasetError(_describe_missing(missing, headings, source))
     mapped: list[dict[str, object]] = []
@@ -168,8 +171,15 @@ def _describe_missing(missing: list[str], headings: Iterable[str], source: str) 
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
         f"{_listed(headings)}; names known: {names}); say which with --columns {example} "
-        f"(or dataset.columns in {config_name()})."
+        f"(or dataset.columns in {config_name()}).{_describe_other(missing)}"
     )
+
+
+def _describe_other(missing: Iterable[str]) -> str:
+    said = [
+        f" {OR_ELSE[field]} may stand in for the {field}." for field in missing if field in OR_ELSE
+    ]
+    return "".join(said)
 
 
 def _listed(headings: Iterable[str]) -> str:

@@ -41,6 +41,7 @@ class Sample:
     imdb_key : str
         Key of the index that is asked.
     question, ground_truth : str
+        The ground truth is "" for a row that says only where the answer stands.
     evidence, expected_sources, expected_entities, keywords, aspects : tuple of str
         Empty when the row names none.
     answerable : bool
@@ -60,6 +61,11 @@ class Sample:
     aspects: tuple[str, ...] = ()
     answerable: bool = True
     tags: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def names_sources_only(self) -> bool:
+        """Whether the row says where the answer stands, and not what it is."""
+        return not self.ground_truth and bool(self.expected_sources)
 
     @property
     def name(self) -> str:
@@ -111,7 +117,7 @@ class _Row(BaseModel):
     model_config = ConfigDict(extra="allow", str_strip_whitespace=True)
 
     question: Text = Field(min_length=1)
-    answer: Text = Field(min_length=1)
+    answer: Text = ""
     imdb_key: Text | None = None
     id: Text | None = None
     evidence: list[Text] = []
@@ -125,6 +131,11 @@ class _Row(BaseModel):
     @classmethod
     def _one_or_none(cls, value: object) -> object:
         return [value] if isinstance(value, str) else value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that a response could be held against."""
+        return not self.answer and not any(self.expected_sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +231,7 @@ def _parse_rows(
         asked = (sample.imdb_key, _fold(sample.question))
         if asked in first_row:
             before, first = first_row[asked]
-            if _fold(first.ground_truth) != _fold(sample.ground_truth):
+            if _expects(first) != _expects(sample):
                 raise DatasetError(_describe_contradiction(source, before, first, number, sample))
             repeated.append(f"{before} and {number}")
             continue
@@ -233,23 +244,36 @@ def _parse_rows(
         first_row[asked] = (number, sample)
         ids[sample.id] = number
         samples.append(sample)
+    return Dataset(samples, _describe_repeated(source, repeated))
+
+
+def _describe_repeated(source: str, repeated: Sequence[str]) -> tuple[str, ...]:
     if not repeated:
-        return Dataset(samples)
+        return ()
     times = "question is" if len(repeated) == 1 else "questions are"
-    warning = (
+    return (
         f"{source}: {len(repeated)} {times} there again with the same answer, and asked once "
-        f"(e.g. rows {repeated[0]})"
+        f"(e.g. rows {repeated[0]})",
     )
-    return Dataset(samples, (warning,))
+
+
+def _expects(sample: Sample) -> tuple[str, tuple[str, ...]]:
+    """Return the answer, or else the sources, so far as two rows must agree on them."""
+    sources = sample.expected_sources if sample.names_sources_only else ()
+    return _fold(sample.ground_truth), sources
 
 
 def _describe_contradiction(
     source: str, before: int, first: Sample, number: int, second: Sample
 ) -> str:
-    answers = " and ".join(_short(sample.ground_truth) for sample in (first, second))
+    if first.ground_truth or second.ground_truth:
+        told = [_short(s.ground_truth) if s.ground_truth else "none" for s in (first, second)]
+        differing = f"answers, {told[0]} and {told[1]}"
+    else:
+        differing = "expected_sources, and no answer"
     return (
         f"{source}: rows {before} (id {first.id!r}) and {number} (id {second.id!r}) ask the same "
-        f"question of {first.imdb_key}, but have different answers, {answers}; keep one."
+        f"question of {first.imdb_key}, but have different {differing}; keep one."
     )
 
 
@@ -278,6 +302,12 @@ def _parse(row: Mapping[str, object], number: int, only_key: str | None, source:
         problem = "is missing" if first["type"] == "missing" else f"is wrong: {said}"
         msg = f"{source}: row {number}: {name} {problem}."
         raise DatasetError(msg) from error
+    if read.is_empty:
+        msg = (
+            f"{source}: row {number}: answer is missing; give it, or expected_sources, where the "
+            "answer stands."
+        )
+        raise DatasetError(msg)
     limit = (read.model_extra or {}).get(TIME_LIMIT_TAG)
     if limit is not None and not _is_seconds(limit):
         msg = f"{source}: row {number}: {TIME_LIMIT_TAG} must be seconds above 0, not {limit!r}."

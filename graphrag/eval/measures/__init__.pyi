@@ -40,7 +40,7 @@ from .named_text import NamedText
 from .paths import check_paths
 from .quotes import fold_text, phrase_key
 from .ranking import score_retrieval
-from .response import Answered, MeasureInput, MeasureSettings
+from .response import Answered, JudgeSource, MeasureInput, MeasureSettings
 from .retrieved import RetrievalReader, read_retrieved
 from .wording import ANY_WORD, aspect_coverage, keyword_relevance, states_answer, time_score
 
@@ -57,6 +57,7 @@ __all__ = [
     "Extraction",
     "Group",
     "IndexView",
+    "JudgeSource",
     "LossRecord",
     "LossRow",
     "LossSettings",

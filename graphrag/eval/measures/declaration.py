@@ -32,6 +32,8 @@ class Measure:
         From a :class:`MeasureInput` to the value, None where there is nothing to measure.
     compute_at : callable or None
         The same of the first k ranks, for each k of the settings: ``recall_at_5``.
+    needs : tuple of str
+        Fields or tags of a sample, or settings of ``measures:``, one of which must be given.
     needs_retrieved : bool
         Whether it is undefined, rather than 0, for a method that never says what it retrieved.
     heading : str or None
@@ -48,6 +50,7 @@ class Measure:
     source: str
     compute: Callable[[MeasureInput], float | None]
     compute_at: Callable[[MeasureInput, int], float | None] | None = None
+    needs: tuple[str, ...] = ()
     needs_retrieved: bool = False
     heading: str | None = None
     column: int | None = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures.combined import CombinedSettings
@@ -12,6 +12,7 @@ from graphrag.eval.measures.ranking import DEFAULT_CUTOFFS
 from graphrag.eval.measures.wording import ASPECT_SHARE
 from graphrag.eval.records import Retrieved
 
+JudgeSource: TypeAlias = Literal["correctness", "quality"]
 _Found = TypeVar("_Found")
 
 
@@ -36,6 +37,8 @@ class Answered:
         Whether the search failed.
     abstained : bool
         Whether the response is none to the question.
+    quality : float or None
+        The quality judge's overall score, in [0, 1].
     """
 
     sample_id: str
@@ -49,6 +52,7 @@ class Answered:
     latency_s: float | None = None
     failed: bool = False
     abstained: bool = False
+    quality: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class MeasureSettings:
     combined : CombinedSettings
     aliases : mapping
         Other names of entities -> name.
+    judge_score : "correctness" or "quality"
+        Whose score counts as the judge's: the verdict, or the quality judge's overall score.
     """
 
     cutoffs: tuple[int, ...] = DEFAULT_CUTOFFS
@@ -73,6 +79,11 @@ class MeasureSettings:
     time_limit_s: float | None = None
     combined: CombinedSettings = field(default_factory=CombinedSettings)
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    judge_score: JudgeSource = "correctness"
+
+    def judged(self, answered: Answered) -> float | None:
+        """Return the score of the judge that counts, in [0, 1]; None without one."""
+        return answered.quality if self.judge_score == "quality" else answered.correctness
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +112,11 @@ class MeasureInput:
     _done: dict[Callable[..., Any], Any] = field(
         default_factory=dict[Callable[..., Any], Any], init=False, repr=False, compare=False
     )
+
+    @property
+    def judge_score(self) -> float | None:
+        """What the judge that counts says of the response, in [0, 1]; None without a score."""
+        return self.settings.judged(self.answered)
 
     @property
     def said(self) -> str:

@@ -14,7 +14,15 @@ from .progress import BarProgress, LineProgress
 from .ratings import render_ratings
 from .row_table import check_table_file, render_table, tabulate_rows
 from .run import describe_failures, describe_price, label_results, show_results
-from .run_files import ShownRun, read_shown_run, render_files, run_folder, set_aside, write_run
+from .run_files import (
+    ShownRun,
+    read_shown_run,
+    remove_others,
+    render_files,
+    run_folder,
+    set_aside,
+    write_run,
+)
 from .sections import show_figures
 from .suite import show_suite
 from .validation import show_faults, show_validation
@@ -31,6 +39,7 @@ __all__ = [
     "list_figure_changes",
     "list_unjoined",
     "read_shown_run",
+    "remove_others",
     "render_files",
     "render_junit",
     "render_markdown",

@@ -7,12 +7,16 @@ run of ``graphrag eval``; their metadata names it.
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from graphrag.eval.analysis import REPORT_FILE, render_retrieval_report
+from graphrag.eval.analysis import (
+    REPORT_FILE,
+    evaluation_names,
+    render_retrieval_report,
+)
 from graphrag.eval.errors import StoreError
 from graphrag.eval.results import DETAILED_FILE, SUMMARY_FILE, EvaluationResults
 from graphrag.eval.store import write_whole
@@ -43,9 +47,15 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     return output_dir / RUNS_FOLDER / run_id
 
 
-def render_files(results: EvaluationResults, retrieval: Mapping[str, Any]) -> dict[str, str]:
-    """Return name -> content of a run's files."""
+def render_files(
+    results: EvaluationResults,
+    retrieval: Mapping[str, Any],
+    evaluations: Mapping[str, Mapping[str, Any]],
+) -> dict[str, str]:
+    """Return name -> content of a run's files; ``evaluations`` are by method."""
+    names = evaluation_names(list(evaluations))
     return {
+        **{names[method]: render_retrieval_report(found) for method, found in evaluations.items()},
         SUMMARY_FILE: results.to_json(),
         DETAILED_FILE: results.to_detailed_json(),
         REPORT_FILE: render_retrieval_report(retrieval),
@@ -82,6 +92,9 @@ def set_aside(output_dir: Path, shown: ShownRun) -> Path:
         return folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        for path, run_id in _evaluations_in(output_dir):
+            if run_id == shown.run_id:
+                shutil.copy2(path, folder / path.name)
         for name in reversed(_NAMES):  # the summary last: it says that the rest is there
             if (output_dir / name).exists():
                 shutil.copy2(output_dir / name, folder / name)
@@ -92,6 +105,36 @@ def set_aside(output_dir: Path, shown: ShownRun) -> Path:
         )
         raise StoreError(msg) from error
     return folder
+
+
+def remove_others(output_dir: Path, run_id: str) -> None:
+    """Remove the evaluation files of other runs, which have their own folders, beside eval.db.
+
+    Runs of other methods write files of other names, and theirs would seem to be this run's.
+
+    Raises
+    ------
+    StoreError
+        If one can't be removed.
+    """
+    try:
+        for path, other in _evaluations_in(output_dir):
+            if other != run_id:
+                path.unlink()
+    except OSError as error:
+        msg = f"{error.filename} is of another run and can't be removed ({error.strerror})."
+        raise StoreError(msg) from error
+
+
+def _evaluations_in(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the evaluation files in a folder with their run's id; no file of anybody else."""
+    for path in sorted(folder.glob("evaluation*.json")):
+        try:
+            run_id: Any = json.loads(path.read_text(encoding="utf-8"))["metadata"]["run_id"]
+        except (OSError, ValueError, TypeError, KeyError):  # a user's own, or cut short
+            continue
+        if isinstance(run_id, str):
+            yield path, run_id
 
 
 def write_run(output_dir: Path, run_id: str, texts: Mapping[str, str]) -> Path:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from graphrag.eval.analysis import Figures
+from graphrag.eval.analysis import CriterionResult, Figures
 from graphrag.eval.measures import STAGES, Group, LossRow, MeasureForm, MethodMeasures, Stage
 from graphrag.eval.metrics import PreferenceSummary
 from graphrag.eval.reports.cells import UNKNOWN, UNSCORED, money, number, percent, plain, share
@@ -193,16 +193,28 @@ def _combined_lines(measures: Mapping[str, MethodMeasures]) -> list[str]:
         means, scores = found.combined.score_of_means, found.combined.mean_of_scores
         if means is not None and scores is not None:
             lines.append(
-                f"{method}: combined score of evidence, correctness and tokens {means:.4f} from "
+                f"{method}: combined score of evidence, judge and tokens {means:.4f} from "
                 f"the means, {scores:.4f} as the mean of the questions' own"
             )
     return lines
 
 
 def _criteria_lines(figures: Figures) -> list[str]:
+    lines: dict[tuple[str, float | None, float | None], list[CriterionResult]] = {}
+    for each in figures.criteria:
+        lines.setdefault((each.metric, each.minimum, each.target), []).append(each)
     return [
-        f"{each.method}: {each.metric} "
-        f"{number(each.value, '.3f', UNKNOWN)}, minimum {each.minimum:g}, "
-        f"target {each.target:g}: {each.result}"
-        for each in figures.criteria
+        f"{metric} {_bounds(minimum, target, found[0].lower_is_better)}: "
+        + ", ".join(
+            f"{each.method} {number(each.value, '.3f', UNKNOWN)} {each.result}" for each in found
+        )
+        for (metric, minimum, target), found in lines.items()
+        if any(each.value is not None for each in found)
     ]
+
+
+def _bounds(minimum: float | None, target: float | None, lower_is_better: bool) -> str:
+    beyond = "below" if lower_is_better else "above"
+    if target is None:
+        return f"{beyond} {minimum:g}"
+    return f"{beyond} {target:g}" if minimum is None else f"{beyond} {minimum:g}, target {target:g}"

@@ -51,6 +51,7 @@ from .queue import RunOutcome, RunRequest, Stop, Work
 from .resume import ChosenRun, ResumeOptions, RunPlan, choose_run
 from .searched_views import describe_unmeasured, read_searched_views
 from .stored_outcome import ReadRun, read_run
+from .success import AVERAGES, check_success
 from .units import (
     Unit,
     describe_judging,
@@ -59,9 +60,10 @@ from .units import (
     plan_judging,
     plan_run,
 )
-from .verdicts import ask_verdicts
+from .verdicts import ask_verdicts, judgeable
 
 __all__ = [
+    "AVERAGES",
     "Answer",
     "CallbackProgress",
     "ChosenRun",
@@ -95,6 +97,7 @@ __all__ = [
     "check_keys",
     "check_output",
     "check_prices",
+    "check_success",
     "choose_run",
     "describe_indexes",
     "describe_judge",
@@ -108,6 +111,7 @@ __all__ = [
     "is_wanted",
     "judge_bound",
     "judge_model",
+    "judgeable",
     "list_budget_warnings",
     "list_data_warnings",
     "list_differences",

@@ -10,6 +10,7 @@ from graphrag.eval.run.budget_warnings import answer_bound
 from graphrag.eval.run.controls import answering_config
 from graphrag.eval.run.methods import MethodSet
 from graphrag.eval.run.units import Unit
+from graphrag.eval.run.verdicts import judgeable
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.output import own_bound
 
@@ -84,12 +85,14 @@ def estimate(
     if n_metrics:
         tokens += [n for unit, each in found if each for n in _judgings(unit, each, config)]
         tokens += _comparisons(found, pairs)
+    verdicts = (judgeable(unit.sample, config.metrics) for unit in units if n_metrics)
+    n_verdicts = sum(map(len, verdicts))
     further = config.judge.rubric + config.judge.quality if n_metrics else 0
     return Estimate(
         len(units),
         sum(search.completions for search in known) if is_bounded else None,
         sum(search.embeddings for search in known) if is_bounded else None,
-        len(units) * (n_metrics * config.judge.repeats + further) + n_compared * len(pairs),
+        n_verdicts * config.judge.repeats + len(units) * further + n_compared * len(pairs),
         sum(tokens) if is_bounded and all(s.prompt is not None for s in known) else None,
         any(search.prompt is None for search in known),
     )
@@ -135,7 +138,7 @@ def _judgings(unit: Unit, search: _Search, config: EvaluationConfig) -> Iterator
         "answer": search.answer,
         "context": search.context,
     }
-    for name in config.metrics:
+    for name in judgeable(sample, config.metrics):
         metric = JUDGED_METRICS[name]
         read = sum(material[field] for field in metric.fields)
         yield config.judge.repeats * _judging(metric.prompt, read)

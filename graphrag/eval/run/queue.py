@@ -9,6 +9,7 @@ from functools import partial
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError
 from graphrag.eval.records import (
+    METRICS,
     EfficiencyMetrics,
     JudgeResult,
     MetricScores,
@@ -19,6 +20,7 @@ from graphrag.eval.run.bounds import judge_bound, search_bound
 from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit
+from graphrag.eval.run.verdicts import judgeable
 from graphrag.eval.store import CallScope, Judgement, MemorySession, Session, StoredResponse
 from graphrag.query.usage import CallLog, sum_usages
 
@@ -174,7 +176,8 @@ class Work:
 
     def _unjudged(self, unit: Unit) -> list[str]:
         judged = self._session.verdicts(unit.key)
-        return [metric for metric in self._config.metrics if metric not in judged]
+        wanted = judgeable(unit.sample, self._config.metrics)
+        return [metric for metric in wanted if metric not in judged]
 
     async def _run_unit(self, unit: Unit) -> None:
         try:
@@ -238,7 +241,7 @@ class Work:
             question=unit.sample.question,
             method=unit.method,
             response=found.response,
-            scores=failed_search_scores()
+            scores=failed_search_scores(judgeable(unit.sample, METRICS))
             if found.failure
             else MetricScores.of(self._session.verdicts(unit.key)),
             efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),

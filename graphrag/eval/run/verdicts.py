@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.metrics import NO_REASON, Judge, whole_number
@@ -12,6 +13,16 @@ from graphrag.eval.records import Failure, JudgeResult, combine_repeats
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import StoredResponse
 from graphrag.query.calls import describe_error, is_refusal
+
+
+def judgeable(sample: Sample, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Return what a response to a sample can be judged on.
+
+    Without an answer that is right, nothing can be said of a metric that reads it.
+    """
+    if not sample.names_sources_only:
+        return tuple(metrics)
+    return tuple(name for name in metrics if "ground_truth" not in JUDGED_METRICS[name].fields)
 
 
 async def ask_verdicts(

@@ -1,8 +1,8 @@
-"""One number for evidence found, answer quality and tokens spent."""
+"""The judge's score, and one number for evidence found, answer quality and tokens spent."""
 
 from graphrag.eval.measures.combined import CombinedInput, combined_score
 from graphrag.eval.measures.declaration import Measure, MeasureForm
-from graphrag.eval.measures.declared.ranking import HIT_RATE
+from graphrag.eval.measures.declared.ranking import HIT_RATE, SOURCES
 from graphrag.eval.measures.response import MeasureInput
 
 
@@ -10,18 +10,26 @@ def combined_input(given: MeasureInput) -> CombinedInput:
     """Return what the combined score of one response is made of."""
     return CombinedInput(
         hit_rate=MeasureForm(HIT_RATE).compute(given),
-        judge=given.answered.correctness,
+        judge=given.judge_score,
         tokens=given.answered.tokens,
     )
 
 
 MEASURES = (
     Measure(
+        name="judge_score",
+        kind="share",
+        group="combined",
+        source="this project",
+        compute=lambda given: given.judge_score,
+    ),
+    Measure(
         name="combined_score",
         kind="unbounded",
         group="combined",
         source="this project",
         compute=lambda given: combined_score(combined_input(given), given.settings.combined),
+        needs=SOURCES,
         needs_retrieved=True,
     ),
 )

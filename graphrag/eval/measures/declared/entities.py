@@ -23,6 +23,7 @@ MEASURES = (
         kind="share",
         group="entities",
         source="this project",
+        needs=("expected_entities",),
         compute=_indexed,
         column=None,  # of the index, and so the same for every method
     ),
@@ -31,6 +32,7 @@ MEASURES = (
         kind="share",
         group="entities",
         source="this project",
+        needs=("expected_entities",),
         compute=_retrieved,
         needs_retrieved=True,
     ),

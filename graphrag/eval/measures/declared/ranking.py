@@ -6,6 +6,7 @@ from graphrag.eval.measures.declaration import Measure
 from graphrag.eval.measures.ranking import CutoffScores, RetrievalScores, score_retrieval
 from graphrag.eval.measures.response import MeasureInput
 
+SOURCES = ("expected_sources", "evidence")
 _MANNING = "Manning, Raghavan and Schuetze 2008, chapter 8"
 
 
@@ -37,6 +38,7 @@ HIT_RATE = Measure(
     source=_MANNING,
     compute=_of(lambda scores: scores.hit_rate),
     compute_at=_at(lambda scores: scores.hit_rate),
+    needs=SOURCES,
     needs_retrieved=True,
 )
 MEASURES = (
@@ -47,6 +49,7 @@ MEASURES = (
         group="ranking",
         source="Voorhees 1999, TREC-8",
         compute=_of(lambda scores: scores.mrr),
+        needs=SOURCES,
         needs_retrieved=True,
     ),
     Measure(
@@ -56,6 +59,7 @@ MEASURES = (
         source=_MANNING,
         compute=_of(lambda scores: scores.recall),
         compute_at=_at(lambda scores: scores.recall),
+        needs=SOURCES,
         needs_retrieved=True,
         shows_cutoff=True,
     ),
@@ -66,6 +70,7 @@ MEASURES = (
         source=_MANNING,
         compute=_of(lambda scores: scores.precision),
         compute_at=_at(lambda scores: scores.precision),
+        needs=SOURCES,
         needs_retrieved=True,
         shows_cutoff=True,
     ),

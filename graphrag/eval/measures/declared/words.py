@@ -19,6 +19,7 @@ MEASURES = (
         kind="share",
         group="words",
         source="this project",
+        needs=("keywords",),
         compute=lambda given: keyword_relevance(given.sample.keywords, given.said),
     ),
     Measure(
@@ -26,6 +27,7 @@ MEASURES = (
         kind="share",
         group="words",
         source="this project",
+        needs=("aspects",),
         compute=lambda given: aspect_coverage(
             given.sample.aspects, given.said, given.settings.aspect_share
         ),
@@ -35,6 +37,7 @@ MEASURES = (
         kind="share",
         group="words",
         source="this project",
+        needs=(TIME_LIMIT_TAG,),
         compute=_in_time,
     ),
 )
