@@ -8,8 +8,8 @@ from .compare import (
 )
 from .criteria import CriterionResult, check_criteria
 from .early_stop import EarlyStop
-from .figure_changes import FigureChange, compare_figures
 from .evaluation_file import evaluation_names
+from .figure_changes import FigureChange, compare_figures
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
 from .means import AVERAGES, MethodSummary, count_ends, has_impossible_latency, mean_efficiency
@@ -58,8 +58,8 @@ __all__ = [
     "compute_figures",
     "count_ends",
     "end_of",
-    "has_impossible_latency",
     "evaluation_names",
+    "has_impossible_latency",
     "label_embedded",
     "label_usages",
     "list_runs",

@@ -12,8 +12,8 @@ from .sections import (
 
 __all__ = [
     "CONTROLS",
-    "DEFAULT_METHODS",
     "DEFAULT_CRITERIA",
+    "DEFAULT_METHODS",
     "EqualTerms",
     "EvaluationConfig",
     "JudgeSettings",
