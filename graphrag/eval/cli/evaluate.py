@@ -12,7 +12,8 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
 from graphrag.eval.cli.options import choose_metrics
-from graphrag.eval.cli.supervision import RunDescription, Supervisor
+from graphrag.eval.cli.run_report import RunDescription
+from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
 from graphrag.eval.cli.validate import check_indexes
 from graphrag.eval.config import EvaluationConfig, parse_config

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.options import choose_metrics
-from graphrag.eval.cli.supervision import RunDescription, Supervisor
+from graphrag.eval.cli.run_report import RunDescription
+from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample

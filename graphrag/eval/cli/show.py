@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.suite import show_suite_run
-from graphrag.eval.cli.supervision import RunDescription, RunReport, Supervisor, make_report
+from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, UsageError

@@ -3,10 +3,8 @@
 import asyncio
 import contextlib
 import signal
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -14,16 +12,11 @@ from rich.console import Console
 from graphrag.command_lines import again, eval_line, eval_line_here
 from graphrag.eval.analysis import (
     REPORT_FILE,
-    Figures,
-    FigureSources,
-    compute_figures,
-    label_embedded,
 )
+from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import DONE, ERROR, FAILED, INCOMPLETE, INTERRUPTED, open_console
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.measures import IndexView
 from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult
 from graphrag.eval.reports import (
     BarProgress,
@@ -33,7 +26,6 @@ from graphrag.eval.reports import (
     label_results,
     read_shown_run,
     remove_others,
-    render_files,
     set_aside,
     show_figures,
     show_results,
@@ -43,11 +35,8 @@ from graphrag.eval.results import (
     DETAILED_FILE,
     SUMMARY_FILE,
     EvaluationResults,
-    aggregate_results,
-    describe_forgotten,
 )
 from graphrag.eval.run import (
-    AVERAGES,
     ChosenRun,
     Progress,
     RunOutcome,
@@ -58,83 +47,9 @@ from graphrag.eval.run import (
     needs_new_run,
 )
 from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import Run, RunDetails, write_whole
-from graphrag.query.usage import Usage
+from graphrag.eval.store import Run, write_whole
 
 INTERRUPTED_REASON = "interrupted"
-
-
-@dataclass(frozen=True, slots=True)
-class RunDescription:
-    """What a run's files and its end say about it.
-
-    Attributes
-    ----------
-    run : Run
-        With its details.
-    config : EvaluationConfig
-    samples : sequence of Sample
-    views : mapping
-        Index key -> view, for the measures that need no model.
-    recorded_at : str or None
-        When its latest result was kept, ISO 8601; None: now.
-    is_stored : bool
-        Whether the run is in eval.db.
-    file : Path or None
-        Where the summary is written besides.
-    forgotten : sequence of Usage
-        Of the failed searches that were asked again.
-    """
-
-    run: Run
-    config: EvaluationConfig
-    samples: Sequence[Sample] = ()
-    views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
-    recorded_at: str | None = None
-    is_stored: bool = True
-    file: Path | None = None
-    forgotten: Sequence[Usage] = ()
-
-    @property
-    def details(self) -> RunDetails:
-        """The run's details; raises ValueError for a run without."""
-        if self.run.details is None:
-            msg = f"run {self.run.run_id} has no details"
-            raise ValueError(msg)
-        return self.run.details
-
-
-@dataclass(frozen=True, slots=True)
-class RunReport:
-    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables."""
-
-    results: EvaluationResults
-    figures: Figures
-    notes: tuple[str, ...] = ()
-
-    def files(self) -> dict[str, str]:
-        """Return name -> content of the run's files."""
-        return render_files(self.results, self.figures.retrieval, self.figures.evaluations)
-
-
-def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
-    """Compute what a run's tables and files show."""
-    results = _describe_run(description, outcome)
-    figures = compute_figures(
-        description.config,
-        outcome.results,
-        FigureSources(
-            description.samples,
-            description.views,
-            description.details.search_methods,
-            outcome.judged,
-            {m: {**found, **_averages(results, m)} for m, found in results.by_method.items()},
-            is_judged=not description.details.skip_judge,
-        ),
-        results.metadata,
-    )
-    results = replace(results, figures=figures.to_dict())
-    return RunReport(results, figures, tuple(_describe_unjudged(outcome)))
 
 
 class Supervisor:
@@ -312,10 +227,6 @@ class Supervisor:
         return FAILED if missed else INCOMPLETE if unknown else DONE
 
 
-def _averages(results: EvaluationResults, method: str) -> dict[str, float | None]:
-    return {name: results.efficiency[method][name] for name in AVERAGES}
-
-
 class _Watching:
     """Passes progress on, and stops the run when the watch asks for it."""
 
@@ -334,12 +245,6 @@ class _Watching:
 def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
     verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
     return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
-
-
-def _describe_unjudged(outcome: RunOutcome) -> list[str]:
-    failed = [found for _, found in outcome.judged if found.failed]
-    kinds = Counter(found.kind for found in failed)
-    return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
 
 
 def _name_setup(outcome: RunOutcome) -> bool:
@@ -384,38 +289,3 @@ def _end_round(config: EvaluationConfig, outcome: RunOutcome) -> int:
     if all(result.failure is not None for result in outcome.results):
         return ERROR
     return INCOMPLETE if _has_unscored(config, outcome) else DONE
-
-
-def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
-    config, run, details = description.config, description.run, description.details
-    results = aggregate_results(outcome.results, config.metrics)
-    models = sorted({*results.metadata["models"], *details.models})
-    order = list(run.setup.methods)
-    timestamp = results.metadata["timestamp"]
-    if description.recorded_at is not None:
-        recorded = datetime.fromisoformat(description.recorded_at)
-        timestamp = recorded.isoformat(timespec="seconds")
-    return replace(
-        results,
-        metadata={
-            **results.metadata,
-            "timestamp": timestamp,
-            "methods": results.metadata["methods"] if outcome.results else order,
-            "models": models,
-            "embedded_models": label_embedded(
-                outcome.results, [judgement.usage for _, judgement in outcome.judged]
-            ),
-            "setup": run.setup.root,
-            "judge": run.setup.root["judge"],
-            "equal_terms": run.setup.root.get("equal_terms"),
-            "warnings": list(details.warnings),
-            "run_id": run.run_id,
-            "origin": details.origin,
-            "asked": {"questions": run.setup.n_questions, "methods": order},
-            "is_complete": outcome.is_complete,
-            "n_planned": outcome.n_planned,
-            "n_done": len(outcome.results),
-            "concurrency": config.concurrency,
-            **describe_forgotten(description.forgotten),
-        },
-    )

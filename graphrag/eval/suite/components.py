@@ -102,7 +102,7 @@ def project_components(
 
 
 async def _open(config: EvaluationConfig, key: str) -> tuple[dict[str, IndexHeader], Extraction]:
-    headers = await read_headers({key: config.index_roots()[key]})
+    headers = await read_headers({key: config.project_folders()[key]})
     return headers, (await IndexView.open(headers[key])).extraction()
 
 
