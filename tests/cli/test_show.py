@@ -78,7 +78,7 @@ def test_files_that_no_store_holds_are_kept_too(make_evaluation: MakeEvaluation)
 
 def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(
-        measures={"criteria": [{"metric": "hit_rate", "minimum": 0.5, "target": 0.9}]},
+        measures={"criteria": [{"metric": "judge_score", "minimum": 0.5, "target": 0.9}]},
         judge={"rubric": True, "quality": True, "pairwise": True},
         trials=2,
     )
