@@ -3,7 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import strategies
+from hypothesis import settings, strategies
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
@@ -18,6 +18,10 @@ asyncio.run = asyncio.runners.run
 
 asyncio.set_event_loop(None)
 _loop.close()
+
+# What an example may take says more of the machine and of first imports than of the code.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 pytest_plugins = ["support.clock_fixtures"]
 

@@ -169,7 +169,6 @@ def test_a_sign_that_is_no_mark_is_part_of_an_exact_quote():
         assert index.units_with(quote) == {unit}
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_any_passage_is_found_in_one_of_two_units_by_its_halves(data):
     first = data.draw(st.integers(0, len(DOCUMENT) - 12))

@@ -2,7 +2,7 @@
 
 import networkx as nx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.eval.measures import (
@@ -107,7 +107,6 @@ def test_relationships_match_with_and_without_direction():
     assert score_relationships(found, expected, directed=False).n_matched == 2
 
 
-@settings(deadline=None)
 @given(st.sets(nodes, min_size=1), st.lists(st.tuples(nodes, nodes), max_size=12))
 def test_connectivity_is_that_of_networkx(entities, pairs):
     titles = sorted(entities)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 from scipy import stats
@@ -200,7 +200,6 @@ ROWS = [
 ]
 
 
-@settings(deadline=None)
 @given(RATINGS.flatmap(lambda given: st.tuples(st.just(given), st.permutations(given))))
 def test_no_rating_is_lost_and_the_order_does_not_matter(orders):
     ratings, other_order = orders

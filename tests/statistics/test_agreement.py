@@ -5,7 +5,7 @@ import sys
 import krippendorff
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
@@ -30,7 +30,6 @@ def gwet_ac1(x, y):
 
 
 @given(st.lists(st.tuples(scores, scores), max_size=30))
-@settings(deadline=None)
 def test_agreement_is_that_of_the_libraries(rows):
     result = binary_agreement([x for x, _ in rows], [y for _, y in rows])
     whole = [(x, y) for x, y in rows if x is not None and y is not None]
@@ -93,7 +92,6 @@ def test_weights_undo_an_uneven_draw():
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=30))
-@settings(deadline=None)
 def test_scores_are_compared_by_their_distance(rows):
     x, y = [x for x, _ in rows], [y for _, y in rows]
     result = scale_agreement(x, y)

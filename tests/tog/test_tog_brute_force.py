@@ -152,7 +152,7 @@ def make_tables(edges: list[tuple[int, int, float]]) -> tuple[pd.DataFrame, pd.D
     return people, joins
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(EDGES, CONFIGS, st.integers(0, 4))
 def test_paths_and_scores_are_those_of_a_plain_walk(
     edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
@@ -162,7 +162,7 @@ def test_paths_and_scores_are_those_of_a_plain_walk(
     assert real_walk(graph, config, seed) == plain_walk(edges, config, seed)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(EDGES, CONFIGS, st.integers(0, 4))
 def test_a_mapped_graph_walks_alike(
     edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
@@ -264,7 +264,6 @@ async def test_a_graph_of_one_entity_answers_from_its_text(tmp_path: Folder) -> 
     assert "[Data: Sources (8)]" in str(result.response)
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(max_codepoint=127), max_size=60))
 def test_ascii_texts_are_split_as_any_other(text: str) -> None:
     """The fast way for them and the general one agree."""
@@ -276,7 +275,6 @@ def test_ascii_texts_are_split_as_any_other(text: str) -> None:
 PUNCTUATION = "\u2026\u201c\u201d\u2018\u2019\u2013\u2014"
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from(f"ab- {PUNCTUATION}"), max_size=30))
 def test_printed_punctuation_separates_words(text: str) -> None:
     """As it does beside letters that are not ASCII."""

@@ -89,7 +89,7 @@ def cost(path: Path) -> float:
     return -math.log2(path.score)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(EDGES, UNCUT)
 def test_paths_are_the_cheapest_of_all_simple_paths(edges: Edges, config: ToGSearchConfig) -> None:
     """One exists within the hops iff networkx says so; each is the cheapest of those left."""
@@ -118,7 +118,7 @@ def test_paths_are_the_cheapest_of_all_simple_paths(edges: Edges, config: ToGSea
     assert len(found.paths) <= min(config.width, len(everything))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(EDGES, UNCUT)
 def test_the_direct_way_and_all_common_neighbours_are_found(
     edges: Edges, config: ToGSearchConfig
@@ -129,7 +129,7 @@ def test_the_direct_way_and_all_common_neighbours_are_found(
     assert len(found.paths) == min(config.width, len(simple_paths(edges, 2)))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(EDGES, ANY)
 def test_not_connected_is_never_said_wrongly(edges: Edges, config: ToGSearchConfig) -> None:
     """Whatever the caps leave out: what is found is true, and 'none' only if nothing was cut."""
@@ -142,7 +142,6 @@ def test_not_connected_is_never_said_wrongly(edges: Edges, config: ToGSearchConf
         assert not ways
 
 
-@settings(deadline=None)
 @given(EDGES, UNCUT)
 def test_parallel_relationships_keep_all_ids(edges: Edges, config: ToGSearchConfig) -> None:
     """In both directions, heaviest first, then by id."""
@@ -176,7 +175,7 @@ def as_told(store: GraphStore, found: Connection) -> list[list[Any]]:
     ]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(EDGES, UNCUT, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(
     edges: Edges, config: ToGSearchConfig, random: Any
@@ -192,7 +191,6 @@ def test_the_order_of_rows_does_not_matter(
     assert as_told(shuffled, again) == as_told(plain, first)
 
 
-@settings(deadline=None)
 @given(EDGES, UNCUT)
 def test_asking_the_other_way_round_finds_as_cheap_paths(
     edges: Edges, config: ToGSearchConfig

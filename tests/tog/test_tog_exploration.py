@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
@@ -69,7 +69,6 @@ def walk(graph: GraphStore, config: ToGSearchConfig, seed: int) -> list[Explorat
     return states
 
 
-@settings(deadline=None)
 @given(EDGES, SETTINGS, st.integers(0, 255))
 def test_paths_are_connected_true_and_without_repetition(
     edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
@@ -92,7 +91,6 @@ def test_paths_are_connected_true_and_without_repetition(
         assert path.score == product
 
 
-@settings(deadline=None)
 @given(EDGES, SETTINGS, st.integers(0, 255))
 def test_widths_and_caps_are_respected(
     edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
@@ -125,7 +123,6 @@ def test_widths_and_caps_are_respected(
         )
 
 
-@settings(deadline=None)
 @given(EDGES, SETTINGS, st.integers(0, 255))
 def test_equal_input_gives_equal_paths(
     edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
@@ -134,7 +131,6 @@ def test_equal_input_gives_equal_paths(
     assert walk(make_graph(edges), config, seed) == walk(make_graph(edges), config, seed)
 
 
-@settings(deadline=None)
 @given(EDGES)
 def test_neighbours_are_the_relationships_seen_from_both_ends(
     edges: list[tuple[int, int, float]],
@@ -212,7 +208,6 @@ def test_terms_of_any_script(text: str, terms: list[str]) -> None:
     assert split_terms([text, "x"]) == [terms, ["x"]]
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40))
 def test_a_text_holds_its_own_name(text: str) -> None:
     """Looking for a name in itself always succeeds, and folding twice changes nothing."""
@@ -221,7 +216,6 @@ def test_a_text_holds_its_own_name(text: str) -> None:
     assert word_keys([f"x {text} y"])[0].split()[1:-1] == key.split()
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60), st.integers(2, 30))
 def test_shortening_keeps_to_the_limit(text: str, limit: int) -> None:
     """One line, never longer than asked."""

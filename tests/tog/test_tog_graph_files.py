@@ -426,7 +426,7 @@ def plain(value: object, otherwise: object) -> object:
     return value
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(NAMES, TEXTS, UNITS), max_size=8),
     st.lists(st.tuples(NAMES, NAMES, TEXTS, st.sampled_from([None, 0.5, 3.0]), UNITS), max_size=12),
