@@ -111,7 +111,7 @@ async def test_the_commands_for_a_project_of_ones_own(my_project, project_root):
 def test_every_flag_of_the_readme_is_in_the_help(project_root):
     commands = (
         *("init", "validate", "optimise", "show", "history", "compare", "baseline"),
-        *("judge", "audit", "suite", "ratings", "plan"),
+        *("judge", "audit", "suite", "ratings", "plan", "monitor", "dashboard"),
     )
     helps = [
         run(f"graphrag eval {command} --help", project_root, COLUMNS="200").stdout

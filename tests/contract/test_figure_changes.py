@@ -27,7 +27,7 @@ def test_a_fall_of_any_figure_is_named(make_evaluation: MakeEvaluation, server: 
     def reply(request: object) -> str:
         text = str(request)
         if "accuracy" in text:
-            given = dict.fromkeys(("completeness", "relevance", "overall"), 0.5)
+            given = dict.fromkeys(("completeness", "relevance", "overall_score"), 0.5)
             return json.dumps({"reasoning": "said", "accuracy": level["accuracy"], **given})
         if "ground_truth" in text:
             return json.dumps({"reason": "said", "score": 1})
@@ -45,7 +45,7 @@ def test_a_fall_of_any_figure_is_named(make_evaluation: MakeEvaluation, server: 
     certain = {name for name, change in found.items() if change.is_certain and change.is_worse}
     assert {"completeness", "quality.accuracy", "tokens"} <= certain
     assert not found["correctness"].is_certain
-    assert not found["quality.overall"].is_certain
+    assert not found["quality.overall_score"].is_certain
     accuracy = found["quality.accuracy"]
     assert (accuracy.baseline, accuracy.new) == (pytest.approx(0.9), pytest.approx(0.4))
     assert accuracy.difference == pytest.approx(-0.5)

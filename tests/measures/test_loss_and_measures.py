@@ -231,7 +231,7 @@ def test_a_quote_with_marks_is_looked_for_by_its_parts_in_the_context(view):
 
 def test_the_verdict_outranks_the_words_and_words_in_the_context_count(view):
     shown = answered(
-        view, response="He built engines.", retrieved=None, context_text=f'1|"{QUOTE}"'
+        view, response="He built bridges.", retrieved=None, context_text=f'1|"{QUOTE}"'
     )
     record = trace_loss(SAMPLE, shown, view)
     assert record.stages[4:] == (True, True, True, True)
