@@ -213,6 +213,14 @@ async def test_connectivity_is_the_largest_part_of_the_graph():
 
 
 @pytest.mark.parametrize(
+    "edge", [{"source": "a", "target": "b"}, "ab", ("a", None), ("a", "b", "c"), None]
+)
+async def test_a_relationship_that_is_no_pair_of_names_is_no_score(edge: Any):
+    with pytest.raises(ValueError, match="pair"):
+        await GraphConnectivityEvaluator().evaluate(case(), graph(["a", "b"], [edge]))
+
+
+@pytest.mark.parametrize(
     ("seconds", "limit", "score"),
     [(1.0, None, 1.0), (5.0, None, 1.0), (7.5, None, 0.5), (20.0, None, 0.0), (3.0, 2.0, 0.5)],
 )
@@ -238,6 +246,12 @@ async def test_satisfaction_is_the_mean_of_a_cases_ratings():
     assert found.details == {"mean_rating": 3.5, "n_ratings": 2}
     with pytest.raises(ValueError, match="c2"):
         await UserSatisfactionEvaluator(ratings).evaluate(case("c2"), {})
+
+
+def test_cases_that_can_be_gone_through_once_are_all_registered():
+    framework = EvaluationFramework()
+    framework.register_test_suite("s", iter([case("c1"), case("c2")]))
+    assert [each.id for each in framework.test_suites["s"]] == ["c1", "c2"]
 
 
 def test_a_framework_begins_with_the_five():
@@ -817,6 +831,26 @@ async def test_a_framework_is_made_of_a_file(evaluation: Evaluation):
     defaults = path.parent / "defaults.yml"
     defaults.write_text("evaluation: {}", encoding="utf-8")
     assert EvaluationFramework.from_file(defaults).passing_score == 0.7
+
+
+async def test_a_framework_reads_both_names_of_a_question_and_a_limit(tmp_path: Path):
+    listed = [
+        {
+            "id": "c1",
+            "input_data": {"question": "Who built the clock?"},
+            "expected_output": {"keywords": ["Idris"], "time_limit_s": 3.0},
+        }
+    ]
+    (tmp_path / "asked.json").write_text(json.dumps(listed))
+    named = {"test_suites": {"asked": {"test_cases_file": "asked.json"}}}
+    (tmp_path / "evaluation.yml").write_text(yaml.safe_dump({"evaluation": named}))
+    framework = EvaluationFramework.from_file(tmp_path / "evaluation.yml")
+    agent = MagicMock(process_query=AsyncMock(return_value={"answer": "Idris Vane."}))
+    report = await framework.run_evaluation("asked", {"graph_agent": agent})
+    assert report.failures == {}
+    agent.process_query.assert_awaited_once_with("Who built the clock?", {})
+    assert [result.score for result in report.results] == [1.0, 1.0]
+    assert report.results[1].details["expected_max_time"] == 3.0
 
 
 def test_the_command_runs_what_the_evaluation_file_enables(evaluation: Evaluation):

@@ -22,6 +22,9 @@ _EVALUATORS = {
 LISTED_THRESHOLDS = {"passing": 0.7, "warning": 0.5}
 """Of a suite that is a list of cases."""
 
+_FRAMEWORK_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
+"""Keys of a suite's cases -> those that a framework's components and evaluators look at."""
+
 
 class Thresholds(StrictSection):
     """What a score must reach, of a case and of the whole suite alike.
@@ -193,7 +196,11 @@ def _test_case(case: SuiteCase, file: Path) -> TestCase:
         if value is not None and not isinstance(value, dict):
             msg = f"{file}: case {case.id!r}: {key} must hold keys, not {type(value).__name__}."
             raise ConfigError(msg)
-        given[key] = cast("dict[str, Any]", value or {})
+        held = dict(cast("dict[str, Any]", value or {}))
+        for name, known in _FRAMEWORK_NAMES.items():
+            if name in held and known not in held:
+                held[known] = held.pop(name)
+        given[key] = held
     return TestCase(case.id, case.title, case.description, **given, metadata=dict(case.metadata))
 
 

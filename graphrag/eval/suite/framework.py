@@ -1,6 +1,6 @@
 """Suites of test cases over components that are handed in: run, scored, held to a baseline."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -93,7 +93,7 @@ class EvaluationFramework:
         """Score this metric by this evaluator from now on."""
         self.evaluators[EvaluationMetric(metric)] = evaluator
 
-    def register_test_suite(self, name: str, test_cases: Sequence[TestCase]) -> None:
+    def register_test_suite(self, name: str, test_cases: Iterable[TestCase]) -> None:
         """Keep a suite of test cases under a name.
 
         Raises
@@ -101,13 +101,14 @@ class EvaluationFramework:
         ValueError
             If two cases have the same id, by which reports are compared.
         """
+        cases = list(test_cases)
         seen: set[str] = set()
-        for case in test_cases:
+        for case in cases:
             if case.id in seen:
                 msg = f"two cases of the suite {name!r} have the id {case.id!r}; ids must be unique"
                 raise ValueError(msg)
             seen.add(case.id)
-        self.test_suites[name] = list(test_cases)
+        self.test_suites[name] = cases
 
     async def run_evaluation(
         self,

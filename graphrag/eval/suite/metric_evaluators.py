@@ -1,6 +1,6 @@
 """The evaluators of the framework: one metric each, on the project's measures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, ClassVar, Protocol, cast
@@ -187,12 +187,12 @@ class GraphConnectivityEvaluator(MetricEvaluator):
         Raises
         ------
         ValueError
-            If there is no graph, or no entity in it.
+            If there is no graph, no entity in it, or a relationship is not a pair of names.
         """
         graph = _graph(system_output)
         names = _names(graph["entities"], "entity of the graph")
-        pairs = [(str(source), str(target)) for source, target in graph.get("relationships") or ()]
-        found = graph_connectivity(names, [a for a, _ in pairs], [b for _, b in pairs])
+        ends = _ends(graph.get("relationships") or ())
+        found = graph_connectivity(names, [a for a, _ in ends], [b for _, b in ends])
         if found.largest_component_share is None:
             msg = "the graph has no entities"
             raise ValueError(msg)
@@ -334,3 +334,16 @@ def _graph(system_output: Mapping[str, Any]) -> Mapping[str, Any]:
         msg = "the output has no graph with entities and relationships"
         raise ValueError(msg)
     return cast("Mapping[str, Any]", graph)
+
+
+def _ends(relationships: Iterable[object]) -> list[tuple[str, str]]:
+    ends: list[tuple[str, str]] = []
+    for given in relationships:
+        # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
+        pair = list(cast("Sequence[object]", given)) if isinstance(given, tuple | list) else []
+        names = [each for each in pair if isinstance(each, str)]
+        if len(pair) != 2 or len(names) != 2:
+            msg = f"a relationship of the graph is a pair (source, target) of names, not {given!r}"
+            raise ValueError(msg)
+        ends.append((names[0], names[1]))
+    return ends
