@@ -129,6 +129,11 @@ def test_an_entity_without_a_name_is_refused(item):
         EvaluableQueryResultBuilder().entities([item])
 
 
+def test_one_text_is_no_list_of_chunks():
+    with pytest.raises(ValueError, match="list"):
+        EvaluableQueryResultBuilder().chunks("Idris Vane built it.")
+
+
 def test_the_prompt_shows_the_first_of_each_list():
     result = result_of(
         retrieved_entities=[EvaluableEntity(f"E{i}x", "person", "", 0.75) for i in range(12)],

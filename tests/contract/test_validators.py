@@ -1,5 +1,6 @@
 """The validators of records that are held in memory, as a client uses them."""
 
+import math
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -336,6 +337,25 @@ def test_what_is_undefined_does_not_apply() -> None:
     assert (phase.metrics["entities_per_chunk"], phase.metrics["connectivity"]) == (None, None)
     with pytest.raises(ValueError, match="chunks"):
         GraphConstructionValidator.validate(1, -1, 0, 0)
+
+
+@pytest.mark.parametrize("count", [math.nan, 1.5, None, "1"])
+def test_what_is_no_count_is_refused(count: Any) -> None:
+    with pytest.raises(ValueError, match="entities"):
+        GraphConstructionValidator.validate(1, 1, count, 1)
+
+
+def test_a_nan_in_a_mapping_is_no_text() -> None:
+    chunks = [{"id": "c1", "text": TEXT, "heading": math.nan}, {"id": "c2", "text": math.nan}]
+    phase = DocumentProcessingValidator.validate(TEXT, chunks)
+    assert status(phase)["no_empty_chunks"] == "failed"
+    assert status(phase)["metadata_enrichment"] == "failed"
+    assert phase.metrics["metadata_ratio"] == 0.0
+    entity = {"id": "e1", "name": math.nan, "type": math.nan, "confidence": math.nan}
+    found = status(EntityExtractionValidator.validate(CHUNKS, [entity]))
+    assert found["entity_names_valid"] == "failed"
+    assert found["entity_types_populated"] == "failed"
+    assert found["confidence_scores_valid"] == "failed"
 
 
 def test_what_is_no_record_is_refused() -> None:

@@ -208,8 +208,12 @@ class EvaluableQueryResultBuilder:
         Raises
         ------
         ValueError
-            If one has no text.
+            If one has no text, or they are one text and not a list.
         """
+        if isinstance(items, str):
+            # It would be taken letter by letter.
+            msg = "chunks must be a list of texts, not one text"
+            raise ValueError(msg)
         self._given_chunks = [read_chunk(item) for item in items]
         return self
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, cast
 
 import pandas as pd
@@ -40,10 +41,15 @@ class Records:
         """Say whether some record has one of the fields."""
         return any(look(row, *names) is not _ABSENT for row in self.rows)
 
+    def given(self, name: str) -> list[str | None]:
+        """Return a field of each record as text, NaN as it is; None where there is none."""
+        values = (look(row, name) for row in self.rows)
+        return [None if value is _ABSENT or value is None else str(value) for value in values]
+
     def column(self, read: Callable[[Any], Any], *names: str) -> list[Any]:
         """Return the first field that is there of each record, None without one."""
         values = (look(row, *names) for row in self.rows)
-        return [None if value is _ABSENT or value is None else read(value) for value in values]
+        return [None if value is _ABSENT or is_missing(value) else read(value) for value in values]
 
 
 def read_records(given: Any, kind: str) -> Records:
@@ -172,11 +178,19 @@ def look(record: Any, *names: str) -> Any:
     return _ABSENT
 
 
+def is_missing(value: Any) -> bool:
+    """Say whether a value stands for none: None, or the NaN that pandas puts in its place."""
+    return value is None or (isinstance(value, float) and isnan(value))
+
+
 def _described(records: Records) -> dict[str, list[Any]]:
     columns: dict[str, list[Any]] = {}
     for name in ("id", "confidence"):
         if records.has(name):
             columns[name] = records.column(str, name)
+    if not records.is_table and "confidence" in columns:
+        # A NaN that a client gives is a confidence, and not a valid one.
+        columns["confidence"] = records.given("confidence")
     return columns
 
 
@@ -186,7 +200,7 @@ def _texts(records: Records) -> list[Any]:
         if text is _ABSENT:
             msg = f"{records.kind} {number} has neither text nor content"
             raise ValueError(msg)
-    return [None if text is None else str(text) for text in texts]
+    return [None if is_missing(text) else str(text) for text in texts]
 
 
 def _first_text(record: Any, name: str) -> str | None:
@@ -195,7 +209,7 @@ def _first_text(record: Any, name: str) -> str | None:
         if isinstance(holder, str) or holder is _ABSENT or holder is None:
             continue
         found = look(holder, name)
-        if found is _ABSENT or found is None:
+        if found is _ABSENT or is_missing(found):
             continue
         if isinstance(found, Iterable) and not isinstance(found, str):
             found = " ".join(map(str, cast("Iterable[Any]", found)))

@@ -6,6 +6,7 @@ index stands for its rows. Which fields are read is in docs/validation.md.
 """
 
 from collections.abc import Iterable
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.validation.documents import check_documents
@@ -138,7 +139,7 @@ class GraphConstructionValidator:
         Raises
         ------
         ValueError
-            If one of them is below 0.
+            If one of them is not a whole number, or below 0.
         """
         counts = {
             "documents": documents,
@@ -147,7 +148,8 @@ class GraphConstructionValidator:
             "relationships": relationships,
         }
         for name, count in counts.items():
-            if count < 0:
-                msg = f"{name} must be a count of 0 or more, not {count}"
+            # Of pandas and numpy too; NaN is below nothing, and would pass for a count.
+            if not isinstance(count, Integral) or count < 0:
+                msg = f"{name} must be a count of 0 or more, not {count!r}"
                 raise ValueError(msg)
         return check_counts(documents, chunks, entities, relationships, Thresholds())
