@@ -18,6 +18,7 @@ from .metrics import (
     RubricJudge,
 )
 from .monitoring import MetricPoint, MetricsCollector
+from .ratings import Rating
 from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from .results import EvaluationResults, MethodSummary, aggregate_results
 from .runner import EvaluationRunner, run_evaluation
@@ -87,6 +88,7 @@ __all__ = [
     "PipelineValidationReport",
     "ProcessingTimeEvaluator",
     "QueryResult",
+    "Rating",
     "RelationshipExtractionValidator",
     "ResponseCompletenessEvaluator",
     "ResponseRelevanceEvaluator",
