@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -234,17 +234,18 @@ class EvaluationResults:
 
 
 def aggregate_results(
-    results: Sequence[QueryResult], metrics: Sequence[str] = DEFAULT_METRICS
+    results: Iterable[QueryResult], metrics: Sequence[str] = DEFAULT_METRICS
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
 
     Parameters
     ----------
-    results : sequence of QueryResult
+    results : iterable of QueryResult
     metrics : sequence of str
         What was judged; methods are compared on the first by tests that are corrected for the
         number of pairs, on the others exploratively.
     """
+    results = list(results)  # they are gone through more than once, which a generator isn't
     first = [result for result in results if result.trial == 0]
     methods = list(dict.fromkeys(result.method for result in results))
     movies = list(dict.fromkeys(result.imdb_key for result in results))
@@ -269,7 +270,7 @@ def aggregate_results(
             "embedded_models": label_embedded(results),
             "cost_usd": sum_usages(usages).cost_usd,
         },
-        results=list(results),
+        results=results,
         by_method={m: counted.means for m, counted in counts.items()},
         by_movie={
             movie: {

@@ -172,11 +172,11 @@ class EvaluationRunner:
         Raises
         ------
         EvalError
-            If the dataset is malformed, the store can't be used or the service refuses every
+            If the dataset or a method can't be used, nor the store, or the service refuses every
             request; what was paid for is in the store, unless ``save_intermediate`` is off.
         """
         samples = as_samples(dataset, list(self.index_roots))
-        chosen = tuple(methods or self._settings.methods)
+        chosen = self._methods.chosen(methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
         asked = {sample.imdb_key for sample in samples}
         keeps = config.output.save_intermediate

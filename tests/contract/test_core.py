@@ -8,6 +8,8 @@ from unittest.mock import AsyncMock, MagicMock, patch
 import pytest
 
 from graphrag.eval import metrics, results, runner
+from graphrag.eval.dataset import Sample
+from graphrag.eval.errors import ConfigError, DatasetError
 from graphrag.eval.metrics import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
@@ -315,6 +317,25 @@ async def test_a_whole_evaluation_of_mocks(folder):
     assert [each[:2] for each in told] == [(n, 4) for n in (1, 2, 3, 4)]
 
 
+async def test_the_name_of_one_method_is_not_taken_for_a_list(folder):
+    judge, found = mocked()
+    asked = EvaluationRunner(MagicMock(), judge)
+    rows = [{"imdb_key": "a", "question": "Who?", "answer": "Ann"}]
+    with (
+        patch.object(asked, "_run_search", AsyncMock(return_value=found)) as search,
+        pytest.raises(ConfigError, match=r"list of names, such as \['tog'\]"),
+    ):
+        await asked.run_evaluation(rows, "tog")
+    search.assert_not_awaited()
+
+
+async def test_no_sample_is_lost_among_rows(folder):
+    asked = EvaluationRunner(MagicMock(), mocked()[0])
+    mixed = [Sample("1", "a", "Where?", "Rome"), {"imdb_key": "a", "question": "Q", "answer": "A"}]
+    with pytest.raises(DatasetError, match=r"mixes samples \(1 of 2\) and rows"):
+        await asked.run_evaluation(mixed, ["tog"])
+
+
 def test_a_runner_takes_the_indexes_of_its_configuration(folder):
     config = EvaluationConfig(dataset_path="qa.json", index_roots={"a": "p"})
     assert EvaluationRunner(config).index_roots == {"a": "p"}
@@ -335,6 +356,13 @@ def test_results_are_added_up():
     assert found.by_movie["b"]["tog"]["relevance"] == 0
     for name in ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens"):
         assert name in found.efficiency["tog"]
+
+
+def test_results_that_can_be_gone_through_once_are_added_up():
+    given = [result(), result(question="Where?", given=(0, 1, 1, 1))]
+    found = aggregate_results(each for each in given)
+    assert found.metadata["total_questions"] == 2
+    assert found.by_method == aggregate_results(given).by_method
 
 
 def test_nothing_adds_up_to_nothing():
@@ -447,6 +475,12 @@ async def test_an_evaluation_of_a_file_and_folders(folder, built_project):
     parameters = inspect.signature(run_evaluation).parameters
     assert list(parameters) == ["qa_dataset_path", "index_configs", "methods"]
     assert parameters["methods"].default == ["tog", "local", "basic"]
+
+
+async def test_a_misspelt_method_is_named_with_the_nearest(folder, built_project):
+    asked = EvaluationRunner(MagicMock(), mocked()[0], {"clock": str(built_project)})
+    single = await asked.evaluate_single("clock", "Who built the clock?", "Ida", "basc")
+    assert "unknown name 'basc'; did you mean 'basic'?" in single.response
 
 
 # What further judges said

@@ -341,10 +341,19 @@ def _is_seconds(value: Any) -> bool:
 def as_samples(
     dataset: Iterable[Sample | Mapping[str, object]], keys: Sequence[str]
 ) -> list[Sample]:
-    """Return samples as they are, and rows as samples; ``keys`` are those of the indexes."""
+    """Return samples as they are, and rows as samples; ``keys`` are those of the indexes.
+
+    Raises
+    ------
+    DatasetError
+        If a row can't be used, or samples stand among rows.
+    """
     rows = list(dataset)
     samples = [row for row in rows if isinstance(row, Sample)]
     if rows and len(samples) == len(rows):
         return samples
+    if samples:  # which would not be asked
+        msg = f"the dataset mixes samples ({len(samples)} of {len(rows)}) and rows; give one kind."
+        raise DatasetError(msg)
     only_key = keys[0] if len(keys) == 1 else None
-    return parse_samples((row for row in rows if not isinstance(row, Sample)), only_key)
+    return parse_samples(cast("list[Mapping[str, object]]", rows), only_key)

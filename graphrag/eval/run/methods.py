@@ -4,7 +4,7 @@ import hashlib
 import inspect
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.run.controls import answering_config, describe_control
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.methods import METHODS
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import Usage
 
@@ -200,6 +201,19 @@ class MethodSet:
             **(registered or {}),
         }
 
+    def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the names of the methods that are asked: the configuration's unless given.
+
+        Raises
+        ------
+        ConfigError
+            If the names are one text, whose letters would be asked as methods.
+        """
+        if isinstance(names, str):
+            msg = f"methods must be a list of names, such as [{names!r}], not text."
+            raise ConfigError(msg)
+        return tuple(names or self._config.methods)
+
     def function(self, name: str) -> Method | None:
         """Return the function behind a name, None for a search of graphrag or a control."""
         return self._functions.get(name)
@@ -220,11 +234,16 @@ class MethodSet:
         Raises
         ------
         ConfigError
-            If a variant names a setting that its method lacks, or gives it a wrong value.
+            If there is no such method, or a variant names a setting that its method lacks, or
+            gives it a wrong value.
         """
         method = self.search_method(name)
         if method in CONTROLS or name in self._functions:
             return header
+        if method not in METHODS:
+            known = [*METHODS, *CONTROLS, *self._config.variants, *self._functions]
+            msg = f"methods: unknown name {method!r}{nearest(method, known)}"
+            raise ConfigError(msg)
         terms, variant = self._config.equal_terms, self._config.variants.get(name)
         section: Any = header.section(method)
         changes = {} if variant is None else variant.changes
