@@ -395,4 +395,5 @@ async def run_evaluation(
     given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
     config = parse_config(given, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
+    await read_headers(config.project_folders())  # refuses what is missing or not built
     return aggregate_results(await EvaluationRunner(config).run_evaluation(samples))

@@ -477,6 +477,13 @@ async def test_an_evaluation_of_a_file_and_folders(folder, built_project):
     assert parameters["methods"].default == ["tog", "local", "basic"]
 
 
+async def test_one_call_refuses_a_folder_that_is_not_there(folder):
+    rows = [{"imdb_key": "clock", "question": "Who?", "answer": "Idris"}]
+    (folder / "qa.json").write_text(json.dumps(rows), encoding="utf-8")
+    with pytest.raises(ConfigError, match="The project folder nowhere does not exist"):
+        await run_evaluation("qa.json", {"clock": "nowhere"}, methods=["basic"])
+
+
 async def test_a_misspelt_method_is_named_with_the_nearest(folder, built_project):
     asked = EvaluationRunner(MagicMock(), mocked()[0], {"clock": str(built_project)})
     single = await asked.evaluate_single("clock", "Who built the clock?", "Ida", "basc")
