@@ -1,7 +1,6 @@
 """What a search says it cost is what the server saw, call by call and token by token."""
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -213,14 +212,13 @@ async def test_a_configured_rate_is_kept_without_blocking_the_loop(
     model = open_completion(index.header.model_configs("local")["completion"])
     await model.completion_async(messages="connect")  # a client's first call is a slow one
     await asyncio.sleep(1)
-    gaps: list[float] = []
+    ticks = 0
 
     async def tick() -> None:
-        last = time.perf_counter()
+        nonlocal ticks
         while True:
             await asyncio.sleep(0.005)
-            gaps.append(time.perf_counter() - last)
-            last = time.perf_counter()
+            ticks += 1
 
     ticking = asyncio.create_task(tick())
     await asyncio.gather(*(model.completion_async(messages=f"hello {n}") for n in range(8)))
@@ -228,4 +226,4 @@ async def test_a_configured_rate_is_kept_without_blocking_the_loop(
 
     arrived = sorted(record.arrived_s for record in server.of("chat")[1:])
     assert arrived[-1] - arrived[0] > 0.7
-    assert max(gaps) < 0.2
+    assert ticks > 50  # a loop that is blocked while it waits has a handful

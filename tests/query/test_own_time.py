@@ -57,7 +57,7 @@ async def test_a_deadline_begun_while_everything_waits_starts_with_the_work() ->
     with pytest.raises(TimeoutError):
         async with own.deadline(0.1):
             await asyncio.sleep(2)
-    assert 0.3 < time.perf_counter() - began < 1
+    assert 0.3 < time.perf_counter() - began < 2
     await waiting
 
 
