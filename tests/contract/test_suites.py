@@ -853,6 +853,21 @@ async def test_a_framework_reads_both_names_of_a_question_and_a_limit(tmp_path: 
     assert report.results[1].details["expected_max_time"] == 3.0
 
 
+@pytest.mark.parametrize(
+    ("key", "slip", "meant"),
+    [("expected_output", "keyword", "keywords"), ("input_data", "langauge", "language")],
+)
+def test_a_slip_in_a_key_that_is_looked_at_is_named(
+    tmp_path: Path, key: str, slip: str, meant: str
+):
+    case = {"id": "c1", "input_data": {"query": "Who?"}, "expected_output": {"tone": "calm"}}
+    (tmp_path / "own.json").write_text(json.dumps([case]))
+    assert read_test_cases(tmp_path / "own.json")[0].expected_output == {"tone": "calm"}
+    (tmp_path / "slip.json").write_text(json.dumps([{**case, key: {**case[key], slip: ["x"]}}]))
+    with pytest.raises(ConfigError, match=f"{key} has '{slip}'; did you mean '{meant}'"):
+        read_test_cases(tmp_path / "slip.json")
+
+
 def test_the_command_runs_what_the_evaluation_file_enables(evaluation: Evaluation):
     add_file(evaluation, "other.json", [TEXT_CASE])
     indexes = {"clock": "clock", "again": "clock"}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,13 @@ LISTED_THRESHOLDS = {"passing": 0.7, "warning": 0.5}
 
 _FRAMEWORK_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
 """Keys of a suite's cases -> those that a framework's components and evaluators look at."""
+
+_LOOKED_AT = {
+    "input_data": ("query", "question", "text", "document", "context", "metadata", "language"),
+    "expected_output": ("entities", "keywords", "aspects", "max_processing_time", "time_limit_s"),
+}
+_SLIP = 0.85
+"""How like a known key another one is that is taken for a slip of the pen; keys are free else."""
 
 
 class Thresholds(StrictSection):
@@ -175,7 +183,8 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     Raises
     ------
     ConfigError
-        As :func:`read_suite`; also if the input or expected output of a case is no mapping.
+        As :func:`read_suite`; also if the input or expected output of a case is no mapping, or
+        has a key that is one that is looked at, misspelt.
     """
     file = Path(path)
     values = read_values_of(file)
@@ -197,6 +206,11 @@ def _test_case(case: SuiteCase, file: Path) -> TestCase:
             msg = f"{file}: case {case.id!r}: {key} must hold keys, not {type(value).__name__}."
             raise ConfigError(msg)
         held = dict(cast("dict[str, Any]", value or {}))
+        for name in held.keys() - set(_LOOKED_AT[key]):
+            meant = get_close_matches(str(name), _LOOKED_AT[key], n=1, cutoff=_SLIP)
+            if meant:
+                msg = f"{file}: case {case.id!r}: {key} has {name!r}; did you mean {meant[0]!r}?"
+                raise ConfigError(msg)
         for name, known in _FRAMEWORK_NAMES.items():
             if name in held and known not in held:
                 held[known] = held.pop(name)
