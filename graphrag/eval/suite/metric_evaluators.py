@@ -1,5 +1,6 @@
 """The evaluators of the framework: one metric each, on the project's measures."""
 
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from statistics import fmean
@@ -49,9 +50,9 @@ class MetricEvaluator(BaseEvaluator):
 
     metric: ClassVar[EvaluationMetric]
 
+    @abstractmethod
     def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
         """Return whether the case names what this evaluator compares with."""
-        raise NotImplementedError
 
     def _result(self, score: float, details: dict[str, Any]) -> EvaluationResult:
         return _scored(self.metric, score, details)
