@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis import (
     AVERAGES,
     Analysis,
@@ -16,6 +17,8 @@ from graphrag.eval.analysis import (
     RepeatAnalysis,
     analyse,
     analyse_repeats,
+    cost_of_searches,
+    cost_of_verdicts,
     count_ends,
     end_of,
     label_embedded,
@@ -23,6 +26,8 @@ from graphrag.eval.analysis import (
     rows_of,
     state_of,
 )
+from graphrag.eval.dataset import fold_wording
+from graphrag.eval.errors import UsageError
 from graphrag.eval.records import (
     DEFAULT_METRICS,
     METRICS,
@@ -61,7 +66,8 @@ class EvaluationResults:
         be judged on, the primary one first), models, embedded_models (a
         label that says in which roles offline baseline models were asked, None when they were
         not), cost_usd (of the searches and verdicts in ``results``, repeats included; further
-        judges stand apart in the section further_judges_cost_usd; None: a price is not known),
+        judges stand apart in the section further_judges_cost_usd; None: a price is not known, or a
+        result does not say what it took),
         earlier_attempts (of failed searches that were asked again, in no other figure; only
         where there are any), and what the run adds.
     results : list of QueryResult
@@ -234,23 +240,40 @@ class EvaluationResults:
 
 
 def aggregate_results(
-    results: Iterable[QueryResult], metrics: Sequence[str] = DEFAULT_METRICS
+    results: Iterable[QueryResult],
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    planned: Mapping[str, Mapping[str, int]] | None = None,
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
 
     Parameters
     ----------
     results : iterable of QueryResult
+        Questions are joined on ``imdb_key`` and ``sample_id``, without an id on their text.
     metrics : sequence of str
         What was judged; methods are compared on the first by tests that are corrected for the
         number of pairs, on the others exploratively.
+    planned : dict, optional
+        Method -> index key -> questions that it was to be asked; None: those that any method has
+        a result for.
+
+    Raises
+    ------
+    UsageError
+        If a metric does not exist, or a method has two results for one trial of a question (of
+        one id, or one text): they would count as two questions.
+    ValueError
+        If a result has more or other than numbers may say: NaN tokens or cost, or more results
+        than were planned.
     """
     results = list(results)  # they are gone through more than once, which a generator isn't
+    _check(results, metrics)
     first = [result for result in results if result.trial == 0]
     methods = list(dict.fromkeys(result.method for result in results))
     movies = list(dict.fromkeys(result.imdb_key for result in results))
     usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
     models = sorted({model for usage in usages for model in usage.models})
+    costs = [cost_of_searches(results), cost_of_verdicts(results)]
     by_method = {m: [r for r in first if r.method == m] for m in methods}
     ends = defaultdict[tuple[str, str], Counter[End]](Counter)
     for result in first:
@@ -268,7 +291,7 @@ def aggregate_results(
             "metrics": list(metrics),
             "models": models,
             "embedded_models": label_embedded(results),
-            "cost_usd": sum_usages(usages).cost_usd,
+            "cost_usd": None if None in costs else sum(cost for cost in costs if cost),
         },
         results=results,
         by_method={m: counted.means for m, counted in counts.items()},
@@ -280,9 +303,29 @@ def aggregate_results(
         },
         efficiency={m: mean_efficiency(found) for m, found in by_method.items()},
         counts={m: counted.to_dict() for m, counted in counts.items()},
-        analysis=analyse(rows_of(first), methods, metrics),
+        analysis=analyse(rows_of(first), methods, metrics, planned),
         repeats=analyse_repeats(results, methods, metrics),
     )
+
+
+def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
+    for metric in metrics:
+        if metric not in METRICS:
+            msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}"
+            raise UsageError(as_sentence(msg))
+    by_id = Counter((r.imdb_key, r.sample_id, r.method, r.trial) for r in results if r.sample_id)
+    folded = {text: fold_wording(text) for text in {r.question for r in results}}
+    by_text = Counter((r.imdb_key, folded[r.question], r.method, r.trial) for r in results)
+    for times in (by_id, by_text):
+        (document, question, method, trial), n = max(
+            times.items(), key=lambda entry: entry[1], default=(("", "", "", 0), 0)
+        )
+        if n > 1:
+            msg = (
+                f"{method} has {n} results for {question!r} of {document!r} in trial {trial}, and "
+                f"would count it {n} times; keep one, or number the repeats by their trial."
+            )
+            raise UsageError(msg)
 
 
 def _detail(result: QueryResult) -> dict[str, object]:

@@ -529,3 +529,18 @@ def test_an_empty_folder_has_no_history_and_gets_no_store(runs: Runs):
     assert result.exit_code == USAGE
     assert "There is no run in" in result.output
     assert not runs.output.exists()
+
+
+def test_a_scored_verdict_without_a_score_is_refused(tmp_path):
+    states = {"correctness": "scored"}
+    answer = {
+        "states": states,
+        "scores": {"correctness": None},
+        "efficiency": {"latency": 1.0, "prompt_tokens": 1, "output_tokens": 1},
+        "failure": None,
+    }
+    question = {"id": "q", "imdb_key": "a", "question": "Q?", "methods": {"tog": answer}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"metadata": {}, "results": [question]}))
+    with pytest.raises(UsageError, match="correctness is 'scored', and its score can't be None"):
+        read_rows(str(path), tmp_path / "eval.db")

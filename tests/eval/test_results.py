@@ -1,4 +1,6 @@
 import json
+from dataclasses import replace
+from math import inf, nan
 
 import pandas as pd
 import pytest
@@ -13,7 +15,8 @@ from graphrag.eval import (
     QueryResult,
     aggregate_results,
 )
-from graphrag.eval.errors import StoreError
+from graphrag.eval.dataset import fold_wording
+from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS, Failure, failed_search_scores
 from graphrag.eval.reports import show_results
 from graphrag.query.usage import Usage
@@ -144,6 +147,7 @@ rows = st.lists(
         score=st.sampled_from([0, 1, None]),
     ),
     max_size=12,
+    unique_by=lambda made: (made.imdb_key, made.method, fold_wording(made.question)),
 )
 
 
@@ -158,6 +162,77 @@ def test_means_do_not_depend_on_the_order(results, random):
 def test_every_mean_is_null_or_between_0_and_1(results):
     for means in aggregate_results(results).by_method.values():
         assert all(mean is None or 0 <= mean <= 1 for mean in means.values())
+
+
+def test_two_documents_may_number_their_questions_alike():
+    made = [
+        result(method, key, f"Q{n}", int(key == "a"), sample_id=f"q{n}")
+        for method in ("tog", "basic")
+        for key in "ab"
+        for n in range(20)
+    ]
+    compared = aggregate_results(made).analysis.comparisons[0].result
+    assert (compared.n_pairs, compared.difference, compared.p) == (40, 0.0, 1.0)
+    unnamed = [replace(each, sample_id="") for each in made]
+    assert aggregate_results(unnamed).analysis.comparisons[0].result == compared
+
+
+def test_questions_of_only_one_method_are_pairs_dropped_and_planned_for_both():
+    made = [result("tog", question=f"Q{n}") for n in range(20)]
+    made += [result("basic", question=f"Q{n}", score=0) for n in range(10, 30)]
+    analysis = aggregate_results(made).analysis
+    compared = analysis.comparisons[0].result
+    assert (compared.n_pairs, compared.n_dropped_pairs) == (10, 20)
+    for of_method in analysis.outcomes.values():
+        told = of_method["correctness"]
+        assert (told.n_planned, told.n_scored, told.n_not_run) == (30, 20, 10)
+
+
+def test_what_was_planned_comes_from_the_plan():
+    planned = {"tog": {"a": 5, "b": 2}}
+    analysis = aggregate_results([result(question="1")], planned=planned).analysis
+    told = analysis.outcomes["tog"]["correctness"]
+    assert (told.n_planned, told.n_scored, told.n_not_run) == (7, 1, 6)
+    by_document = analysis.outcomes_by_document["a"]["tog"]["correctness"]
+    assert (by_document.n_planned, by_document.n_not_run) == (5, 4)
+    with pytest.raises(ValueError, match="0 outcomes were planned, 1 are accounted for"):
+        aggregate_results([result()], planned={"tog": {"a": 0}})
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        {"sample_id": "q1", "question": "Another?"},
+        {"sample_id": "q2", "question": " who? "},
+        {"sample_id": "", "question": "Who?"},
+    ],
+)
+def test_a_question_twice_is_refused(again):
+    with pytest.raises(UsageError, match=r"tog has 2 results for .* of 'a' in trial 0"):
+        aggregate_results([result(sample_id="q1"), result(**again)])
+    aggregate_results([result(sample_id="q1"), result(**again, trial=1)])
+
+
+def test_an_unknown_metric_is_a_sentence():
+    with pytest.raises(UsageError, match="no metric 'correctnes'; did you mean 'correctness'"):
+        aggregate_results([result()], ["correctnes"])
+
+
+def test_what_nobody_counted_has_no_cost():
+    results = aggregate_results([result(judge_usage=Usage()), result("basic", usage=None)])
+    assert results.metadata["cost_usd"] is None
+    assert results.efficiency["tog"]["cost_usd"] == 0
+    assert results.efficiency["tog"]["judge_cost_usd"] == 0
+    assert results.efficiency["basic"]["cost_usd"] is None
+    assert results.efficiency["basic"]["judge_cost_usd"] is None
+    assert results.efficiency["basic"]["avg_embedding_calls"] is None
+
+
+def test_a_count_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match=r"the tokens of tog on 'a-Who.' can't be nan"):
+        aggregate_results([result(efficiency=EfficiencyMetrics(1.0, 1, nan, 1))])
+    with pytest.raises(ValueError, match=r"the cost_usd of tog on 'a-Who.' can't be inf"):
+        aggregate_results([result(usage=Usage(cost_usd=inf))])
 
 
 def test_the_detailed_file_is_grouped_by_question(tmp_path):

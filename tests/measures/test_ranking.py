@@ -240,7 +240,7 @@ def test_the_exponents_are_settings():
     assert combined_score(found, CombinedSettings(1, 0, 0)) == 0.5
     assert combined_score(found, CombinedSettings(0, 1, 0)) == 0.5
     assert combined_score(found, CombinedSettings(0, 0, 2)) == 0.25
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match="must lie in"):
         CombinedSettings(alpha=-1)
 
 
@@ -276,3 +276,23 @@ def test_criteria_are_met_missed_or_not_measured():
 def test_a_criterion_that_contradicts_itself_is_refused(fields):
     with pytest.raises(ValidationError):
         SuccessCriterion(**{"metric": "recall", "minimum": 0.2, "target": 0.5, **fields})
+
+
+@pytest.mark.parametrize("value", [-1, 51, float("nan"), float("inf")])
+def test_an_exponent_that_gives_no_finite_score_is_refused_by_name(value):
+    with pytest.raises(ValueError, match="beta of the combined score must lie in"):
+        CombinedSettings(beta=value)
+
+
+@pytest.mark.parametrize("tokens", [float("nan"), float("inf")])
+def test_tokens_that_are_no_count_are_refused(tokens):
+    with pytest.raises(ValueError, match="tokens must be a finite number"):
+        combined_score(CombinedInput(1, 1, tokens))
+
+
+@pytest.mark.parametrize(
+    ("beta", "tokens", "score"), [(0, 10**9, 1), (50, 1, 1e150), (50, 10**9, 1e-300)]
+)
+def test_a_score_stays_finite_up_to_the_largest_exponent(beta, tokens, score):
+    found = combined_score(CombinedInput(1, 1, tokens), CombinedSettings(beta=beta))
+    assert found == pytest.approx(score, rel=1e-9)

@@ -73,11 +73,13 @@ def test_an_abstention_is_scored_for_correctness():
 
 
 def test_what_was_planned_is_accounted_for():
-    with pytest.raises(ValueError, match="3 outcomes were planned, 2 are accounted for"):
-        summarize_outcomes(outcomes(one=2), n_planned=3, failed_search_is_zero=True)
+    result = summarize_outcomes(outcomes(one=2), n_planned=3, failed_search_is_zero=True)
+    assert (result.n_planned, result.n_scored, result.n_not_run) == (3, 2, 1)
+    with pytest.raises(ValueError, match="1 outcomes were planned, 2 are accounted for"):
+        summarize_outcomes(outcomes(one=2), n_planned=1, failed_search_is_zero=True)
     nothing = mean_binary([])
     with pytest.raises(ValueError, match="accounted for"):
-        Outcomes(1, 0, 0, 0, 0, 0, 0, None, nothing, nothing, None)
+        Outcomes(1, 0, 0, 0, 0, 0, 0, 0, None, nothing, nothing, None)
 
 
 @pytest.mark.parametrize(

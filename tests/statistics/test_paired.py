@@ -115,6 +115,12 @@ def test_holm_leaves_out_what_has_no_p(p_values):
         assert holm([*p_values, None])[:-1] == corrected
 
 
+@pytest.mark.parametrize("p", [float("nan"), float("inf"), -0.1, 1.1])
+def test_holm_refuses_what_is_no_probability(p):
+    with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
+        holm([0.1, p])
+
+
 def test_holm_by_hand():
     assert holm([0.03, None]) == (0.03, None)
     assert holm([0.01, None, 0.04, 0.03]) == pytest.approx((0.03, None, 0.06, 0.06))

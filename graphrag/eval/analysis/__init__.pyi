@@ -12,7 +12,15 @@ from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
-from .means import AVERAGES, MethodSummary, count_ends, has_impossible_latency, mean_efficiency
+from .means import (
+    AVERAGES,
+    MethodSummary,
+    cost_of_searches,
+    cost_of_verdicts,
+    count_ends,
+    has_impossible_latency,
+    mean_efficiency,
+)
 from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
@@ -56,6 +64,8 @@ __all__ = [
     "compare_figures",
     "compare_runs",
     "compute_figures",
+    "cost_of_searches",
+    "cost_of_verdicts",
     "count_ends",
     "end_of",
     "evaluation_names",

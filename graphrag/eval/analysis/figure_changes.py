@@ -95,10 +95,21 @@ def _join(new: ByMethod, old: ByMethod) -> dict[tuple[str, str], list[Pair]]:
     for method in (m for m in new if m in old):
         for figure in (f for f in new[method] if f in old[method]):
             now, then = new[method][figure], old[method][figure]
+            if not (_knows_documents(now) and _knows_documents(then)):
+                now, then = _by_id(now), _by_id(then)
             pairs = [(now[key], then[key]) for key in now if key in then]
             if any(None not in pair for pair in pairs):
                 found[method, figure] = pairs
     return found
+
+
+def _knows_documents(values: Values) -> bool:
+    return all(document for document, _ in values)
+
+
+def _by_id(values: Values) -> Values:
+    """Return the values of a run that may have been kept without its questions."""
+    return {("", question): value for (_, question), value in values.items()}
 
 
 def _means(pairs: list[Pair]) -> tuple[float, float]:

@@ -108,9 +108,9 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     """Return a method's entry of ``EvaluationResults.efficiency``."""
     answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
     latencies = [latency for latency in answered if latency is not None]
-    usage = sum_usages(r.usage for r in results if r.usage is not None)
-    judge = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
-    n = len(results)
+    counted = [r.usage for r in results if r.usage is not None]
+    usage = sum_usages(counted)
+    n = len(results) if len(counted) == len(results) else 0
     return {
         "avg_latency": fmean(latencies) if latencies else None,
         "n_latency": len(latencies),
@@ -124,16 +124,37 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "llm_calls_by_phase": usage.llm_calls_by_phase,
         "prompt_tokens_by_phase": usage.prompt_tokens_by_phase,
         "output_tokens_by_phase": usage.output_tokens_by_phase,
-        "cost_usd": usage.cost_usd,
+        "cost_usd": cost_of_searches(results),
         "cost_usd_by_model": usage.cost_usd_by_model,
-        "judge_cost_usd": judge.cost_usd,
+        "judge_cost_usd": cost_of_verdicts(results),
     }
+
+
+def cost_of_searches(results: Sequence[QueryResult]) -> float | None:
+    """Return US dollars; None when a price is not known, or a result does not say what it took."""
+    usages = [result.usage for result in results]
+    known = [usage for usage in usages if usage is not None]
+    return sum_usages(known).cost_usd if len(known) == len(usages) else None
+
+
+def cost_of_verdicts(results: Sequence[QueryResult]) -> float | None:
+    """Return the same of the judge, over the results that it was asked about."""
+    usages = [r.judge_usage for r in results if r.judge_usage is not None or _is_judged(r)]
+    known = [usage for usage in usages if usage is not None]
+    return sum_usages(known).cost_usd if len(known) == len(usages) else None
 
 
 def has_impossible_latency(result: QueryResult) -> bool:
     """Say whether a result has a latency that can't be one."""
     given = result.efficiency.latency
     return given is not None and measured_latency(given) is None
+
+
+def _is_judged(result: QueryResult) -> bool:
+    verdicts = (result.scores.get(metric) for metric in METRICS)
+    return result.failure is None and any(
+        verdict.score is not None or verdict.failure is not None for verdict in verdicts
+    )
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:

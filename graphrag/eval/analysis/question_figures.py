@@ -8,15 +8,15 @@ from statistics import fmean
 from typing import Any
 
 from graphrag.eval.analysis.retrieval_file import REPORT_FILE
-from graphrag.eval.analysis.rows import Row, paired_score
+from graphrag.eval.analysis.rows import QuestionKey, Row, paired_score
 from graphrag.eval.analysis.runs import stored_rows
 from graphrag.eval.metrics import DIMENSIONS, QUALITY_MEASURES, LLMEvaluation, QualityEvaluation
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore, Run
 
-Values = Mapping[str, float | None]
-"""Question id -> value; None where there is none."""
+Values = Mapping[QuestionKey, float | None]
+"""Question -> value; None where there is none."""
 ByMethod = dict[str, dict[str, Values]]
 """Method -> figure -> values."""
 
@@ -45,7 +45,7 @@ def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
     """Return every figure of a run in the store; those not known are left out or None."""
     rows = stored_rows(store, run)
     by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
-    further = _further(store, run)
+    further = _further(store, run, {row.question_id: row.key for row in rows})
     retrieval = _retrieval(store.path.parent, run.run_id)
     return QuestionFigures(
         {m: {**_verdicts(run, of), **further.get(m, {})} for m, of in by_method.items()},
@@ -67,29 +67,28 @@ def _verdicts(run: Run, rows: list[Row]) -> dict[str, Values]:
             continue
         states = {row.states[metric] for row in rows}
         waiting = State.NOT_JUDGED in states and not states.difference(_UNJUDGED)
-        found[metric] = {
-            row.question_id: None if waiting else paired_score(row, metric) for row in rows
-        }
+        found[metric] = {row.key: None if waiting else paired_score(row, metric) for row in rows}
     return found
 
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
     return {
         "latency_s": {
-            row.question_id: None if row.censored else measured_latency(row.latency_s)
-            for row in rows
+            row.key: None if row.censored else measured_latency(row.latency_s) for row in rows
         },
-        "tokens": {row.question_id: row.tokens for row in rows},
-        "cost_usd": {row.question_id: row.cost_usd for row in rows},
+        "tokens": {row.key: row.tokens for row in rows},
+        "cost_usd": {row.key: row.cost_usd for row in rows},
     }
 
 
-def _further(store: EvaluationStore, run: Run) -> dict[str, dict[str, Values]]:
+def _further(
+    store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]
+) -> dict[str, dict[str, Values]]:
     asked = run.setup.further
     units = {u: found for u, found in store.responses(run.run_id).items() if found.trial == 0}
     names = [f"rubric.{name}" for name in DIMENSIONS if "rubric" in asked]
     names += [f"quality.{name}" for name in QUALITY_MEASURES if "quality" in asked]
-    found: dict[str, dict[str, dict[str, float | None]]] = {
+    found: dict[str, dict[str, dict[QuestionKey, float | None]]] = {
         method: {name: {} for name in names} for method in run.setup.methods
     }
     for judged in store.judgements(run.run_id):
@@ -97,7 +96,7 @@ def _further(store: EvaluationStore, run: Run) -> dict[str, dict[str, Values]]:
         if unit is None or judged.kind not in ("rubric", "quality"):
             continue
         for name, value in _grades(judged.kind, judged.value).items():
-            found[unit.method].setdefault(f"{judged.kind}.{name}", {})[unit.sample_id] = value
+            found[unit.method].setdefault(f"{judged.kind}.{name}", {})[keys[unit.sample_id]] = value
     return {method: dict(figures) for method, figures in found.items()}
 
 
@@ -114,11 +113,12 @@ def _retrieval(output_dir: Path, run_id: str) -> dict[str, dict[str, Values]]:
     path = output_dir / "runs" / run_id / REPORT_FILE
     try:
         results: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
-        found: dict[str, dict[str, dict[str, float | None]]] = {}
+        found: dict[str, dict[str, dict[QuestionKey, float | None]]] = {}
         for question in results:
+            key = question["imdb_key"], question["id"]
             for method, told in question["methods"].items():
                 for name, value in told["measures"].items():
-                    found.setdefault(method, {}).setdefault(name, {})[question["id"]] = value
+                    found.setdefault(method, {}).setdefault(name, {})[key] = value
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not measured, or cut short
         return {}
     return {method: dict(figures) for method, figures in found.items()}

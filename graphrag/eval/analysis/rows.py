@@ -2,11 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from math import isfinite
+from typing import NamedTuple, TypeAlias
 
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult
 from graphrag.eval.statistics import State
+
+QuestionKey: TypeAlias = tuple[str, str]
+"""A document, and the id of a question in it: two documents may number their questions alike."""
 
 ZERO_IF_FAILED = {name for name, metric in JUDGED_METRICS.items() if metric.zero_if_failed}
 
@@ -30,6 +34,11 @@ class Row:
         Prompt and output tokens of the search's completions; None when they are not counted.
     cost_usd : float or None
         Of the search; None when a price is not known.
+
+    Raises
+    ------
+    ValueError
+        If a state and its score do not fit, or a count is NaN or infinite.
     """
 
     question_id: str
@@ -41,6 +50,18 @@ class Row:
     censored: bool = False
     tokens: int | None = 0
     cost_usd: float | None = None
+
+    def __post_init__(self) -> None:
+        check_states(self.states, self.scores)
+        for name, value in (("tokens", self.tokens), ("cost_usd", self.cost_usd)):
+            if value is not None and not isfinite(value):
+                msg = f"the {name} of {self.method} on {self.question_id!r} can't be {value!r}"
+                raise ValueError(msg)
+
+    @property
+    def key(self) -> QuestionKey:
+        """What the question is joined on."""
+        return self.document, self.question_id
 
 
 class End(NamedTuple):
@@ -79,6 +100,15 @@ def rows_of(results: Sequence[QueryResult]) -> list[Row]:
             ends[end] = _states_and_scores(result)
         rows.append(_row(result, *ends[end]))
     return rows
+
+
+def check_states(states: Mapping[str, State], scores: Mapping[str, int | None]) -> None:
+    """Raise ValueError unless just what is scored has a score, 0 or 1."""
+    for metric, state in states.items():
+        score = scores.get(metric)
+        if (state is State.SCORED) != (score is not None) or score not in (0, 1, None):
+            msg = f"{metric} is {state.value!r}, and its score can't be {score!r}"
+            raise ValueError(msg)
 
 
 def with_every_metric(row: Row) -> Row:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.analysis.labels import label_usages, names_no_model
-from graphrag.eval.analysis.rows import Row, rows_of, with_every_metric
+from graphrag.eval.analysis.rows import Row, check_states, rows_of, with_every_metric
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import (
@@ -210,6 +210,12 @@ class _Response(BaseModel):
     scores: dict[str, Literal[0, 1] | None]
     efficiency: _Efficiency
     failure: dict[str, str] | None
+
+    @model_validator(mode="after")
+    def _check_states(self) -> Self:
+        scored = {m: self.scores.get(m) for m, s in self.states.items() if s is State.SCORED}
+        check_states({m: self.states[m] for m in scored}, scored)
+        return self
 
 
 class _Question(BaseModel):

@@ -10,7 +10,7 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import combinations
 from typing import Any, TypeAlias
 
-from graphrag.eval.analysis.rows import ZERO_IF_FAILED, Row, paired_score
+from graphrag.eval.analysis.rows import ZERO_IF_FAILED, QuestionKey, Row, paired_score
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import (
     CostPerCorrect,
@@ -30,7 +30,9 @@ from graphrag.eval.statistics import (
     verdict_in_words,
 )
 
-_Scored: TypeAlias = tuple[str, int | None, str]  # question, score, document
+Planned: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Method -> document -> questions that the method was to be asked about it."""
+_Scores: TypeAlias = Mapping[QuestionKey, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +105,27 @@ class Analysis:
         }
 
 
-def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str]) -> Analysis:
+def analyse(
+    rows: Sequence[Row],
+    methods: Sequence[str],
+    metrics: Sequence[str],
+    planned: Planned | None = None,
+) -> Analysis:
     """Compute every figure of a run.
 
     Parameters
     ----------
     rows : sequence of Row
-        Every planned question of every method; one that is missing is a mistake of the caller.
+        At most one a question and method.
     methods, metrics : sequence of str
         In the order in which they are reported; the first metric is the primary one. On a metric
         that is not among them failed searches alone are no mean.
+    planned : dict, optional
+        Method -> document -> questions that it was to be asked about it. None: those that the
+        rows hold of any method.
     """
+    if planned is None:
+        planned = dict.fromkeys(methods, _count_questions(rows))
     primary = metrics[0] if metrics else METRICS[0]
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
     documents = list(dict.fromkeys(row.document for row in rows))
@@ -123,7 +135,13 @@ def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str])
     }
     outcomes = {
         method: {
-            metric: _outcomes(found, metric, metric in metrics, stratified=True)
+            metric: _outcomes(
+                found,
+                metric,
+                metric in metrics,
+                n_planned=sum(planned[method].values()),
+                stratified=True,
+            )
             for metric, found in of_method.items()
         }
         for method, of_method in counts.items()
@@ -131,7 +149,9 @@ def analyse(rows: Sequence[Row], methods: Sequence[str], metrics: Sequence[str])
     return Analysis(
         primary=primary,
         outcomes=outcomes,
-        outcomes_by_document={d: _outcomes_on(d, counts, metrics) for d in documents},
+        outcomes_by_document={
+            document: _outcomes_on(document, planned, counts, metrics) for document in documents
+        },
         comparisons=compare_methods(by_method, metrics, primary),
         efficiency=_efficiency(by_method, outcomes, primary),
     )
@@ -146,7 +166,7 @@ def compare_methods(
     for metric in sorted(metrics, key=lambda name: name != primary):
         views = metric == primary  # document by document only where something is claimed
         scores = {
-            method: [(row.question_id, paired_score(row, metric), row.document) for row in rows]
+            method: {row.key: paired_score(row, metric) for row in rows}
             for method, rows in by_method.items()
         }
         results = [_paired(scores[a], scores[b], views) for a, b in pairs]
@@ -162,17 +182,26 @@ def compare_methods(
     return found
 
 
+def _count_questions(rows: Sequence[Row]) -> Counter[str]:
+    return Counter(document for document, _ in dict.fromkeys(row.key for row in rows))
+
+
 def _count_outcomes(rows: Sequence[Row], metric: str) -> dict[Outcome, int]:
     ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
     return {Outcome(*end): times for end, times in ends.items()}
 
 
 def _outcomes(
-    counts: Mapping[Outcome, int], metric: str, is_asked: bool, stratified: bool
+    counts: Mapping[Outcome, int],
+    metric: str,
+    is_asked: bool,
+    *,
+    n_planned: int,
+    stratified: bool,
 ) -> Outcomes:
     return summarize_outcomes(
         counts,
-        n_planned=sum(counts.values()),
+        n_planned=n_planned,
         failed_search_is_zero=metric in ZERO_IF_FAILED,
         stratified=stratified,
         is_asked=is_asked,
@@ -181,6 +210,7 @@ def _outcomes(
 
 def _outcomes_on(
     document: str,
+    planned: Planned,
     counts: Mapping[str, Mapping[str, Mapping[Outcome, int]]],
     metrics: Sequence[str],
 ) -> dict[str, dict[str, Outcomes]]:
@@ -190,15 +220,20 @@ def _outcomes_on(
         for metric, of_metric in of_method.items():
             here = {o: times for o, times in of_metric.items() if o.document == document}
             if here:
-                of_document = _outcomes(here, metric, metric in metrics, stratified=False)
-                found.setdefault(method, {})[metric] = of_document
+                found.setdefault(method, {})[metric] = _outcomes(
+                    here,
+                    metric,
+                    metric in metrics,
+                    n_planned=planned[method][document],
+                    stratified=False,
+                )
     return found
 
 
-def _paired(a: Sequence[_Scored], b: Sequence[_Scored], view_documents: bool) -> PairedDifference:
-    other = {question: score for question, score, _ in b}
+def _paired(a: _Scores, b: _Scores, view_documents: bool) -> PairedDifference:
+    """Pair by document and question; what only one of them was asked is a pair dropped."""
     counts = Counter[tuple[Score, Score, Hashable]](
-        (score, other[question], document) for question, score, document in a if question in other
+        (a.get(key), b.get(key), key[0]) for key in dict.fromkeys([*a, *b])
     )
     return paired_binary(counts, view_documents=view_documents)
 

@@ -12,7 +12,7 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import IndexView
 from graphrag.eval.reports import render_files
 from graphrag.eval.results import EvaluationResults, aggregate_results, describe_forgotten
-from graphrag.eval.run import AVERAGES, RunOutcome
+from graphrag.eval.run import AVERAGES, RunOutcome, is_asked
 from graphrag.eval.store import Run, RunDetails
 from graphrag.query.usage import Usage
 
@@ -102,7 +102,13 @@ def _describe_unjudged(outcome: RunOutcome) -> list[str]:
 
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
     config, run, details = description.config, description.run, description.details
-    results = aggregate_results(outcome.results, config.metrics)
+    planned = {
+        method: Counter(s.imdb_key for s in description.samples if is_asked(method, s))
+        for method in run.setup.methods
+    }
+    results = aggregate_results(
+        outcome.results, config.metrics, planned if description.samples else None
+    )
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)
     timestamp = results.metadata["timestamp"]

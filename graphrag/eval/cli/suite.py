@@ -252,10 +252,10 @@ def check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
 
 def list_changes(new: Sequence[Row], baseline: Sequence[Row]) -> list[str]:
     """Name the cases that no longer pass, and those that pass now, one line each."""
-    before = {(row.method, row.question_id): paired_score(row, "correctness") for row in baseline}
+    before = {(row.method, *row.key): paired_score(row, "correctness") for row in baseline}
     changed: dict[tuple[int, int], list[str]] = {}
     for row in new:
-        now, old = paired_score(row, "correctness"), before.get((row.method, row.question_id))
+        now, old = paired_score(row, "correctness"), before.get((row.method, *row.key))
         if now is not None and old is not None:
             changed.setdefault((old, now), []).append(f"{row.question_id} ({row.method})")
     names = {(1, 0): "No longer passing", (0, 1): "Passing now"}

@@ -272,9 +272,9 @@ class MeasuresSettings(FrozenSection):
     """
 
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = (1, 5, 10)
-    alpha: float = Field(default=2.0, ge=0)
-    beta: float = Field(default=0.5, ge=0)
-    gamma: float = Field(default=1.5, ge=0)
+    alpha: float = Field(default=2.0, ge=0, le=50)
+    beta: float = Field(default=0.5, ge=0, le=50)
+    gamma: float = Field(default=1.5, ge=0, le=50)
     time_limit_s: float | None = Field(default=None, gt=0)
     aspect_share: float = Field(default=0.6, gt=0, le=1)
     aliases: dict[str, str] = Field(default_factory=dict[str, str])

@@ -228,7 +228,7 @@ def _parse_rows(
     repeated: list[str] = []
     for number, row in enumerate(map_rows(given, columns, source, headings), 1):
         sample = _parse(row, number, only_key, source)
-        asked = (sample.imdb_key, _fold(sample.question))
+        asked = (sample.imdb_key, fold_wording(sample.question))
         if asked in first_row:
             before, first = first_row[asked]
             if _expects(first) != _expects(sample):
@@ -260,7 +260,7 @@ def _describe_repeated(source: str, repeated: Sequence[str]) -> tuple[str, ...]:
 def _expects(sample: Sample) -> tuple[str, tuple[str, ...]]:
     """Return the answer, or else the sources, so far as two rows must agree on them."""
     sources = sample.expected_sources if sample.names_sources_only else ()
-    return _fold(sample.ground_truth), sources
+    return fold_wording(sample.ground_truth), sources
 
 
 def _describe_contradiction(
@@ -281,7 +281,7 @@ def _short(text: str) -> str:
     return repr(text if len(text) <= 60 else f"{text[:60]}...")
 
 
-def _fold(text: str) -> str:
+def fold_wording(text: str) -> str:
     """Return a text without case, extra blanks and a stop at its end."""
     return " ".join(text.casefold().split()).rstrip(".").rstrip()
 

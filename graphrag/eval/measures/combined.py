@@ -1,12 +1,15 @@
 """One number for evidence found, answer quality and tokens spent, for ranking only."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from math import isfinite
+
+MOST = 50.0
 
 
 @dataclass(frozen=True, slots=True)
 class CombinedSettings:
-    """The exponents of :func:`combined_score`, each >= 0.
+    """The exponents of :func:`combined_score`, each in [0, 50]: the score stays finite.
 
     Attributes
     ----------
@@ -20,7 +23,7 @@ class CombinedSettings:
     Raises
     ------
     ValueError
-        If one is negative.
+        If one is NaN or outside; the message names it.
     """
 
     alpha: float = 2.0
@@ -28,9 +31,10 @@ class CombinedSettings:
     gamma: float = 1.5
 
     def __post_init__(self) -> None:
-        if min(self.alpha, self.beta, self.gamma) < 0:
-            msg = "the exponents of the combined score must not be negative"
-            raise ValueError(msg)
+        for name, value in asdict(self).items():
+            if not 0 <= value <= MOST:
+                msg = f"{name} of the combined score must lie in [0, {MOST:g}], not {value!r}"
+                raise ValueError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ def combined_score(found: CombinedInput, settings: CombinedSettings | None = Non
     Raises
     ------
     ValueError
-        If the hit rate or the judge's score is outside [0, 1].
+        If the hit rate or the judge's score is outside [0, 1], or the tokens are not finite.
 
     Notes
     -----
@@ -82,6 +86,9 @@ def combined_score(found: CombinedInput, settings: CombinedSettings | None = Non
     """
     settings = settings or CombinedSettings()
     hit_rate, judge, tokens = found.hit_rate, found.judge, found.tokens
+    if tokens is not None and not isfinite(tokens):
+        msg = f"tokens must be a finite number, not {tokens!r}"
+        raise ValueError(msg)
     if hit_rate is None or judge is None or tokens is None or tokens <= 0:
         return None
     if not (0 <= hit_rate <= 1 and 0 <= judge <= 1):

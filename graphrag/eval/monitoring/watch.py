@@ -133,13 +133,15 @@ def read_watch(store: EvaluationStore, baseline: RunRows) -> WatchState:
     """
     name = baseline_name(baseline)
     rounds = [run for run in reversed(store.runs()) if _note(run).get("baseline") == name]
-    known = {(row.method, row.question_id): row for row in baseline.rows}
+    # A baseline of an old store may not say what its questions are about.
+    by_document = all(row.document for row in baseline.rows)
+    known = {_key(row, by_document): row for row in baseline.rows}
     family = [
         (m, metric)
         for m in dict.fromkeys(row.method for row in baseline.rows)
         for metric in baseline.metrics
     ]
-    number, rows = 1, dict[tuple[str, str], Row]()
+    number, rows = 1, dict[tuple[str, str, str], Row]()
     falls: dict[tuple[str, str], WatchedFigure] = {}
     figures: tuple[WatchedFigure, ...] = ()
     for run in rounds:
@@ -148,7 +150,7 @@ def read_watch(store: EvaluationStore, baseline: RunRows) -> WatchState:
         for row in stored_rows(store, run):
             if {row.states[metric] for metric in run.setup.metrics or ()} == {State.NOT_JUDGED}:
                 continue  # cut off before its verdicts: asked again
-            rows.setdefault((row.method, row.question_id), row)  # a question counts once a pass
+            rows.setdefault(_key(row, by_document), row)  # a question counts once a pass
         pairs = [(row, known[key]) for key, row in rows.items() if key in known]
         figures = tuple(
             _figure(pairs, key, run.run_id, (number, len(family)))
@@ -158,8 +160,12 @@ def read_watch(store: EvaluationStore, baseline: RunRows) -> WatchState:
         for figure in figures:
             if figure.fell:
                 falls.setdefault((figure.method, figure.metric), figure)
-    asked = frozenset(question for _, question in rows)
+    asked = frozenset(question for *_, question in rows)
     return WatchState(name, number, len(rounds), asked, figures, tuple(falls.values()))
+
+
+def _key(row: Row, by_document: bool) -> tuple[str, str, str]:
+    return row.method, row.document if by_document else "", row.question_id
 
 
 def plan_round(

@@ -196,8 +196,16 @@ def join_ratings(ratings: Iterable[Rating], rows: Sequence[Row]) -> JoinedRating
     -------
     JoinedRatings
         No rating is dropped: what the run does not have is listed with the reason.
+
+    Raises
+    ------
+    UsageError
+        If two documents of the run number their questions alike: a rating names no document.
     """
     by_answer = {(row.question_id, row.method): row for row in rows}
+    if len(by_answer) < len(rows):
+        msg = "A rated run needs question ids that differ, also between its documents."
+        raise UsageError(msg)
     questions = {row.question_id for row in rows}
     n_answers = Counter(method for _, method in by_answer)
     given: dict[tuple[str, str], list[Rating]] = {}

@@ -44,10 +44,7 @@ def plan_run(
     descriptions: Descriptions,
     trials: int = 1,
 ) -> list[Unit]:
-    """Return the units of a run: for each sample every method, in order, once a trial.
-
-    An oracle is asked only where there is evidence to show it.
-    """
+    """Return the units of a run: for each sample every method asked, in order, once a trial."""
     return [
         Unit(
             _key(sample, method, descriptions[sample.imdb_key][method], trial),
@@ -58,8 +55,13 @@ def plan_run(
         for trial in range(trials)
         for sample in samples
         for method in methods
-        if method != "oracle" or sample.evidence
+        if is_asked(method, sample)
     ]
+
+
+def is_asked(method: str, sample: Sample) -> bool:
+    """Say whether a method is asked a question: an oracle needs evidence to show."""
+    return method != "oracle" or bool(sample.evidence)
 
 
 def _key(sample: Sample, method: str, description: object, trial: int) -> str:

@@ -65,8 +65,9 @@ class Outcomes:
     Attributes
     ----------
     n_planned, n_search_failed, n_judge_failed, n_judge_unparseable, n_not_judged, n_abstained,
-    n_scored : int
-        The last six add up to the first.
+    n_scored, n_not_run : int
+        The others add up to the first. ``n_not_run`` were planned and not searched: a run that
+        was interrupted, or methods that were asked different questions.
     coverage : float or None
         Share in [0, 1] of the verdicts asked of the judge that exist; None when none was asked.
     end_to_end : Estimate or None
@@ -94,6 +95,7 @@ class Outcomes:
     n_not_judged: int
     n_abstained: int
     n_scored: int
+    n_not_run: int
     coverage: float | None
     end_to_end: Estimate | None
     given_answer: Estimate
@@ -107,6 +109,7 @@ class Outcomes:
             + self.n_not_judged
             + self.n_abstained
             + self.n_scored
+            + self.n_not_run
         )
         if ended != self.n_planned:
             msg = f"{self.n_planned} outcomes were planned, {ended} are accounted for"
@@ -141,12 +144,15 @@ def summarize_outcomes(
     Raises
     ------
     ValueError
-        If the outcomes do not add up to the plan, or a metric that counts failed searches as
+        If there are more outcomes than were planned, or a metric that counts failed searches as
         0 has an abstention that was not scored.
     """
     counts = Counter[State]()
     for outcome, times in outcomes.items():
         counts[outcome.state] += times
+    if counts.total() > n_planned:
+        msg = f"{n_planned} outcomes were planned, {counts.total()} are accounted for"
+        raise ValueError(msg)
     if failed_search_is_zero and counts[State.ABSTAINED]:
         msg = "an abstention has to be scored on a metric that counts a failed search as 0"
         raise ValueError(msg)
@@ -166,6 +172,7 @@ def summarize_outcomes(
         n_not_judged=counts[State.NOT_JUDGED],
         n_abstained=counts[State.ABSTAINED],
         n_scored=n_scored,
+        n_not_run=n_planned - counts.total(),
         coverage=n_scored / asked if asked else None,
         end_to_end=_mean(scored + failed if is_judged else [], stratified)
         if failed_search_is_zero

@@ -209,11 +209,17 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     p_values : sequence
         In [0, 1]; None stays None and is not counted in the family.
 
+    Raises
+    ------
+    ValueError
+        If a p value is NaN or outside [0, 1].
+
     Notes
     -----
     Holm 1979, as ``statsmodels.stats.multitest.multipletests(method="holm")``, which collects
     the garbage of the whole process on every call.
     """
+    present(p_values, 0, 1)
     corrected = list(p_values)
     family = [(p, place) for place, p in enumerate(p_values) if p is not None]
     least = 0.0
