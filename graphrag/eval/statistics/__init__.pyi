@@ -1,5 +1,12 @@
 from .agreement import BinaryAgreement, binary_agreement, scale_agreement
 from .correction import MIN_LABELS, Corrected, corrected_difference, corrected_mean, draw_for_labels
+from .differences import (
+    PairCounts,
+    difference_interval,
+    difference_test,
+    scale_interval,
+    sign_flip_p,
+)
 from .estimates import (
     CONFIDENCE,
     DocumentMean,
@@ -52,6 +59,7 @@ from .paired import (
 )
 from .passes import evidence_needed, pass_share
 from .power import detectable_difference, mcnemar_power, questions_needed
+from .structure import Structure, choose_structure, warn_of_documents
 from .variance import (
     OrderedPreferences,
     Preference,
@@ -85,6 +93,7 @@ __all__ = [
     "Outcome",
     "Outcomes",
     "Pair",
+    "PairCounts",
     "PairedDifference",
     "Preference",
     "Repeats",
@@ -92,12 +101,14 @@ __all__ = [
     "ScaleEstimate",
     "Score",
     "State",
+    "Structure",
     "Tradeoff",
     "VarianceComponents",
     "binary_agreement",
     "bonett_price",
     "bootstrap_median",
     "bootstrap_ratio",
+    "choose_structure",
     "cluster_se",
     "combine_orders",
     "combine_outcomes",
@@ -106,6 +117,8 @@ __all__ = [
     "cost_per_correct",
     "decide_gates",
     "detectable_difference",
+    "difference_interval",
+    "difference_test",
     "draw_for_labels",
     "early_stop_evidence",
     "evidence_needed",
@@ -121,11 +134,14 @@ __all__ = [
     "pass_share",
     "questions_needed",
     "scale_agreement",
+    "scale_interval",
     "scipy_stats",
     "should_stop_early",
+    "sign_flip_p",
     "summarize_outcomes",
     "summarize_repeats",
     "t_estimate",
     "variance_components",
     "verdict_in_words",
+    "warn_of_documents",
 ]

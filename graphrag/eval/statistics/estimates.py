@@ -8,15 +8,38 @@ from math import isfinite, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+
+from graphrag.eval.statistics.libraries import Floats, scipy_special, scipy_stats
+from graphrag.eval.statistics.limits import mean_limits
+from graphrag.eval.statistics.structure import (
+    FEW_DOCUMENTS,
+    Structure,
+    choose_structure,
+    name_interval,
+)
+
+__all__ = [
+    "CONFIDENCE",
+    "DocumentMean",
+    "DocumentView",
+    "Estimate",
+    "Floats",
+    "ScaleEstimate",
+    "Score",
+    "cluster_se",
+    "mean_binary",
+    "mean_binary_stratified",
+    "mean_scale",
+    "scipy_special",
+    "scipy_stats",
+    "t_estimate",
+]
 
 Score: TypeAlias = bool | int | float | None
-Floats: TypeAlias = NDArray[np.float64]
 Totals: TypeAlias = Mapping[Hashable, tuple[float, int]]
 """Document -> the sum of its scores, and how many they are (>= 1)."""
 
 CONFIDENCE = 0.95
-FEW_DOCUMENTS = 10
 NEW_DOCUMENTS_LABEL = "generalisation to new documents, low power"
 
 
@@ -98,16 +121,6 @@ class DocumentView:
     note: str | None
 
 
-def scipy_stats() -> Any:
-    """Return ``scipy.stats``, loaded on first use: it takes a second, and has no types."""
-    return import_module("scipy.stats")
-
-
-def scipy_special() -> Any:
-    """Return ``scipy.special``, loaded on first use."""
-    return import_module("scipy.special")
-
-
 def proportion_interval(
     count: float, n: float, method: str, confidence: float = CONFIDENCE
 ) -> tuple[float, float]:
@@ -164,31 +177,35 @@ def mean_binary(scores: Sequence[Score]) -> Estimate:
     return share_of_total(float(values.sum()), len(values))
 
 
-def share_of_total(total: float, n: int) -> Estimate:
+def share_of_total(total: float, n: int, confidence: float = CONFIDENCE) -> Estimate:
     """Return what ``mean_binary`` does for n scores in [0, 1] with this sum."""
     if n == 0:
         return Estimate(None, 0, None, None, "wilson")
-    low, high = proportion_interval(total, n, "wilson")
+    low, high = proportion_interval(total, n, "wilson", confidence)
     return Estimate(total / n, n, low, high, "wilson")
 
 
-def mean_binary_stratified(scores: Sequence[Score], documents: Sequence[Hashable]) -> Estimate:
-    """Return the mean of a 0/1 metric for new questions on these documents (estimand A).
-
-    The documents are fixed and only the questions are drawn, so that differences between
-    documents add no variance. With one document this is ``mean_binary``.
+def mean_binary_stratified(
+    scores: Sequence[Score], documents: Sequence[Hashable], confidence: float = CONFIDENCE
+) -> Estimate:
+    """Return the mean of a 0/1 metric with the interval that fits its documents.
 
     Parameters
     ----------
     scores : sequence
         As in ``mean_binary``.
     documents : sequence
-        The document of each score, same length.
+        The document of each score, same length; None where it is not known.
+    confidence : float
+        In (0, 1).
 
     Returns
     -------
     Estimate
         Mean over all questions; limits inside [0, 1]; all None when no score is there.
+        ``method`` says how the documents entered, see ``structure.choose_structure``: of few,
+        the limits are for new questions on them; of ten or more, for new questions on documents
+        like them; of one, it is ``mean_binary``.
 
     Raises
     ------
@@ -197,27 +214,25 @@ def mean_binary_stratified(scores: Sequence[Score], documents: Sequence[Hashable
 
     Notes
     -----
-    Wilson limits of each document, weighted by its share of the questions and combined by
-    squares: Zou and Donner 2008, doi:10.1002/sim.3095 (MOVER).
+    ``limits.mean_limits``.
     """
     present(scores, 0, 1)
-    return share_of_totals(total_by_document(scores, documents))
+    return share_of_totals(total_by_document(scores, documents), confidence)
 
 
-def share_of_totals(totals: Totals) -> Estimate:
+def share_of_totals(totals: Totals, confidence: float = CONFIDENCE) -> Estimate:
     """Return what ``mean_binary_stratified`` does for scores in [0, 1] with these sums."""
-    method = "wilson, stratified by document"
-    n = sum(size for _, size in totals.values())
-    if n == 0:
-        return Estimate(None, 0, None, None, method)
-    below = above = total = 0.0
-    for count, size in totals.values():
-        low, high = proportion_interval(count, size, "wilson")
-        below += (size / n * (count / size - low)) ** 2
-        above += (size / n * (high - count / size)) ** 2
-        total += count
-    mean = total / n
-    return Estimate(mean, n, max(0.0, mean - sqrt(below)), min(1.0, mean + sqrt(above)), method)
+    sizes = {document: size for document, (_, size) in totals.items()}
+    structure = choose_structure(sizes)
+    if structure is Structure.POOLED:
+        pooled = [sum(part) for part in zip(*totals.values(), strict=True)] or [0, 0]
+        return share_of_total(pooled[0], int(pooled[1]), confidence)
+    counts, asked = np.array(list(totals.values()), dtype=np.float64).T
+    low, high = mean_limits(counts, asked, structure, confidence)
+    mean, n = float(counts.sum() / asked.sum()), sum(sizes.values())
+    return Estimate(
+        mean, n, min(float(low), mean), max(float(high), mean), name_interval("wilson", structure)
+    )
 
 
 def mean_scale(scores: Sequence[Score]) -> ScaleEstimate:

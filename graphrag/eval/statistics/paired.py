@@ -3,31 +3,35 @@
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from math import sqrt
-from typing import Any, Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from graphrag.eval.statistics.differences import (
+    BY_QUESTION,
+    MCNEMAR,
+    Alternative,
+    PairCounts,
+    Tally,
+    difference_interval,
+    difference_test,
+    flip_signs,
+    scale_interval,
+    tally_documents,
+)
 from graphrag.eval.statistics.estimates import (
     CONFIDENCE,
     DocumentView,
     Score,
     present,
     scipy_special,
-    scipy_stats,
-    t_estimate,
     view_of_totals,
 )
+from graphrag.eval.statistics.limits import bonett_price_limits
 from graphrag.eval.statistics.power import ALPHA, detectable_difference
+from graphrag.eval.statistics.structure import warn_of_documents
 
 Pair: TypeAlias = tuple[Score, Score]
-Alternative: TypeAlias = Literal["two-sided", "less"]
-PairCounts: TypeAlias = Mapping[tuple[Score, Score, Hashable], int]
-"""(score of a, score of b, document) -> how many times it occurs."""
-
-N_RESAMPLES = 9_999
-_BATCH_VALUES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,9 @@ class PairedDifference:
     discordance : float or None
         Share ``(n10 + n01) / n_pairs``; None without pairs.
     difference, low, high : float or None
-        In [-1, 1], with Bonett-Price limits (95 %); None without pairs.
+        In [-1, 1], with the limits of ``difference_interval`` (95 %); None without pairs.
     p : float or None
-        Two-sided exact McNemar test; 1 without a discordant pair, None without pairs.
+        Two-sided, of ``difference_test``; 1 without a discordant pair, None without pairs.
     p_holm : float or None
         ``p`` corrected over the family of comparisons; None outside the family.
     detectable_at_80 : float or None
@@ -56,6 +60,11 @@ class PairedDifference:
         well for a, as they can; None without questions.
     by_document : DocumentView or None
         The differences document by document; None when no documents were given.
+    interval, test : str
+        Names of what ``low`` and ``high`` are, and of what ``p`` is; they say how the documents
+        entered, see ``choose_structure``.
+    note : str or None
+        What ``p`` can't know, where documents are few and hold several questions.
     """
 
     n_pairs: int
@@ -71,6 +80,9 @@ class PairedDifference:
     detectable_at_80: float | None
     difference_bounds: tuple[float, float] | None
     by_document: DocumentView | None
+    interval: str = "bonett-price"
+    test: str = MCNEMAR
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +100,8 @@ class ScaleDifference:
         without pairs.
     exact : bool
         Whether every permutation was tried.
+    interval, test : str
+        Names of what the limits are and of what ``p`` is.
     """
 
     n_pairs: int
@@ -97,6 +111,8 @@ class ScaleDifference:
     high: float | None
     p: float | None
     exact: bool
+    interval: str = "t"
+    test: str = BY_QUESTION
 
 
 def bonett_price(n10: int, n01: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -114,11 +130,10 @@ def bonett_price(n10: int, n01: int, n: int, confidence: float = CONFIDENCE) -> 
     Bonett and Price 2012, doi:10.3102/1076998611411915: p = (n10+1)/(n+2), q = (n01+1)/(n+2),
     ``p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))``.
     """
-    p, q = (n10 + 1) / (n + 2), (n01 + 1) / (n + 2)
-    z = float(scipy_special().ndtri((1 + confidence) / 2))
-    half = z * sqrt((p + q - (p - q) ** 2) / (n + 2))
-    difference = (n10 - n01) / n
-    return max(-1.0, min(p - q - half, difference)), min(1.0, max(p - q + half, difference))
+    quantile = scipy_special().ndtri((1 + confidence) / 2)
+    p, q, size = np.array([n10 / n, n01 / n, n], dtype=np.float64)
+    low, high = bonett_price_limits(p, q, size, quantile)
+    return float(low), float(high)
 
 
 def paired_counts(pairs: Sequence[Pair]) -> tuple[int, int, int]:
@@ -129,21 +144,11 @@ def paired_counts(pairs: Sequence[Pair]) -> tuple[int, int, int]:
     ValueError
         If a score is not 0, 1 or None.
     """
-    return _count_pairs(Counter((a, b, None) for a, b in pairs))
+    return _add_up(tally_documents(Counter((a, b, None) for a, b in pairs)))
 
 
-def _count_pairs(counts: PairCounts) -> tuple[int, int, int]:
-    n = n10 = n01 = 0
-    for (a, b, _), times in counts.items():
-        for score in (a, b):
-            if score not in (0, 1, None):
-                msg = f"a score must be 0, 1 or None, not {score!r}"
-                raise ValueError(msg)
-        if a is not None and b is not None:
-            n += times
-            n10 += times * (a > b)
-            n01 += times * (b > a)
-    return n, n10, n01
+def _add_up(tallies: Mapping[Hashable, Tally]) -> Tally:
+    return Tally(*(sum(tally[part] for tally in tallies.values()) for part in range(3)))
 
 
 def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> PairedDifference:
@@ -159,8 +164,7 @@ def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> Paired
     Returns
     -------
     PairedDifference
-        ``p_holm`` is None until ``holm`` has seen the whole family. The limits pool the
-        documents, which for new questions on these documents is never too narrow.
+        ``p_holm`` is None until ``holm`` has seen the whole family.
 
     Raises
     ------
@@ -169,10 +173,10 @@ def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> Paired
 
     Notes
     -----
-    ``statsmodels.stats.contingency_tables.mcnemar(exact=True)``, ``bonett_price``,
-    ``detectable_difference``.
+    ``difference_interval``, ``difference_test``, ``detectable_difference``.
     """
-    n, n10, n01 = _count_pairs(counts)
+    tallies = tally_documents(counts)
+    n, n10, n01 = _add_up(tallies)
     dropped = sum(counts.values()) - n
     view = view_of_totals(_difference_totals(counts), (-1.0, 1.0)) if view_documents else None
     bounds = _difference_bounds(counts)
@@ -180,9 +184,8 @@ def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> Paired
         return PairedDifference(
             0, dropped, 0, 0, None, None, None, None, None, None, None, bounds, view
         )
-    tables: Any = import_module("statsmodels.stats.contingency_tables")
-    test = tables.mcnemar([[n - n10 - n01, n10], [n01, 0]], exact=True)
-    low, high = bonett_price(n10, n01, n)
+    low, high, interval = difference_interval(counts)
+    p, test = difference_test(counts)
     discordance = (n10 + n01) / n
     return PairedDifference(
         n_pairs=n,
@@ -193,11 +196,14 @@ def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> Paired
         difference=(n10 - n01) / n,
         low=low,
         high=high,
-        p=float(test.pvalue),
+        p=p,
         p_holm=None,
         detectable_at_80=detectable_difference(n, discordance),
         difference_bounds=bounds,
         by_document=view,
+        interval=interval,
+        test=test,
+        note=warn_of_documents({document: tally.n for document, tally in tallies.items()}),
     )
 
 
@@ -230,7 +236,10 @@ def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 
 def paired_scale(
-    pairs: Sequence[Pair], seed: int = 0, alternative: Alternative = "two-sided"
+    pairs: Sequence[Pair],
+    seed: int = 0,
+    alternative: Alternative = "two-sided",
+    documents: Sequence[Hashable] | None = None,
 ) -> ScaleDifference:
     """Compare two scores on a scale, such as 1-5 or item means, question by question.
 
@@ -242,41 +251,34 @@ def paired_scale(
         Of the permutations, when there are too many to try all.
     alternative : {"two-sided", "less"}
         "less": the p value is that of a being lower than b.
+    documents : sequence, optional
+        The document of each pair; None: not known.
 
     Raises
     ------
     ValueError
-        If a score is not finite.
+        If a score is not finite, or there is not one document a pair.
 
     Notes
     -----
-    ``scipy.stats.permutation_test(permutation_type="samples")`` on the mean difference: every
-    permutation for up to 13 questions that differ, else 9,999 random ones with
-    ``(b + 1) / (B + 1)``. Questions that do not differ can't move it and are left out.
+    ``differences.scale_interval`` and ``differences.flip_signs``.
     """
     present([score for pair in pairs for score in pair], -np.finfo(float).max, np.finfo(float).max)
-    d = np.array([v for v in map(_difference, pairs) if v is not None], dtype=np.float64)
-    estimate = t_estimate(d, None)
-    differing = d[d != 0]
-    p: float | None = None if len(d) == 0 else 1.0
-    exact = 2 ** min(len(differing), 64) <= N_RESAMPLES
-    if len(differing) == 1:
-        # Of the two permutations both are as extreme, or one; scipy refuses a single observation.
-        p = 0.5 if alternative == "less" and differing[0] < 0 else 1.0
-    elif len(differing) > 1:
-        result = scipy_stats().permutation_test(
-            (differing, np.zeros_like(differing)),
-            _mean_difference,
-            permutation_type="samples",
-            n_resamples=N_RESAMPLES,
-            batch=max(1, _BATCH_VALUES // len(differing)),
-            vectorized=True,
-            alternative=alternative,
-            rng=np.random.default_rng(seed),
-        )
-        p = float(result.pvalue)
+    asked = [None] * len(pairs) if documents is None else documents
+    differences = [_difference(pair) for pair in pairs]
+    low, high, interval = scale_interval(differences, asked)
+    p, exact, test = flip_signs(differences, asked, alternative, seed)
+    d = [each for each in differences if each is not None]
     return ScaleDifference(
-        len(d), len(pairs) - len(d), estimate.mean, estimate.low, estimate.high, p, exact
+        n_pairs=len(d),
+        n_dropped_pairs=len(pairs) - len(d),
+        difference=float(np.mean(d)) if d else None,
+        low=low,
+        high=high,
+        p=p,
+        exact=exact,
+        interval=interval,
+        test=test,
     )
 
 
@@ -340,7 +342,3 @@ def _difference_bounds(counts: PairCounts) -> tuple[float, float] | None:
     worst = sum(times * ((a or 0) - (1 if b is None else b)) for (a, b, _), times in counts.items())
     best = sum(times * ((1 if a is None else a) - (b or 0)) for (a, b, _), times in counts.items())
     return worst / n, best / n
-
-
-def _mean_difference(x: Any, y: Any, axis: int) -> Any:
-    return (x - y).mean(axis=axis)
