@@ -35,6 +35,7 @@ from graphrag.eval.records import (
     MetricScores,
     QueryResult,
 )
+from graphrag.eval.statistics import EQUIVALENCE_MARGIN
 from graphrag.eval.store import write_whole
 from graphrag.query.usage import Usage, sum_usages
 
@@ -243,6 +244,7 @@ def aggregate_results(
     results: Iterable[QueryResult],
     metrics: Sequence[str] = DEFAULT_METRICS,
     planned: Mapping[str, Mapping[str, int]] | None = None,
+    equivalence_margin: float = EQUIVALENCE_MARGIN,
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
 
@@ -256,6 +258,8 @@ def aggregate_results(
     planned : dict, optional
         Method -> index key -> questions that it was to be asked; None: those that any method has
         a result for.
+    equivalence_margin : float
+        The difference of two means, in (0, 1), below which methods count as equivalent.
 
     Raises
     ------
@@ -303,7 +307,7 @@ def aggregate_results(
         },
         efficiency={m: mean_efficiency(found) for m, found in by_method.items()},
         counts={m: counted.to_dict() for m, counted in counts.items()},
-        analysis=analyse(rows_of(first), methods, metrics, planned),
+        analysis=analyse(rows_of(first), methods, metrics, planned, equivalence_margin),
         repeats=analyse_repeats(results, methods, metrics),
     )
 

@@ -92,6 +92,26 @@ def test_methods_are_compared_question_by_question():
     assert all(not c.in_family and c.result.p_holm is None for c in others)
 
 
+def test_the_first_metric_says_what_holds_of_all_pairs_together():
+    ends = {
+        "tog": ["right"] * 600 + ["wrong"] * 400,
+        "local": ["wrong"] * 20 + ["right"] * 600 + ["wrong"] * 380,
+        "basic": ["right"] * 500 + ["wrong"] * 500,
+    }
+    results = [each for method, of in ends.items() for each in results_of(of, method)]
+    same, better, *others = json.loads(aggregate_results(results).to_json())["comparisons"]
+    assert same["verdict"] == "equivalent within ±5 points"
+    assert same["is_equivalent"]
+    assert same["p_equivalence"] < 0.05 < same["p_holm"]
+    assert same["low_simultaneous"] < same["low"] < 0 < same["high"] < same["high_simultaneous"]
+    assert better["verdict"] == "tog better than basic"
+    assert 0 < better["low_simultaneous"] < better["low"]
+    assert all(each["low_simultaneous"] is each["p_equivalence"] is None for each in others[1:])
+    assert not any("equivalent" in each["verdict"] for each in others[1:])
+    strict = aggregate_results(results, equivalence_margin=0.01).analysis.comparisons[0]
+    assert strict.verdict.startswith("unknown: no difference shown; would have seen")
+
+
 def test_missing_verdicts_can_leave_a_comparison_unresolved():
     results = [
         *results_of(["right", "wrong", "right", "judge failed", "judge failed"], "tog"),

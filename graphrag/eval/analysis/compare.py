@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -20,8 +20,8 @@ from graphrag.eval.statistics import (
     Score,
     State,
     combine_outcomes,
+    correct_family,
     decide_gates,
-    holm,
     paired_binary,
     verdict_in_words,
 )
@@ -132,18 +132,17 @@ def compare_runs(
     }
     decisions = decide({key: each.pairs for key, each in joined.items()}, margin, stopped)
     results = [_difference(each.pairs, metric) for (_, metric), each in joined.items()]
-    corrected = holm([result.p for result in results])
     items = tuple(
         MethodComparison(
             method=key[0],
             metric=key[1],
-            difference=(fixed := replace(result, p_holm=p)),
-            verdict=verdict_in_words(fixed, NEW, BASELINE),
+            difference=result,
+            verdict=verdict_in_words(result, NEW, BASELINE),
             decision=decisions[key],
             only_new=each.only_new,
             only_baseline=each.only_baseline,
         )
-        for (key, each), result, p in zip(joined.items(), results, corrected, strict=True)
+        for (key, each), result in zip(joined.items(), correct_family(results), strict=True)
     )
     warnings = _list_setup_warnings(new.metadata, baseline.metadata, chosen)
     if methods is None:

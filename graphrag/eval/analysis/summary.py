@@ -6,14 +6,16 @@ are analysed by the same functions.
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, replace
+from dataclasses import asdict, astuple, dataclass, field, fields
 from itertools import combinations
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.rows import ZERO_IF_FAILED, QuestionKey, Row, paired_score
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import (
+    EQUIVALENCE_MARGIN,
     CostPerCorrect,
+    FamilyFigures,
     Latency,
     LatencyQuantile,
     Outcome,
@@ -21,8 +23,9 @@ from graphrag.eval.statistics import (
     PairedDifference,
     Score,
     Tradeoff,
+    compare_family,
+    correct_family,
     cost_per_correct,
-    holm,
     latency_quantile,
     paired_binary,
     pareto_set,
@@ -33,6 +36,7 @@ from graphrag.eval.statistics import (
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
 """Method -> document -> questions that the method was to be asked about it."""
 _Scores: TypeAlias = Mapping[QuestionKey, int | None]
+_FAMILY_FIGURES = tuple(each.name for each in fields(FamilyFigures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Comparison:
     """Two methods on one metric; ``in_family`` marks those whose p is Holm-corrected.
 
     What is outside the family, fixed beforehand as the method pairs on the primary metric, is
-    exploratory.
+    exploratory: its ``family`` is None.
     """
 
     a: str
@@ -49,6 +53,7 @@ class Comparison:
     in_family: bool
     result: PairedDifference
     verdict: str
+    family: FamilyFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +101,9 @@ class Analysis:
             "outcomes_by_movie": _plain(self.outcomes_by_document),
             "comparisons": [
                 {
-                    **{k: v for k, v in asdict(c).items() if k != "result"},
+                    **{k: v for k, v in asdict(c).items() if k not in ("result", "family")},
                     **_plain(c.result),
+                    **_plain(c.family or dict.fromkeys(_FAMILY_FIGURES)),
                 }
                 for c in self.comparisons
             ],
@@ -110,6 +116,7 @@ def analyse(
     methods: Sequence[str],
     metrics: Sequence[str],
     planned: Planned | None = None,
+    margin: float = EQUIVALENCE_MARGIN,
 ) -> Analysis:
     """Compute every figure of a run.
 
@@ -123,6 +130,8 @@ def analyse(
     planned : dict, optional
         Method -> document -> questions that it was to be asked about it. None: those that the
         rows hold of any method.
+    margin : float
+        Within which methods are equivalent, in (0, 1).
     """
     if planned is None:
         planned = dict.fromkeys(methods, _count_questions(rows))
@@ -152,32 +161,35 @@ def analyse(
         outcomes_by_document={
             document: _outcomes_on(document, planned, counts, metrics) for document in documents
         },
-        comparisons=compare_methods(by_method, metrics, primary),
+        comparisons=compare_methods(by_method, metrics, primary, margin),
         efficiency=_efficiency(by_method, outcomes, primary),
     )
 
 
 def compare_methods(
-    by_method: Mapping[str, Sequence[Row]], metrics: Sequence[str], primary: str
+    by_method: Mapping[str, Sequence[Row]],
+    metrics: Sequence[str],
+    primary: str,
+    margin: float = EQUIVALENCE_MARGIN,
 ) -> list[Comparison]:
-    """Compare every pair of methods on every metric, Holm over the pairs on the primary one."""
+    """Compare every pair of methods on every metric; the pairs on the primary one are a family."""
     found: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
     for metric in sorted(metrics, key=lambda name: name != primary):
-        views = metric == primary  # document by document only where something is claimed
+        in_family = metric == primary  # document by document only where something is claimed
         scores = {
             method: {row.key: paired_score(row, metric) for row in rows}
             for method, rows in by_method.items()
         }
-        results = [_paired(scores[a], scores[b], views) for a, b in pairs]
-        if metric == primary:
-            corrected = holm([result.p for result in results])
-            results = [
-                replace(result, p_holm=p) for result, p in zip(results, corrected, strict=True)
-            ]
+        results = [_paired(scores[a], scores[b], in_family) for a, b in pairs]
+        family: list[FamilyFigures | None] = [None] * len(pairs)
+        if in_family:
+            results = correct_family(results)
+            family = list(compare_family(results, margin))
         found += [
-            Comparison(a, b, metric, metric == primary, result, verdict_in_words(result, a, b))
-            for (a, b), result in zip(pairs, results, strict=True)
+            Comparison(a, b, metric, in_family, result, words, each)
+            for (a, b), result, each in zip(pairs, results, family, strict=True)
+            for words in [verdict_in_words(result, a, b, family=each)]
         ]
     return found
 

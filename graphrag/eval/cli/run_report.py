@@ -107,7 +107,10 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         for method in run.setup.methods
     }
     results = aggregate_results(
-        outcome.results, config.metrics, planned if description.samples else None
+        outcome.results,
+        config.metrics,
+        planned if description.samples else None,
+        config.equivalence_margin,
     )
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)

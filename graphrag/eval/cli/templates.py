@@ -34,6 +34,8 @@ output:
   dir: eval/results
   save_intermediate: true # keep every response and verdict as it arrives; needed for --resume
 
+equivalence_margin: 0.05 # methods whose means are shown to differ by less count as equivalent
+
 concurrency: 8 # model calls in flight at the same time
 timeout_s: 300 # for one search; waiting for its turn is not counted
 max_output_tokens: 2000 # of each reply to a method's call

@@ -67,6 +67,8 @@ class EvaluationConfig(FrozenSection):
         settings of its own. A model that is known to think before it answers gets 25,000 more for
         that; ``max_tokens`` in a model's ``call_args`` is sent in place of this.
     measures : MeasuresSettings
+    equivalence_margin : float
+        The difference of two means, in (0, 1), below which methods count as equivalent.
     thresholds : dict
         Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them
         ends with exit code 100.
@@ -93,6 +95,7 @@ class EvaluationConfig(FrozenSection):
     timeout_s: float = Field(default=300.0, gt=0)
     max_output_tokens: int = Field(default=2000, ge=16)
     measures: MeasuresSettings = MeasuresSettings()
+    equivalence_margin: float = Field(default=0.05, gt=0, lt=1)
     thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
     root: Path = Field(default=Path(), exclude=True)
 

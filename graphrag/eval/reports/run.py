@@ -107,14 +107,14 @@ def describe_asked(results: "EvaluationResults") -> list[str]:
 
 
 def describe_comparisons(analysis: "Analysis") -> list[str]:
-    """Return difference, interval, test and verdict of each pair of methods, a line each."""
+    """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
     return [
         f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
-        f"({points(compared.result.low, UNKNOWN)} to "
-        f"{points(compared.result.high, UNKNOWN)}), "
+        f"({points(compared.family.low_simultaneous, UNKNOWN)} to "
+        f"{points(compared.family.high_simultaneous, UNKNOWN)}), "
         f"p {number(compared.result.p_holm, '.3f', UNKNOWN)}: {compared.verdict}"
         for compared in analysis.comparisons
-        if compared.in_family
+        if compared.family is not None
     ]
 
 

@@ -22,6 +22,7 @@ from .estimates import (
     scipy_stats,
     t_estimate,
 )
+from .family import EQUIVALENCE_MARGIN, FamilyFigures, compare_family, correct_family
 from .gate import (
     ALPHA,
     EARLY_ALPHA,
@@ -55,7 +56,6 @@ from .paired import (
     holm,
     paired_binary,
     paired_scale,
-    verdict_in_words,
 )
 from .passes import evidence_needed, pass_share
 from .power import detectable_difference, mcnemar_power, questions_needed
@@ -69,11 +69,13 @@ from .variance import (
     summarize_repeats,
     variance_components,
 )
+from .verdicts import verdict_in_words
 
 __all__ = [
     "ALPHA",
     "CONFIDENCE",
     "EARLY_ALPHA",
+    "EQUIVALENCE_MARGIN",
     "MARGIN",
     "MIN_COVERAGE",
     "MIN_LABELS",
@@ -84,6 +86,7 @@ __all__ = [
     "DocumentMean",
     "DocumentView",
     "Estimate",
+    "FamilyFigures",
     "Floats",
     "GateDecision",
     "GateOutcome",
@@ -112,6 +115,8 @@ __all__ = [
     "cluster_se",
     "combine_orders",
     "combine_outcomes",
+    "compare_family",
+    "correct_family",
     "corrected_difference",
     "corrected_mean",
     "cost_per_correct",

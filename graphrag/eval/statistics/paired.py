@@ -28,7 +28,7 @@ from graphrag.eval.statistics.estimates import (
     view_of_totals,
 )
 from graphrag.eval.statistics.limits import bonett_price_limits
-from graphrag.eval.statistics.power import ALPHA, detectable_difference
+from graphrag.eval.statistics.power import detectable_difference
 from graphrag.eval.statistics.structure import warn_of_documents
 
 Pair: TypeAlias = tuple[Score, Score]
@@ -53,8 +53,8 @@ class PairedDifference:
     p_holm : float or None
         ``p`` corrected over the family of comparisons; None outside the family.
     detectable_at_80 : float or None
-        Smallest true difference that the test finds with 80 % power at this discordance; None
-        when no difference could be found.
+        Smallest true difference that the test finds with 80 % power at this discordance, in a
+        family at its corrected level; None when no difference could be found.
     difference_bounds : tuple of float or None
         The difference over all questions if the missing scores fell as badly for a, and as
         well for a, as they can; None without questions.
@@ -280,44 +280,6 @@ def paired_scale(
         interval=interval,
         test=test,
     )
-
-
-def verdict_in_words(
-    result: PairedDifference, a: str, b: str, alpha: float = ALPHA, points: int = 1
-) -> str:
-    """Say what a comparison showed.
-
-    Parameters
-    ----------
-    result : PairedDifference
-        Judged by ``p_holm`` when it has one, else by ``p``.
-    a, b : str
-        Names of the two methods.
-    alpha : float
-        Level of the test.
-    points : int
-        Decimals of a difference in percentage points.
-
-    Returns
-    -------
-    str
-        "nothing to compare", "unresolved: ...", "<a> better than <b>" (or the reverse), or
-        "no difference shown; would have seen 6.8 points". Unresolved means that the missing
-        verdicts could turn the sign of the difference.
-    """
-    if result.difference is None or result.p is None:
-        return "nothing to compare"
-    if result.difference_bounds is not None:
-        low, high = result.difference_bounds
-        if (result.difference > 0 > low) or (result.difference < 0 < high):
-            return f"unresolved: {result.n_dropped_pairs} missing pairs could turn it around"
-    p = result.p if result.p_holm is None else result.p_holm
-    if p <= alpha and result.difference != 0:
-        better, worse = (a, b) if result.difference > 0 else (b, a)
-        return f"{better} better than {worse}"
-    if result.detectable_at_80 is None:
-        return "no difference shown; too few questions to see any"
-    return f"no difference shown; would have seen {100 * result.detectable_at_80:.{points}f} points"
 
 
 def _difference(pair: Pair) -> float | None:

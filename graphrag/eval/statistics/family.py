@@ -1,0 +1,182 @@
+"""A family of comparisons: corrected p, intervals that hold together, equivalence, power."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, TypeAlias
+
+from graphrag.eval.statistics.estimates import scipy_special
+from graphrag.eval.statistics.paired import PairedDifference, bonett_price, holm
+from graphrag.eval.statistics.power import ALPHA, detectable_difference
+
+EQUIVALENCE_MARGIN = 0.05
+_FARTHEST = 8.0  # standard normal; beyond it a p value is under 1e-15
+
+LimitsAt: TypeAlias = Callable[[float], tuple[float, float]]
+"""Confidence in (0, 1) -> two-sided limits of one difference; wider with more confidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyFigures:
+    """What a comparison says as one of a family that was fixed beforehand.
+
+    Attributes
+    ----------
+    low_simultaneous, high_simultaneous : float or None
+        In [-1, 1]. With 95 % confidence all intervals of the family hold their true differences
+        together; 0 lies inside exactly when ``p_holm`` is above 5 %, and at an end when the test
+        alone rules it out. None without pairs.
+    p_equivalence : float or None
+        Of the null that the true difference is ``equivalence_margin`` or more, either way,
+        corrected by Bonferroni; None without pairs.
+    is_equivalent : bool or None
+        Whether the difference is shown to be smaller than the margin, however the missing scores
+        fell; None without pairs.
+    equivalence_margin : float
+        In (0, 1).
+    """
+
+    low_simultaneous: float | None
+    high_simultaneous: float | None
+    p_equivalence: float | None
+    is_equivalent: bool | None
+    equivalence_margin: float
+
+
+def limits_of(result: PairedDifference) -> LimitsAt:
+    """Return the limits of a difference as a function of the confidence; it needs pairs."""
+    return lambda confidence: bonett_price(result.n10, result.n01, result.n_pairs, confidence)
+
+
+def correct_family(
+    results: Sequence[PairedDifference], level: float = ALPHA
+) -> list[PairedDifference]:
+    """Correct the tests of a family, and what they can find, for its size.
+
+    Parameters
+    ----------
+    results : sequence of PairedDifference
+        Those without p are not counted in the family.
+    level : float
+        In (0, ALPHA]: what is left for these tests of the 5 %. The p values are raised by
+        ``ALPHA / level``, so that they are still held against 5 %.
+
+    Returns
+    -------
+    list of PairedDifference
+        With ``p_holm``, and ``detectable_at_80`` at the level that Holm's method asks of the
+        first of its tests, so that it finds such a difference with at least 80 % power whatever
+        the other comparisons show. Where the interval is wider than that of independent
+        questions, as these move together within documents, the questions count as so many fewer.
+    """
+    raised = [None if r.p is None else min(1.0, r.p * (ALPHA / level)) for r in results]
+    n_tests = max(1, sum(p is not None for p in raised))
+    return [
+        replace(result, p_holm=p, detectable_at_80=_detectable(result, level / n_tests))
+        for result, p in zip(results, holm(raised), strict=True)
+    ]
+
+
+def compare_family(
+    results: Sequence[PairedDifference],
+    margin: float = EQUIVALENCE_MARGIN,
+    level: float = ALPHA,
+    limits: Sequence[LimitsAt] | None = None,
+) -> list[FamilyFigures]:
+    """Return simultaneous intervals and tests of equivalence for a whole family.
+
+    Parameters
+    ----------
+    results : sequence of PairedDifference
+        As ``correct_family`` returned them.
+    margin : float
+        In (0, 1).
+    level : float
+        As there.
+    limits : sequence of callables, optional
+        One each: the limits at any confidence; by default ``limits_of``.
+
+    Raises
+    ------
+    ValueError
+        If the margin is out of range.
+
+    Notes
+    -----
+    Intervals: each at ``1 - level / (2 K - 1)`` for K tests. An end that Holm's test contradicts
+    moves to 0, as Guilbaud 2008, doi:10.1002/bimj.200710443, and Strassburger and Bretz 2008,
+    doi:10.1002/sim.3338, have it for one-sided tests. Ends moved so are wrong together at most
+    when Holm's method takes a side wrongly, ``level / 2``; the other errors then add up to
+    ``(K - 1/2) / (2 K - 1) = 1/2`` of the level. With Bonferroni's ``1 - level / K`` the sum
+    would be 6.7 % for three methods.
+
+    Equivalence: two one-sided tests (Schuirmann 1987, doi:10.1007/BF01068419) at ``level / K``:
+    the limits at ``1 - 2 level / K`` lie inside the margins. As only one of a pair's two nulls
+    can be true, the family counts K tests. Claims of equivalence are wrong in at most 5 %, and
+    so are claims of a difference; the two are not corrected for one another.
+    """
+    if not 0 < margin < 1:
+        msg = f"the equivalence margin must lie in (0, 1), not {margin!r}"
+        raise ValueError(msg)
+    n_tests = max(1, sum(result.p is not None for result in results))
+    found: list[FamilyFigures] = []
+    for result, at in zip(results, limits or [limits_of(r) for r in results], strict=True):
+        if result.difference is None or result.p_holm is None:
+            found.append(FamilyFigures(None, None, None, None, margin))
+            continue
+        raised = n_tests * ALPHA / level
+        limits_here = at(1 - level / (2 * n_tests - 1))
+        low, high = agree_with_test(limits_here, result.difference, result.p_holm)
+        down, up = result.difference_bounds or (result.difference, result.difference)
+        worst = _equivalence_p(
+            at, result.difference - down - margin, result.difference - up + margin
+        )
+        found.append(
+            FamilyFigures(
+                low_simultaneous=low,
+                high_simultaneous=high,
+                p_equivalence=min(1.0, raised * _equivalence_p(at, -margin, margin)),
+                is_equivalent=min(1.0, raised * worst) <= ALPHA,
+                equivalence_margin=margin,
+            )
+        )
+    return found
+
+
+def agree_with_test(
+    limits: tuple[float, float], difference: float, p_holm: float
+) -> tuple[float, float]:
+    """Move an end of an interval to 0 where it contradicts the test at 5 %."""
+    low, high = limits
+    if p_holm > ALPHA or difference == 0:
+        return min(low, 0.0), max(high, 0.0)
+    return (max(low, 0.0), high) if difference > 0 else (low, min(high, 0.0))
+
+
+def _equivalence_p(at: LimitsAt, lowest: float, highest: float) -> float:
+    """Return the smallest one-sided level at which the limits lie inside the bounds.
+
+    1 when even the middle of the interval does not.
+    """
+    special = scipy_special()
+
+    def room(quantile: float) -> float:
+        low, high = at(1 - 2 * float(special.ndtr(-quantile)))
+        return min(low - lowest, highest - high)
+
+    least = 1e-9
+    if room(least) <= 0:
+        return 1.0
+    if room(_FARTHEST) > 0:
+        return float(special.ndtr(-_FARTHEST))
+    optimize: Any = import_module("scipy.optimize")
+    return float(special.ndtr(-optimize.brentq(room, least, _FARTHEST)))
+
+
+def _detectable(result: PairedDifference, alpha: float) -> float | None:
+    if result.discordance is None or result.low is None or result.high is None:
+        return None
+    low, high = bonett_price(result.n10, result.n01, result.n_pairs)
+    ratio = max(1.0, (result.high - result.low) / (high - low))
+    n_independent = int(result.n_pairs / ratio**2)
+    return detectable_difference(n_independent, result.discordance, alpha=alpha)

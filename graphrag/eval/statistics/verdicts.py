@@ -1,0 +1,59 @@
+"""What a comparison showed, as a sentence."""
+
+from graphrag.eval.statistics.family import FamilyFigures
+from graphrag.eval.statistics.paired import PairedDifference
+from graphrag.eval.statistics.power import ALPHA
+
+
+def verdict_in_words(
+    result: PairedDifference,
+    a: str,
+    b: str,
+    alpha: float = ALPHA,
+    points: int = 1,
+    family: FamilyFigures | None = None,
+) -> str:
+    """Say what a comparison showed.
+
+    Parameters
+    ----------
+    result : PairedDifference
+        Judged by ``p_holm`` when it has one, else by ``p``.
+    a, b : str
+        Names of the two methods.
+    alpha : float
+        Level of the test.
+    points : int
+        Decimals of a difference in percentage points.
+    family : FamilyFigures, optional
+        What it says as one of a family. Without it nothing is said to be equivalent.
+
+    Returns
+    -------
+    str
+        "nothing to compare"; "unresolved: ...", when the missing verdicts could turn the answer;
+        "<a> better than <b>" (or the reverse), with ", by less than 5 points" where that is shown
+        as well; "equivalent within ±5 points"; or "no difference shown; would have seen 6.8
+        points", in a family "unknown: no difference shown; ...".
+    """
+    if result.difference is None or result.p is None:
+        return "nothing to compare"
+    low, high = result.difference_bounds or (result.difference, result.difference)
+    can_turn = (result.difference > 0 > low) or (result.difference < 0 < high)
+    missing = f"unresolved: {result.n_dropped_pairs} missing pairs could"
+    p = result.p if result.p_holm is None else result.p_holm
+    is_equivalent = family is not None and family.is_equivalent is True
+    margin = "" if family is None else f"{100 * family.equivalence_margin:g} points"
+    if p <= alpha and result.difference != 0 and not can_turn:
+        better, worse = (a, b) if result.difference > 0 else (b, a)
+        return f"{better} better than {worse}{f', by less than {margin}' if is_equivalent else ''}"
+    if is_equivalent:
+        return f"equivalent within ±{margin}"
+    if can_turn:
+        return f"{missing} turn it around"
+    if family is not None and family.p_equivalence is not None and family.p_equivalence <= alpha:
+        return f"{missing} move it past ±{margin}"
+    known = "no difference shown" if family is None else "unknown: no difference shown"
+    if result.detectable_at_80 is None:
+        return f"{known}; too few questions to see any"
+    return f"{known}; would have seen {100 * result.detectable_at_80:.{points}f} points"
