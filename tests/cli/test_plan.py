@@ -30,6 +30,22 @@ def test_a_discordance_that_is_given_is_the_only_one(tmp_path: Path):
     assert "assumed" not in result.output
 
 
+def test_more_methods_take_more_questions(tmp_path: Path):
+    alone = questions_needed(0.05, 0.2)
+    of_three = questions_needed(0.05, 0.2, alpha=0.05 / 3)
+    of_four = questions_needed(0.05, 0.2, alpha=0.05 / 6)
+    assert len({alone, of_three, of_four}) == 3
+    given = ("--detect", "0.05", "--discordance", "0.2")
+    named = plan(*given, "--methods", "tog,local,basic", root=tmp_path).output
+    assert f"{of_three:,}" in named
+    assert "two-sided at 5 %/3, as it is one of the 3 pairs" in " ".join(named.split())
+    assert f"{of_four:,}" in plan(*given, "-m", "4", root=tmp_path).output
+    assert f"{alone:,}" in plan(*given, root=tmp_path).output
+    config = "indexes: {a: a}\nmethods: [tog, local, basic]\n"
+    (tmp_path / "eval_config.yaml").write_text(config)
+    assert f"{of_three:,}" in plan(*given, root=tmp_path).output
+
+
 def test_what_a_run_shows_is_used(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation()
     assert evaluation.run("-q").exit_code == 0
@@ -48,6 +64,7 @@ def test_what_a_run_shows_is_used(make_evaluation: MakeEvaluation):
     [
         (("--detect", "5"), "0.05 means 5 points"),
         (("--detect", "0.1", "--discordance", "0.05"), "can't be larger than the discordance"),
+        (("--detect", "0.1", "--methods", "tog"), "it takes two methods or more"),
         (("--detect", "0.1", "--power", "1"), "--power must lie between 0 and 1"),
         (("--detect", "0.1", "--run", "latest"), "eval_config.yaml does not exist"),
     ],

@@ -245,6 +245,14 @@ def plan(
     run: Annotated[
         str | None, typer.Option("--run", help="Take the discordance from this run; latest.")
     ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            "-m",
+            help="How many are compared, or which, e.g. tog,local,basic; default: configured.",
+        ),
+    ] = None,
     root: RootOption = None,
     config: ConfigOption = None,
     output: OutputOption = None,
@@ -252,7 +260,7 @@ def plan(
     """Say how many questions it takes to see a difference between two methods."""
     from graphrag.eval.cli.plan import PlanOptions, run_plan
 
-    options = PlanOptions(detect, discordance, power, run)
+    options = PlanOptions(detect, discordance, power, run, methods)
     raise typer.Exit(run_plan(place_of(context, root, config, output), options))
 
 
