@@ -1,3 +1,4 @@
+from .best import Best
 from .compare import (
     BASELINE,
     NEW,
@@ -44,6 +45,7 @@ __all__ = [
     "NEW",
     "REPORT_FILE",
     "Analysis",
+    "Best",
     "CriterionResult",
     "EarlyStop",
     "End",

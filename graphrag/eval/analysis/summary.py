@@ -10,6 +10,7 @@ from dataclasses import asdict, astuple, dataclass, field, fields
 from itertools import combinations
 from typing import Any, TypeAlias
 
+from graphrag.eval.analysis.best import Best, find_best
 from graphrag.eval.analysis.rows import ZERO_IF_FAILED, QuestionKey, Row, paired_score
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import (
@@ -29,6 +30,7 @@ from graphrag.eval.statistics import (
     latency_quantile,
     paired_binary,
     pareto_set,
+    shown_sign,
     summarize_outcomes,
     verdict_in_words,
 )
@@ -54,6 +56,11 @@ class Comparison:
     result: PairedDifference
     verdict: str
     family: FamilyFigures | None = None
+
+    @property
+    def shown(self) -> tuple[str, str] | None:
+        """The method that is shown to be better, and the other; None when neither is."""
+        return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[shown_sign(self.result)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +100,18 @@ class Analysis:
     comparisons: list[Comparison] = field(repr=False)
     efficiency: dict[str, EfficiencyFigures] = field(repr=False)
 
+    @property
+    def best(self) -> Best:
+        """What the comparisons on the primary metric leave over."""
+        means = {m: _headline(found[self.primary]) for m, found in self.outcomes.items()}
+        pairs = [each.shown for each in self.comparisons if each.in_family]
+        return find_best(means, [pair for pair in pairs if pair is not None])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON-ready sections; undefined is None."""
         return {
             "primary_metric": self.primary,
+            "best": _plain(self.best),
             "outcomes": _plain(self.outcomes),
             "outcomes_by_movie": _plain(self.outcomes_by_document),
             "comparisons": [

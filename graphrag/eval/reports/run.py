@@ -9,6 +9,7 @@ from rich.table import Table
 from graphrag.eval.analysis import has_impossible_latency
 from graphrag.eval.dataset import name_question
 from graphrag.eval.records import METRICS
+from graphrag.eval.reports.answer import describe_answer
 from graphrag.eval.reports.cells import (
     MISSING,
     NOT_JUDGED,
@@ -49,6 +50,8 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         raise ValueError(msg)
     label = label_results(results)
     note = f" ({label})" if label else ""
+    for line in describe_answer(results, note):
+        console.print(line, style="bold", soft_wrap=True)
     title = f"Mean scores by method in % (95 % interval){note}"
     if results.metrics:
         console.print(_outcomes_table(title, results.metrics, analysis.outcomes.items()))

@@ -69,7 +69,7 @@ from .variance import (
     summarize_repeats,
     variance_components,
 )
-from .verdicts import verdict_in_words
+from .verdicts import shown_sign, verdict_in_words
 
 __all__ = [
     "ALPHA",
@@ -142,6 +142,7 @@ __all__ = [
     "scale_interval",
     "scipy_stats",
     "should_stop_early",
+    "shown_sign",
     "sign_flip_p",
     "summarize_outcomes",
     "summarize_repeats",

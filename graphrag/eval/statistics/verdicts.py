@@ -5,6 +5,18 @@ from graphrag.eval.statistics.paired import PairedDifference
 from graphrag.eval.statistics.power import ALPHA
 
 
+def shown_sign(result: PairedDifference, alpha: float = ALPHA) -> int:
+    """Return which side is shown to be better: 1 for a, -1 for b, 0 for neither.
+
+    By ``p_holm`` where there is one, else by ``p``; neither when the missing scores could turn
+    the difference around.
+    """
+    p = result.p if result.p_holm is None else result.p_holm
+    if result.difference is None or p is None or p > alpha or _can_turn(result):
+        return 0
+    return (result.difference > 0) - (result.difference < 0)
+
+
 def verdict_in_words(
     result: PairedDifference,
     a: str,
@@ -38,18 +50,16 @@ def verdict_in_words(
     """
     if result.difference is None or result.p is None:
         return "nothing to compare"
-    low, high = result.difference_bounds or (result.difference, result.difference)
-    can_turn = (result.difference > 0 > low) or (result.difference < 0 < high)
     missing = f"unresolved: {result.n_dropped_pairs} missing pairs could"
-    p = result.p if result.p_holm is None else result.p_holm
+    sign = shown_sign(result, alpha)
     is_equivalent = family is not None and family.is_equivalent is True
     margin = "" if family is None else f"{100 * family.equivalence_margin:g} points"
-    if p <= alpha and result.difference != 0 and not can_turn:
-        better, worse = (a, b) if result.difference > 0 else (b, a)
+    if sign:
+        better, worse = (a, b) if sign > 0 else (b, a)
         return f"{better} better than {worse}{f', by less than {margin}' if is_equivalent else ''}"
     if is_equivalent:
         return f"equivalent within ±{margin}"
-    if can_turn:
+    if _can_turn(result):
         return f"{missing} turn it around"
     if family is not None and family.p_equivalence is not None and family.p_equivalence <= alpha:
         return f"{missing} move it past ±{margin}"
@@ -57,3 +67,11 @@ def verdict_in_words(
     if result.detectable_at_80 is None:
         return f"{known}; too few questions to see any"
     return f"{known}; would have seen {100 * result.detectable_at_80:.{points}f} points"
+
+
+def _can_turn(result: PairedDifference) -> bool:
+    """Say whether the missing scores could give the difference the other sign."""
+    if result.difference is None or result.difference_bounds is None:
+        return False
+    low, high = result.difference_bounds
+    return (result.difference > 0 > low) or (result.difference < 0 < high)
