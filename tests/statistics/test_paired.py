@@ -217,6 +217,9 @@ def test_many_pairs_are_tested_by_resampling():
     assert not result.exact
     assert result.p == pytest.approx(stats.ttest_rel(a, b).pvalue, abs=0.03)
     assert (result.p * 10_000 / 2) == pytest.approx(round(result.p * 10_000 / 2))
+    apart = [(1, 0), (1, 0), (0, 0)]
+    assert paired_scale(apart).high > 1
+    assert paired_scale(apart, limits=(-1.0, 1.0)).high == 1
     assert paired_scale([(5, 1)] * 30).p == pytest.approx(2 / 10_000)
     assert paired_scale([(3, 3)] * 30).p == 1
     with pytest.raises(ValueError, match="must lie in"):

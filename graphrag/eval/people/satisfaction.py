@@ -269,4 +269,7 @@ def _difference(a: Sequence[RatedAnswer], b: Sequence[RatedAnswer]) -> ScaleDiff
     left = {answer.question_id: answer.rating for answer in a}
     right = {answer.question_id: answer.rating for answer in b}
     questions = dict.fromkeys([*left, *right])
-    return paired_scale([(left.get(question), right.get(question)) for question in questions])
+    return paired_scale(
+        [(left.get(question), right.get(question)) for question in questions],
+        limits=(float(LOWEST - HIGHEST), float(HIGHEST - LOWEST)),
+    )

@@ -4,6 +4,7 @@ from .differences import (
     PairCounts,
     difference_interval,
     difference_test,
+    mean_real,
     scale_interval,
     sign_flip_p,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "mcnemar_power",
     "mean_binary",
     "mean_binary_stratified",
+    "mean_real",
     "mean_scale",
     "paired_binary",
     "paired_scale",

@@ -1,13 +1,14 @@
-"""Limits and tests of paired differences, with the documents taken as their structure asks."""
+"""Limits and tests of differences, and of real-valued means, with the documents taken as their structure asks."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
+from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphrag.eval.statistics.clustered import exact_sign_flip
-from graphrag.eval.statistics.estimates import CONFIDENCE, Score, group_by_document
+from graphrag.eval.statistics.estimates import CONFIDENCE, Estimate, Score, group_by_document
 from graphrag.eval.statistics.libraries import Floats, scipy_special, scipy_stats
 from graphrag.eval.statistics.limits import Moments, difference_limits, effective_size
 from graphrag.eval.statistics.structure import Structure, choose_structure, name_interval
@@ -190,6 +191,36 @@ def scale_interval(
         quantile = scipy_special().stdtrit(df, (1 + confidence) / 2)
     half = float(quantile * np.sqrt(values.var(ddof=1) / size))
     return mean - half, mean + half, name
+
+
+def mean_real(
+    values: Sequence[Score],
+    documents: Sequence[Hashable],
+    limits: tuple[float, float] | None = None,
+    confidence: float = CONFIDENCE,
+) -> Estimate:
+    """Return the mean of real-valued scores, or differences, with ``scale_interval``.
+
+    Parameters
+    ----------
+    values, documents, confidence
+        As there.
+    limits : tuple of float, optional
+        Where the mean must lie; the interval is cut to it.
+
+    Raises
+    ------
+    ValueError
+        As there.
+    """
+    low, high, method = scale_interval(values, documents, confidence)
+    known = [value for value in values if value is not None]
+    mean = float(np.mean(known)) if known else None
+    if mean is None or low is None or high is None:
+        return Estimate(mean, len(known), None, None, method)
+    least, most = (-inf, inf) if limits is None else limits
+    low, high = max(low, least), min(high, most)
+    return Estimate(mean, len(known), min(low, mean), max(high, mean), method)
 
 
 def sign_flip_p(

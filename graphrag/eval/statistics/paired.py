@@ -16,7 +16,7 @@ from graphrag.eval.statistics.differences import (
     difference_interval,
     difference_test,
     flip_signs,
-    scale_interval,
+    mean_real,
     tally_documents,
 )
 from graphrag.eval.statistics.estimates import (
@@ -93,8 +93,9 @@ class ScaleDifference:
     ----------
     n_pairs, n_dropped_pairs : int
     difference, low, high : float or None
-        In the unit of the scores, with t limits (95 %); the difference is None without pairs,
-        the limits under two pairs or when all differences are equal.
+        In the unit of the scores, with t limits (95 %) cut to what the scale allows; the
+        difference is None without pairs, the limits under two pairs or when all differences
+        are equal.
     p : float or None
         Permutation test, two-sided unless asked otherwise; 1 when all differences are 0, None
         without pairs.
@@ -239,6 +240,7 @@ def paired_scale(
     pairs: Sequence[Pair],
     seed: int = 0,
     alternative: Alternative = "two-sided",
+    limits: tuple[float, float] | None = None,
     documents: Sequence[Hashable] | None = None,
 ) -> ScaleDifference:
     """Compare two scores on a scale, such as 1-5 or item means, question by question.
@@ -251,6 +253,9 @@ def paired_scale(
         Of the permutations, when there are too many to try all.
     alternative : {"two-sided", "less"}
         "less": the p value is that of a being lower than b.
+    limits : (float, float), optional
+        The least and the largest difference that the scale allows: (-1, 1) for scores in [0, 1].
+        The interval is cut to them.
     documents : sequence, optional
         The document of each pair; None: not known.
 
@@ -261,23 +266,22 @@ def paired_scale(
 
     Notes
     -----
-    ``differences.scale_interval`` and ``differences.flip_signs``.
+    ``differences.mean_real`` and ``differences.flip_signs``.
     """
     present([score for pair in pairs for score in pair], -np.finfo(float).max, np.finfo(float).max)
     asked = [None] * len(pairs) if documents is None else documents
     differences = [_difference(pair) for pair in pairs]
-    low, high, interval = scale_interval(differences, asked)
+    estimate = mean_real(differences, asked, limits)
     p, exact, test = flip_signs(differences, asked, alternative, seed)
-    d = [each for each in differences if each is not None]
     return ScaleDifference(
-        n_pairs=len(d),
-        n_dropped_pairs=len(pairs) - len(d),
-        difference=float(np.mean(d)) if d else None,
-        low=low,
-        high=high,
+        n_pairs=estimate.n,
+        n_dropped_pairs=len(pairs) - estimate.n,
+        difference=estimate.mean,
+        low=estimate.low,
+        high=estimate.high,
         p=p,
         exact=exact,
-        interval=interval,
+        interval=estimate.method,
         test=test,
     )
 
