@@ -2,6 +2,7 @@ import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,89 +41,105 @@ def test_a_flip_between_orders_is_a_tie():
     assert combine_orders([None], ["a"]).flip_rate is None
 
 
-def table_of_statsmodels(y):
-    rows = [(*index, value) for index, value in np.ndenumerate(y)]
-    columns = dict(zip("qsjy", np.array(rows, dtype=object).T, strict=True))
-    frame = {key: list(values) for key, values in columns.items()}
-    frame["y"] = [float(value) for value in frame["y"]]
-    import pandas as pd
-
-    fit = ols("y ~ C(q) * C(s) * C(j) - C(q):C(s):C(j)", pd.DataFrame(frame)).fit()
-    return anova_lm(fit)
-
-
-def test_components_are_those_of_the_anova_table():
-    rng = np.random.default_rng(4)
-    nq, ns, nj = 6, 3, 4
-    y = (
-        rng.normal(0, 2, (nq, 1, 1))
-        + rng.normal(0, 1, (1, ns, 1))
-        + rng.normal(0, 1, (nq, ns, 1))
-        + rng.normal(0, 0.7, (nq, 1, nj))
-        + rng.normal(0, 1, (nq, ns, nj))
+def drawn(rng, shape, question, search, judge):
+    """Draw scores whose verdicts are nested in searches, and searches in questions."""
+    nq, ns, _ = shape
+    return (
+        rng.normal(0, question**0.5, (nq, 1, 1))
+        + rng.normal(0, search**0.5, (nq, ns, 1))
+        + rng.normal(0, judge**0.5, shape)
     )
-    ms = (lambda t: t["sum_sq"] / t["df"])(table_of_statsmodels(y))
-    error = ms["Residual"]
-    qs, qj, sj = (ms[f"C({a}):C({b})"] for a, b in ("qs", "qj", "sj"))
+
+
+def mean_squares_of_statsmodels(y):
+    q, s, _ = (index.ravel().tolist() for index in np.indices(y.shape))
+    frame = pd.DataFrame({"q": q, "s": s, "y": y.ravel()})
+    table = anova_lm(ols("y ~ C(q) + C(q):C(s)", frame).fit())
+    squares = table["sum_sq"] / table["df"]
+    return squares["C(q)"], squares["C(q):C(s)"], squares["Residual"]
+
+
+def test_components_are_those_of_the_nested_anova_table():
+    nq, ns, nj = shape = (6, 3, 4)
+    y = drawn(np.random.default_rng(4), shape, 4, 1, 1)
+    question, search, judge = mean_squares_of_statsmodels(y)
     expected = {
-        "question": (ms["C(q)"] - qs - qj + error) / (ns * nj),
-        "search": (ms["C(s)"] - qs - sj + error) / (nq * nj),
-        "judge": (ms["C(j)"] - qj - sj + error) / (nq * ns),
-        "question x search": (qs - error) / nj,
-        "question x judge": (qj - error) / ns,
-        "search x judge": (sj - error) / nq,
-        "question x search x judge": error,
+        "question": (question - search) / (ns * nj),
+        "search": (search - judge) / nj,
+        "judge": judge,
     }
     found = variance_components(y.tolist())
-    assert found.components == pytest.approx({k: max(0, v) for k, v in expected.items()})
-    assert sum(found.shares.values()) == pytest.approx(1)
-    total = sum(found.components.values())
-    assert found.shares["question"] == pytest.approx(found.components["question"] / total)
-    assert (found.n_questions, found.n_searches, found.n_judges) == (nq, ns, nj)
+    assert found.components == pytest.approx(expected)
+    assert found.clipped == ()
+    total = sum(expected.values())
+    assert found.shares == pytest.approx({k: v / total for k, v in expected.items()})
+    assert (found.n_questions, found.n_searches, found.n_judges) == shape
+    assert found.variance_of_mean == pytest.approx(question / y.size)
+    means = y.mean(axis=(1, 2))
+    assert found.variance_of_mean == pytest.approx(means.var(ddof=1) / nq)
+    left = {
+        "question": lambda v: v / 2,
+        "search": lambda v: v - (expected["search"] / ns + expected["judge"] / (ns * nj)) / 2 / nq,
+        "judge": lambda v: v - expected["judge"] / (2 * y.size),
+    }
+    for factor, of in left.items():
+        assert found.variance_if_doubled[factor] == pytest.approx(of(question / y.size))
 
 
-def test_components_are_right_on_average():
+@pytest.mark.parametrize(("search", "judge"), [(0.5, 0.5), (0, 0.5), (0.5, 0)])
+def test_figures_are_right_on_average_and_advice_seldom_wrong(search, judge):
     rng = np.random.default_rng(8)
-    tables = [
-        rng.normal(0, 2, (40, 1, 1)) + rng.normal(0, 1, (40, 3, 1)) + rng.normal(0, 0.5, (40, 3, 3))
-        for _ in range(40)
-    ]
-    found = [variance_components(table.tolist()) for table in tables]
-    for effect, truth in (
-        ("question", 4),
-        ("question x search", 1),
-        ("question x search x judge", 0.25),
-    ):
-        assert np.mean([f.components[effect] for f in found]) == pytest.approx(truth, rel=0.1)
-    assert all(f.best_repeat == "search" for f in found)
-
-
-def test_the_variance_of_the_mean_and_what_doubling_buys():
-    rng = np.random.default_rng(9)
-    found = variance_components(rng.normal(0, 1, (10, 2, 3)).tolist())
-    levels = {"question": 10, "search": 2, "judge": 3}
-
-    def variance(levels):
-        return sum(
-            value / math.prod(levels[name] for name in effect.split(" x "))
-            for effect, value in found.components.items()
+    n, shape = 300, (30, 2, 3)
+    found = [variance_components(drawn(rng, shape, 1, search, judge).tolist()) for _ in range(n)]
+    variance = (1 + (search + judge / 3) / 2) / 30
+    assert np.mean([f.variance_of_mean for f in found]) == pytest.approx(variance, rel=0.05)
+    for factor, truth in (("question", 1), ("search", search), ("judge", judge)):
+        assert np.mean([f.components[factor] for f in found]) == pytest.approx(
+            truth, rel=0.1, abs=0.03
         )
+    advised = [f.best_repeat for f in found]
+    useless = "judge" if search else "search"
+    assert advised.count(useless) <= 0.05 * n
+    assert any(f.clipped == ("search",) for f in found) == (search == 0)
 
-    assert found.variance_of_mean == pytest.approx(variance(levels))
-    for factor in levels:
-        more = levels | {factor: 2 * levels[factor]}
-        assert found.variance_if_doubled[factor] == pytest.approx(variance(more))
+
+def test_the_better_repeat_depends_on_what_it_costs():
+    y = drawn(np.random.default_rng(3), (60, 2, 2), 1, 0.3, 0.5).tolist()
+    # var_search / var_judge = 0.6: searches are worth less than 4 * 0.6 verdicts
+    assert variance_components(y, 0.2).best_repeat == "search"
+    assert variance_components(y, 12.0).best_repeat == "judge"
+    assert variance_components(y, 2.4).best_repeat is None
+    assert variance_components(y, None).best_repeat is None
+    for bad in (-1.0, math.nan, math.inf):
+        with pytest.raises(ValueError, match="ratio of costs"):
+            variance_components(y, bad)
 
 
-def test_a_factor_that_was_not_repeated_is_undefined():
-    scores = [[[1, 0]], [[1, 1]], [[0, 0]]]
+def test_a_component_below_0_is_clipped_and_named():
+    scores = [[[1, 0], [0, 1]], [[1, 1], [1, 1]], [[0, 1], [1, 0]]]
     found = variance_components(scores)
-    assert found.components["search"] is None
-    assert found.components["question x search"] is None
-    assert found.components["question x judge"] is not None
-    assert found.shares["search"] is None
-    assert found.variance_if_doubled["search"] is None
-    assert found.best_repeat == "judge"
+    assert found.components["search"] == 0
+    assert found.clipped == ("search",)
+    assert found.variance_if_doubled["search"] == found.variance_if_doubled["judge"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "told_apart", "together"),
+    [
+        ([[[1, 0]], [[1, 1]], [[0, 0]]], "judge", "question + search"),
+        ([[[1], [0]], [[1], [1]], [[0], [0]]], "question", "search + judge"),
+        ([[[1]], [[0]], [[0]]], None, "question + search + judge"),
+    ],
+)
+def test_what_was_not_repeated_is_not_told_apart(scores, told_apart, together):
+    found = variance_components(scores)
+    known = {name for name, value in found.components.items() if value is not None}
+    assert known == {told_apart, together} - {None}
+    assert {name for name, value in found.shares.items() if value is not None} == known
+    assert found.best_repeat is None
+    doubled = {name for name, value in found.variance_if_doubled.items() if value is not None}
+    repeated = {"judge": "judge", "question": "search"}.get(told_apart)
+    assert doubled == {"question", repeated} - {None}
 
 
 @pytest.mark.parametrize("scores", [[], [[[1]]], [[[None, 1], [1, 1]]], [[]], [[[]]]])
@@ -143,11 +160,12 @@ def test_a_question_with_a_gap_is_left_out_and_counted():
         variance_components([[[math.nan, 1]]])
 
 
-def test_no_variance_at_all():
-    found = variance_components([[[1, 1], [1, 1]]] * 4)
+@pytest.mark.parametrize("score", [1, 0.1])
+def test_no_variance_at_all(score):
+    found = variance_components([[[score] * 3] * 3] * 7)
     assert found.variance_of_mean == 0
     assert set(found.shares.values()) == {None}
-    assert found.best_repeat is None
+    assert (found.best_repeat, found.clipped) == (None, ())
 
 
 @given(arrays.arrays(np.float64, st.tuples(*[st.integers(1, 4)] * 3), elements=st.floats(0, 1)))
@@ -155,3 +173,6 @@ def test_components_are_never_negative_nor_nan(y):
     found = variance_components(y.tolist())
     values = itertools.chain(found.components.values(), found.variance_if_doubled.values())
     assert all(value is None or (value >= 0 and math.isfinite(value)) for value in values)
+    searches, verdicts = (found.variance_if_doubled[name] for name in ("search", "judge"))
+    if searches is not None and verdicts is not None:
+        assert searches <= verdicts <= found.variance_of_mean
