@@ -1,5 +1,7 @@
 """How long 100,000 results take to add up, against reading and writing them as JSON.
 
+And what four times as many repeats of the same questions take: about four times as long.
+
 python benchmarks/aggregate.py
 """
 
@@ -14,14 +16,16 @@ from graphrag.eval import (
     QueryResult,
     aggregate_results,
 )
+from graphrag.eval.analysis import analyse_repeats
+from graphrag.eval.records import METRICS
 
 N_QUESTIONS, METHODS, DOCUMENTS = 25_000, ("tog", "local", "basic", "drift"), 20
 
 
-def make_results() -> list[QueryResult]:
+def make_results(n_questions: int = N_QUESTIONS, n_trials: int = 1) -> list[QueryResult]:
     rng = random.Random(0)
 
-    def result(number: int, method: str) -> QueryResult:
+    def result(trial: int, number: int, method: str) -> QueryResult:
         verdicts = [JudgeResult(int(rng.random() < 0.6), "r") for _ in range(4)]
         return QueryResult(
             imdb_key=str(number % DOCUMENTS),
@@ -31,9 +35,22 @@ def make_results() -> list[QueryResult]:
             scores=MetricScores(*verdicts),
             efficiency=EfficiencyMetrics(rng.random(), 2, 100, 10),
             sample_id=str(number),
+            trial=trial,
         )
 
-    return [result(number, method) for number in range(N_QUESTIONS) for method in METHODS]
+    return [
+        result(trial, number, method)
+        for trial in range(n_trials)
+        for number in range(n_questions)
+        for method in METHODS
+    ]
+
+
+def time_repeats(n_trials: int) -> float:
+    results = make_results(n_questions=5, n_trials=n_trials)
+    started = time.perf_counter()
+    analyse_repeats(results, METHODS, METRICS)
+    return time.perf_counter() - started
 
 
 def main() -> None:
@@ -48,6 +65,8 @@ def main() -> None:
     assert aggregated.metadata["total_questions"] == N_QUESTIONS
     print(f"{len(results):,} results: added up in {adding_up_s:.2f} s")
     print(f"to JSON and back in {json_s:.2f} s; ratio {adding_up_s / json_s:.2f}")
+    few_s, many_s = time_repeats(1_000), time_repeats(4_000)
+    print(f"1,000 repeats of 5 questions: {few_s:.2f} s; 4,000: {many_s / few_s:.1f} times that")
 
 
 if __name__ == "__main__":

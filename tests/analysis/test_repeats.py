@@ -1,6 +1,7 @@
 """Repeated searches and verdicts, from the runner to the figures and the files."""
 
 import json
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,19 @@ from hypothesis import strategies as st
 from support.clock_evaluation import ROWS, MakeEvaluation
 
 from graphrag.eval import EvaluationConfig, JudgeResult, aggregate_results
+from graphrag.eval.analysis import analyse_repeats
 from graphrag.eval.config import JudgeSettings
-from graphrag.eval.records import Failure, combine_repeats
+from graphrag.eval.records import (
+    EfficiencyMetrics,
+    Failure,
+    MetricScores,
+    QueryResult,
+    combine_repeats,
+)
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
+from graphrag.query.usage import Usage
 
 SAMPLES = [
     {"id": f"q{i}", "imdb_key": "tt1", "question": f"Question {i}?", "answer": "yes"}
@@ -48,8 +57,8 @@ async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(
     assert tog.mean.n == len(SAMPLES)
     assert tog.search_flip_rate == pytest.approx(2 / 3)
     assert tog.judge_flip_rate is None
-    assert tog.variance.shares["search"] == pytest.approx(1)
-    assert tog.variance.best_repeat == "search"
+    assert tog.variance.shares["search + judge"] == pytest.approx(1)
+    assert tog.variance.best_repeat is None  # one verdict each: the search or the judge, who knows
     (compared,) = [c for c in results.repeats.comparisons if c.metric == "correctness"]
     assert compared.result.difference == pytest.approx(-1 / 3)
     assert compared.p_holm is not None
@@ -127,6 +136,80 @@ async def test_without_repeats_there_is_no_section(tmp_path: Path):
     results = aggregate_results(found)
     assert results.repeats is None
     assert results.to_dict()["repeats"] is None
+
+
+def searched(
+    document: str, question: str, method: str, verdicts: list[int], trial: int = 0, **more: Any
+) -> QueryResult:
+    """Return a search that took four calls, and verdicts that took one each."""
+    verdict = JudgeResult(int(2 * sum(verdicts) > len(verdicts)), "", None, tuple(verdicts))
+    return QueryResult(
+        imdb_key=document,
+        question=question,
+        method=method,
+        response="said",
+        scores=MetricScores(correctness=verdict),
+        efficiency=EfficiencyMetrics(1.0, 4, 100, 10),
+        sample_id=question,
+        trial=trial,
+        judge_usage=Usage(llm_calls=len(verdicts), **more),
+    )
+
+
+def test_the_same_ids_in_two_documents_are_different_questions():
+    found = [
+        searched(document, f"q{i}", method, [int(document == "a")] * 3)
+        for document in ("a", "b")
+        for i in range(20)
+        for method in ("tog", "basic")
+    ]
+    repeats = analyse_repeats(found, ["tog", "basic"], ["correctness"])
+    assert repeats is not None
+    assert [figures.mean.n for figures in repeats.figures] == [40, 40]
+    assert [figures.mean.mean for figures in repeats.figures] == [0.5, 0.5]
+    (compared,) = repeats.comparisons
+    assert (compared.result.n_pairs, compared.result.difference) == (40, 0)
+
+
+def test_no_limit_leaves_the_range_of_the_scores():
+    found = [
+        searched("a", f"q{i}", method, [int(method == "tog" and i < 2)] * 3)
+        for i in range(3)
+        for method in ("tog", "basic")
+    ]
+    repeats = analyse_repeats(found, ["tog", "basic"], ["correctness"])
+    assert repeats is not None
+    assert repeats.comparisons[0].result.high == 1
+    assert repeats.figures[0].mean.low == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "ratio"),
+    [({}, 4.0), ({"cost_usd": None}, 4.0), ({"is_counted": False}, None)],
+)
+def test_what_a_search_costs_is_measured(more: dict[str, Any], ratio: float | None):
+    found = [
+        searched("a", f"q{i}", "tog", [1, 0, 1], trial, **more)
+        for i in range(3)
+        for trial in range(2)
+    ]
+    repeats = analyse_repeats(found, ["tog"], ["correctness"])
+    assert repeats is not None
+    assert repeats.figures[0].variance.cost_ratio == ratio
+
+
+def test_money_goes_before_calls():
+    found = [
+        replace(
+            searched("a", f"q{i}", "tog", [1, 0, 1], trial, cost_usd=0.01),
+            usage=Usage(llm_calls=4, cost_usd=0.02),
+        )
+        for i in range(3)
+        for trial in range(2)
+    ]
+    repeats = analyse_repeats(found, ["tog"], ["correctness"])
+    assert repeats is not None
+    assert repeats.figures[0].variance.cost_ratio == pytest.approx(3 * 0.02 / 0.01)
 
 
 VERDICTS = st.lists(

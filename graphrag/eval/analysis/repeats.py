@@ -6,7 +6,8 @@ Only the means of questions are analysed: repeats of one question are not indepe
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import Any
+from math import fsum
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from graphrag.eval.analysis.rows import ZERO_IF_FAILED, state_of
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import (
     Estimate,
+    Floats,
     ScaleDifference,
     State,
     VarianceComponents,
@@ -24,8 +26,9 @@ from graphrag.eval.statistics import (
     variance_components,
 )
 
-Cells = list[list[int | None]]
+Cells: TypeAlias = list[list[int | None]]
 """Trials x verdicts of one question: 0, 1 or None."""
+_Key: TypeAlias = tuple[str, str]  # document, id of the question
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +114,27 @@ def analyse_repeats(
     n_verdicts = max(1, n_verdicts)
     if n_trials == n_verdicts == 1:
         return None
+    by_method = {method: [r for r in results if r.method == method] for method in methods}
+    ratios = {method: _cost_ratio(found, n_verdicts) for method, found in by_method.items()}
     cells = {
-        (method, metric): _cells(
-            [result for result in results if result.method == method],
-            metric,
-            (n_trials, n_verdicts),
-        )
-        for method in methods
+        (method, metric): _cells(found, metric, (n_trials, n_verdicts))
+        for method, found in by_method.items()
         for metric in metrics
     }
     return RepeatAnalysis(
         n_trials,
         n_verdicts,
         tuple(
-            _figures(*key, list(found.values()), _asked(results, *key))
-            for key, found in cells.items()
+            RepeatFigures(
+                method=method,
+                metric=metric,
+                mean=t_estimate(_known_means(items), (0.0, 1.0)),
+                search_flip_rate=_search_flips(items),
+                judge_flip_rate=_judge_flips(by_method[method], metric),
+                variance=variance_components(items, ratios[method]),
+            )
+            for (method, metric), found in cells.items()
+            for items in [list(found.values())]
         ),
         tuple(
             compared
@@ -137,14 +146,39 @@ def analyse_repeats(
     )
 
 
-def _cells(results: Sequence[QueryResult], metric: str, shape: tuple[int, int]) -> dict[str, Cells]:
+def _cost_ratio(results: Sequence[QueryResult], n_verdicts: int) -> float | None:
+    """Return what a search costs, in rounds of the judge: by money where it is known, or calls."""
+    usages = [(result.usage, result.judge_usage) for result in results]
+    if any(usage is not None and not usage.is_counted for both in usages for usage in both):
+        return None
+    asked = [usage for _, usage in usages if usage is not None]
+    spent = [None if usage is None else usage.cost_usd for usage, _ in usages]
+    judged = [usage.cost_usd for usage in asked]
+    ratio = _ratio(spent, judged)
+    if ratio is None:
+        calls = [result.efficiency.llm_calls for result in results]
+        ratio = _ratio(calls, [usage.llm_calls for usage in asked])
+    return None if ratio is None else n_verdicts * ratio
+
+
+def _ratio(above: Sequence[float | None], below: Sequence[float | None]) -> float | None:
+    top = [value for value in above if value is not None]
+    bottom = [value for value in below if value is not None]
+    if len(top) < len(above) or len(bottom) < len(below) or fsum(bottom) <= 0 or fsum(top) <= 0:
+        return None
+    return fsum(top) / fsum(bottom)
+
+
+def _cells(
+    results: Sequence[QueryResult], metric: str, shape: tuple[int, int]
+) -> dict[_Key, Cells]:
     n_trials, n_verdicts = shape
-    found: dict[str, Cells] = {}
+    found: dict[_Key, Cells] = {}
     for result in results:
-        key = result.sample_id or result.question
-        nothing: Cells = [[None] * n_verdicts for _ in range(n_trials)]
-        given = _verdicts(result, metric, n_verdicts)
-        found.setdefault(key, nothing)[result.trial] = given
+        key = (result.imdb_key, result.sample_id or result.question)
+        if key not in found:
+            found[key] = [[None] * n_verdicts for _ in range(n_trials)]
+        found[key][result.trial] = _verdicts(result, metric, n_verdicts)
     return found
 
 
@@ -159,32 +193,22 @@ def _verdicts(result: QueryResult, metric: str, n: int) -> list[int | None]:
     return given + [None] * (n - len(given))
 
 
-def _asked(results: Sequence[QueryResult], method: str, metric: str) -> Cells:
-    """Return the repeated verdicts on each response; a failed search was not judged at all."""
-    return [
-        _verdicts(result, metric, 1)
-        for result in results
-        if result.method == method and result.failure is None
-    ]
+def _search_flips(items: Sequence[Cells]) -> float | None:
+    return summarize_repeats([[_majority(trial) for trial in item] for item in items]).flip_rate
 
 
-def _figures(
-    method: str, metric: str, items: list[Cells], asked: list[list[int | None]]
-) -> RepeatFigures:
-    means = [mean for mean in _item_means(items) if mean is not None]
-    by_trial = summarize_repeats([[_majority(trial) for trial in item] for item in items])
-    return RepeatFigures(
-        method=method,
-        metric=metric,
-        mean=t_estimate(np.array(means, dtype=np.float64), (0.0, 1.0)),
-        search_flip_rate=by_trial.flip_rate,
-        judge_flip_rate=summarize_repeats(asked).flip_rate,
-        variance=variance_components(items),
-    )
+def _judge_flips(results: Sequence[QueryResult], metric: str) -> float | None:
+    """Return how often repeated verdicts differ; a failed search was not judged at all."""
+    asked = [_verdicts(result, metric, 1) for result in results if result.failure is None]
+    return summarize_repeats(asked).flip_rate
+
+
+def _known_means(items: Sequence[Cells]) -> Floats:
+    return np.array([mean for mean in _item_means(items) if mean is not None], dtype=np.float64)
 
 
 def _compare(
-    by_method: dict[str, dict[str, Cells]], metric: str, in_family: bool
+    by_method: dict[str, dict[_Key, Cells]], metric: str, in_family: bool
 ) -> list[RepeatComparison]:
     means = {
         method: dict(zip(items, _item_means(list(items.values())), strict=True))
@@ -195,7 +219,10 @@ def _compare(
             a,
             b,
             metric,
-            paired_scale([(means[a][key], means[b][key]) for key in means[a] if key in means[b]]),
+            paired_scale(
+                [(means[a][key], means[b][key]) for key in means[a] if key in means[b]],
+                limits=(-1.0, 1.0),
+            ),
             None,
         )
         for a, b in combinations(by_method, 2)
@@ -206,7 +233,7 @@ def _compare(
     return [replace(each, p_holm=p) for each, p in zip(compared, corrected, strict=True)]
 
 
-def _item_means(items: list[Cells]) -> tuple[float | None, ...]:
+def _item_means(items: Sequence[Cells]) -> tuple[float | None, ...]:
     """Return the mean over the trials of each one's mean, None without any score."""
     by_trial = [summarize_repeats(item).item_means for item in items]
     return summarize_repeats(by_trial).item_means
