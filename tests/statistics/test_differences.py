@@ -10,6 +10,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from graphrag.eval.statistics import (
     bonett_price,
+    describe_tests,
     difference_interval,
     difference_test,
     paired_binary,
@@ -83,6 +84,15 @@ def test_few_documents_are_stratified_and_the_test_warns():
     assert result.test == "mcnemar, exact"
     assert result.p == pytest.approx(stats.binomtest(30, 50).pvalue)
     assert "with 3 documents" in result.note
+
+
+def test_what_was_used_is_said_once_for_all_comparisons():
+    few = paired_binary({(1, 0, "a"): 9, (1, 1, "b"): 30})
+    assert describe_tests([few, few, paired_binary({})]) == [
+        "Intervals: bonett-price, stratified by document; p: mcnemar, exact.",
+        f"But {few.note}.",
+    ]
+    assert describe_tests([paired_binary({})]) == []
 
 
 def test_one_question_a_document_is_mcnemar():

@@ -1,11 +1,20 @@
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag.eval.statistics import Structure, choose_structure, mean_binary_stratified
+from graphrag.eval.statistics import (
+    Structure,
+    choose_structure,
+    mean_binary_stratified,
+    mean_scale,
+)
 from graphrag.eval.statistics.clustered import cr2_variance, degrees_of_freedom
 
+measure = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "coverage.py"))["measure"]
 sizes_of_documents = st.lists(st.integers(1, 9), min_size=2, max_size=8)
 
 
@@ -88,3 +97,20 @@ def test_all_right_is_no_surer_than_the_documents_allow():
     assert clustered.low == pytest.approx(twelve.low)
     assert clustered.high == 1
     assert clustered.low < mean_binary_stratified([1] * 120, ["a"] * 120).low
+
+
+def test_the_benchmark_measures_coverage_and_false_alarms():
+    found = measure([10] * 30, correlation=0.3, share=0.7, discordance=0.3, draws=400)
+    assert min(found.mean, found.difference) >= 0.92
+    assert found.with_failures >= 0.88
+    assert found.used <= 0.12 < 0.2 <= found.mcnemar
+
+
+def test_the_mean_of_a_scale_goes_by_its_documents():
+    scores, documents = [5] * 30 + [2, 3] * 15 + [4] * 40, [number // 5 for number in range(100)]
+    alone, clustered = mean_scale(scores), mean_scale(scores, documents)
+    assert clustered.estimate.mean == alone.estimate.mean
+    assert (alone.estimate.method, clustered.estimate.method) == ("t", "t, clustered by document")
+    assert clustered.estimate.low < alone.estimate.low
+    assert clustered.share_at_least_4.method == "wilson, clustered by document"
+    assert clustered.share_at_least_4.low < alone.share_at_least_4.low

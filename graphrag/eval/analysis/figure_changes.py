@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag.eval.analysis.question_figures import Values, read_question_figures
+from graphrag.eval.analysis.rows import QuestionKey
 from graphrag.eval.statistics import ALPHA, Pair, holm, paired_scale
 from graphrag.eval.store import open_store
 
@@ -81,7 +82,13 @@ def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[F
             return []
         new, old = (read_question_figures(store, runs[each]) for each in (new_run, baseline_run))
     joined = {**_join(new.judged, old.judged), **_join(new.measured, old.measured)}
-    results = {key: paired_scale(pairs) for key, pairs in joined.items()}
+    results = {
+        key: paired_scale(
+            list(pairs.values()),
+            documents=[document or None for document, _ in pairs],
+        )
+        for key, pairs in joined.items()
+    }
     tested = [None if key[1] in UNTESTED else result.p for key, result in results.items()]
     return [
         FigureChange(*key, result.n_pairs, *_means(joined[key]), result.difference, p, p_holm)
@@ -90,15 +97,16 @@ def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[F
     ]
 
 
-def _join(new: ByMethod, old: ByMethod) -> dict[tuple[str, str], list[Pair]]:
-    found: dict[tuple[str, str], list[Pair]] = {}
+def _join(new: ByMethod, old: ByMethod) -> dict[tuple[str, str], dict[QuestionKey, Pair]]:
+    """Return (method, figure) -> question -> pair, new and baseline."""
+    found: dict[tuple[str, str], dict[QuestionKey, Pair]] = {}
     for method in (m for m in new if m in old):
         for figure in (f for f in new[method] if f in old[method]):
             now, then = new[method][figure], old[method][figure]
             if not (_knows_documents(now) and _knows_documents(then)):
                 now, then = _by_id(now), _by_id(then)
-            pairs = [(now[key], then[key]) for key in now if key in then]
-            if any(None not in pair for pair in pairs):
+            pairs = {key: (now[key], then[key]) for key in now if key in then}
+            if any(None not in pair for pair in pairs.values()):
                 found[method, figure] = pairs
     return found
 
@@ -112,7 +120,7 @@ def _by_id(values: Values) -> Values:
     return {("", question): value for (_, question), value in values.items()}
 
 
-def _means(pairs: list[Pair]) -> tuple[float, float]:
+def _means(joined: Mapping[QuestionKey, Pair]) -> tuple[float, float]:
     """Return the baseline's mean and the new one, over the pairs that have both."""
-    both = [(a, b) for a, b in pairs if a is not None and b is not None]
+    both = [(a, b) for a, b in joined.values() if a is not None and b is not None]
     return sum(b for _, b in both) / len(both), sum(a for a, _ in both) / len(both)

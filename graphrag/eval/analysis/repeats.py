@@ -9,20 +9,17 @@ from itertools import combinations
 from math import fsum
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from graphrag.eval.analysis.rows import ZERO_IF_FAILED, state_of
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import (
     Estimate,
-    Floats,
     ScaleDifference,
     State,
     VarianceComponents,
     holm,
+    mean_real,
     paired_scale,
     summarize_repeats,
-    t_estimate,
     variance_components,
 )
 
@@ -39,7 +36,7 @@ class RepeatFigures:
     ----------
     method, metric : str
     mean : Estimate
-        Mean over the questions of each one's mean score in [0, 1], t limits; estimand A.
+        Mean over the questions of each one's mean score in [0, 1], with ``mean_real``.
     search_flip_rate : float or None
         Chance in [0, 1] that asking a question again changes the score; None without repeats.
     judge_flip_rate : float or None
@@ -128,7 +125,7 @@ def analyse_repeats(
             RepeatFigures(
                 method=method,
                 metric=metric,
-                mean=t_estimate(_known_means(items), (0.0, 1.0)),
+                mean=mean_real(_item_means(items), [key[0] for key in found], (0.0, 1.0)),
                 search_flip_rate=_search_flips(items),
                 judge_flip_rate=_judge_flips(by_method[method], metric),
                 variance=variance_components(items, ratios[method]),
@@ -203,10 +200,6 @@ def _judge_flips(results: Sequence[QueryResult], metric: str) -> float | None:
     return summarize_repeats(asked).flip_rate
 
 
-def _known_means(items: Sequence[Cells]) -> Floats:
-    return np.array([mean for mean in _item_means(items) if mean is not None], dtype=np.float64)
-
-
 def _compare(
     by_method: dict[str, dict[_Key, Cells]], metric: str, in_family: bool
 ) -> list[RepeatComparison]:
@@ -220,12 +213,14 @@ def _compare(
             b,
             metric,
             paired_scale(
-                [(means[a][key], means[b][key]) for key in means[a] if key in means[b]],
+                [(means[a][key], means[b][key]) for key in both],
                 limits=(-1.0, 1.0),
+                documents=[document for document, _ in both],
             ),
             None,
         )
         for a, b in combinations(by_method, 2)
+        for both in [[key for key in means[a] if key in means[b]]]
     ]
     if not in_family:
         return compared

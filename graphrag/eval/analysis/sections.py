@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-
 from graphrag.eval.analysis.criteria import CriterionResult, check_criteria
 from graphrag.eval.analysis.evaluation_file import (
     EvaluatedAnswer,
@@ -44,7 +42,7 @@ from graphrag.eval.metrics import (
 )
 from graphrag.eval.records import QueryResult, measured_latency
 from graphrag.eval.run import Unit, pair_kind
-from graphrag.eval.statistics import Estimate, t_estimate
+from graphrag.eval.statistics import Estimate, mean_real
 from graphrag.eval.store import Judgement
 from graphrag.query.usage import Usage, sum_usages
 
@@ -275,9 +273,10 @@ def _measure_all(
 
 def _values(
     judged: Sequence[tuple[Unit, Judgement]], kind: str, method: str
-) -> list[dict[str, Any]]:
+) -> list[tuple[dict[str, Any], str]]:
+    """Return what was judged of each first answer, with its document."""
     return [
-        found.value
+        (found.value, unit.sample.imdb_key)
         for unit, found in judged
         if found.kind == kind and unit.method == method and unit.trial == 0
     ]
@@ -292,9 +291,12 @@ def _rubric(
         return {}
     found: dict[str, dict[str, DimensionSummary]] = {}
     for method in dict.fromkeys(result.method for result in results):
-        given = [LLMEvaluation.from_dict(value) for value in _values(judged, "rubric", method)]
-        n = sum(result.method == method for result in results)
-        found[method] = summarize_rubric([*given, *[None] * (n - len(given))])
+        given = _values(judged, "rubric", method)
+        missing = [None] * (sum(result.method == method for result in results) - len(given))
+        found[method] = summarize_rubric(
+            [*(LLMEvaluation.from_dict(value) for value, _ in given), *missing],
+            [*(document for _, document in given), *missing],
+        )
     return found
 
 
@@ -307,15 +309,11 @@ def _quality(
         return {}
     found: dict[str, dict[str, Estimate]] = {}
     for method in dict.fromkeys(result.method for result in results):
-        given = [QualityEvaluation.from_dict(value) for value in _values(judged, "quality", method)]
+        given = _values(judged, "quality", method)
+        graded = [QualityEvaluation.from_dict(value) for value, _ in given]
+        documents = [document for _, document in given]
         found[method] = {
-            name: t_estimate(
-                np.array(
-                    [v for each in given if (v := getattr(each, name)) is not None],
-                    dtype=np.float64,
-                ),
-                (0.0, 1.0),
-            )
+            name: mean_real([getattr(each, name) for each in graded], documents, (0.0, 1.0))
             for name in QUALITY_MEASURES
         }
     return found

@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf
 
-import numpy as np
-
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures.combined import CombinedInput, CombinedSummary, summarize_combined
 from graphrag.eval.measures.declaration import MeasureForm
@@ -13,7 +11,7 @@ from graphrag.eval.measures.declared.combined import combined_input
 from graphrag.eval.measures.discovery import list_forms
 from graphrag.eval.measures.index_view import IndexView
 from graphrag.eval.measures.response import Answered, MeasureInput, MeasureSettings
-from graphrag.eval.statistics import Estimate, mean_binary_stratified, t_estimate
+from graphrag.eval.statistics import Estimate, mean_binary_stratified, mean_real
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +185,8 @@ def _summary(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSummar
     scores = [row.values[form.name] for row in rows]
     n_excluded = scores.count(None)
     kind = form.measure.kind
+    documents = [row.imdb_key for row in rows]
     if kind == "binary":
-        documents = [row.imdb_key for row in rows]
         return MeasureSummary(form, mean_binary_stratified(scores, documents), n_excluded)
-    present = np.array([score for score in scores if score is not None], dtype=np.float64)
     limits = (0.0, inf if kind == "unbounded" else 1.0)
-    return MeasureSummary(form, t_estimate(present, limits), n_excluded)
+    return MeasureSummary(form, mean_real(scores, documents, limits), n_excluded)

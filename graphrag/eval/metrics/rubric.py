@@ -1,7 +1,7 @@
 """The rubric judge, and what it says of many answers."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,6 +123,7 @@ class DimensionSummary:
             "n_scored": self.n_scored,
             "mean": estimate.mean,
             "ci": None if estimate.low is None else ends,
+            "ci_method": estimate.method,
             "distribution": {
                 str(score): self.scale.distribution.get(float(score), 0) for score in range(1, 6)
             },
@@ -131,7 +132,9 @@ class DimensionSummary:
         }
 
 
-def summarize_rubric(evaluations: Sequence[LLMEvaluation | None]) -> dict[str, DimensionSummary]:
+def summarize_rubric(
+    evaluations: Sequence[LLMEvaluation | None], documents: Sequence[Hashable] | None = None
+) -> dict[str, DimensionSummary]:
     """Reduce the evaluations of one method to a summary a dimension.
 
     Parameters
@@ -139,6 +142,8 @@ def summarize_rubric(evaluations: Sequence[LLMEvaluation | None]) -> dict[str, D
     evaluations : sequence
         One an answer; None where there was nothing to judge, as when the search failed. A
         missing grade is left out of the mean and counted, never read as a 1.
+    documents : sequence, optional
+        The document of each, same length; None: not known.
 
     Returns
     -------
@@ -149,5 +154,5 @@ def summarize_rubric(evaluations: Sequence[LLMEvaluation | None]) -> dict[str, D
     for name in DIMENSIONS:
         scores = [e.grades[name].score if e is not None else None for e in evaluations]
         scored = sum(score is not None for score in scores)
-        summaries[name] = DimensionSummary(len(scores), scored, mean_scale(scores))
+        summaries[name] = DimensionSummary(len(scores), scored, mean_scale(scores, documents))
     return summaries

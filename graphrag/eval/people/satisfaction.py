@@ -16,7 +16,7 @@ from graphrag.eval.statistics import (
     Estimate,
     Floats,
     ScaleDifference,
-    mean_binary,
+    mean_binary_stratified,
     mean_scale,
     paired_scale,
     scipy_stats,
@@ -184,7 +184,7 @@ def report_ratings(
 
 def summarize_satisfaction(answers: Sequence[RatedAnswer], n_answers: int) -> Satisfaction:
     """Average the ratings of one method, which gave so many answers in all."""
-    scale = mean_scale([answer.rating for answer in answers])
+    scale = mean_scale([a.rating for a in answers], [a.document or None for a in answers])
     counts = Counter(rating for answer in answers for rating in answer.ratings)
     return Satisfaction(
         n_answers=n_answers,
@@ -214,11 +214,15 @@ def judge_beside_users(answers: Sequence[RatedAnswer], seed: int = 0) -> RatingA
     pairs = [(a.correctness, a.rating, a) for a in answers if a.correctness is not None]
     verdicts = np.array([verdict for verdict, _, _ in pairs], dtype=np.float64)
     ratings = np.array([rating for _, rating, _ in pairs], dtype=np.float64)
-    of_question: dict[str, list[bool]] = {}
+    of_question: dict[tuple[str, str], list[bool]] = {}
     for verdict, rating, answer in pairs:
-        of_question.setdefault(answer.question_id, []).append((rating >= SATISFIED) == verdict)
+        same = (rating >= SATISFIED) == verdict
+        of_question.setdefault((answer.document, answer.question_id), []).append(same)
     several = len({answer.method for _, _, answer in pairs}) > 1
-    share = mean_binary([sum(same) / len(same) for same in of_question.values()])
+    share = mean_binary_stratified(
+        [sum(same) / len(same) for same in of_question.values()],
+        [document or None for document, _ in of_question],
+    )
     varied = len(pairs) > 1 and float(np.ptp(verdicts)) > 0 and float(np.ptp(ratings)) > 0
     stats = scipy_stats()
     return RatingAgreement(
@@ -266,10 +270,11 @@ def _auc_of(correct: Any, wrong: Any, axis: int) -> Any:
 
 
 def _difference(a: Sequence[RatedAnswer], b: Sequence[RatedAnswer]) -> ScaleDifference:
-    left = {answer.question_id: answer.rating for answer in a}
-    right = {answer.question_id: answer.rating for answer in b}
+    left = {(answer.document, answer.question_id): answer.rating for answer in a}
+    right = {(answer.document, answer.question_id): answer.rating for answer in b}
     questions = dict.fromkeys([*left, *right])
     return paired_scale(
         [(left.get(question), right.get(question)) for question in questions],
         limits=(float(LOWEST - HIGHEST), float(HIGHEST - LOWEST)),
+        documents=[document or None for document, _ in questions],
     )

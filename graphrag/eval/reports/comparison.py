@@ -10,7 +10,7 @@ from rich.text import Text
 
 from graphrag.eval.analysis import BASELINE, NEW
 from graphrag.eval.reports.cells import money, number, points, span
-from graphrag.eval.statistics import GateOutcome
+from graphrag.eval.statistics import GateOutcome, describe_tests
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import FigureChange, MethodComparison, RunComparison, StoredRun
@@ -29,7 +29,8 @@ def show_comparison(console: Console, comparison: "RunComparison") -> None:
     for item in comparison.items:
         table.add_row(*_cells(item))
     console.print(table)
-    for line in [*list_reasons(comparison), *list_unjoined(comparison)]:
+    told = describe_tests([item.difference for item in comparison.items])
+    for line in [*list_reasons(comparison), *told, *list_unjoined(comparison)]:
         console.print(line, soft_wrap=True)
     answer = f"Gate: {_word(comparison.outcome)}"
     console.print(answer, soft_wrap=True)

@@ -23,6 +23,7 @@ from graphrag.eval.reports.cells import (
     share,
     span,
 )
+from graphrag.eval.statistics import describe_tests
 from graphrag.query.model_facts import (
     is_offline,
     model_price,
@@ -69,7 +70,12 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         console.print(
             f"Comparisons on {analysis.primary} in percentage points{note}", style="italic"
         )
-    lines = [*describe_comparisons(analysis), *describe_documents(analysis)]
+    in_family = [compared.result for compared in analysis.comparisons if compared.in_family]
+    lines = [
+        *describe_comparisons(analysis),
+        *describe_tests(in_family),
+        *describe_documents(analysis),
+    ]
     for line in lines:
         console.print(f"  {line}", soft_wrap=True)
     if results.repeats is not None:

@@ -4,8 +4,6 @@ from .differences import (
     PairCounts,
     difference_interval,
     difference_test,
-    mean_real,
-    scale_interval,
     sign_flip_p,
 )
 from .estimates import (
@@ -14,12 +12,10 @@ from .estimates import (
     DocumentView,
     Estimate,
     Floats,
-    ScaleEstimate,
     Score,
     cluster_se,
     mean_binary,
     mean_binary_stratified,
-    mean_scale,
     scipy_stats,
     t_estimate,
 )
@@ -54,12 +50,14 @@ from .paired import (
     PairedDifference,
     ScaleDifference,
     bonett_price,
+    describe_tests,
     holm,
     paired_binary,
     paired_scale,
 )
 from .passes import evidence_needed, pass_share
 from .power import detectable_difference, mcnemar_power, questions_needed
+from .scales import ScaleEstimate, mean_real, mean_scale, scale_interval
 from .structure import Structure, choose_structure, warn_of_documents
 from .variance import (
     OrderedPreferences,
@@ -122,6 +120,7 @@ __all__ = [
     "corrected_mean",
     "cost_per_correct",
     "decide_gates",
+    "describe_tests",
     "detectable_difference",
     "difference_interval",
     "difference_test",

@@ -1,16 +1,15 @@
-"""Limits and tests of differences, and of real-valued means, with the documents taken as their structure asks."""
+"""Limits and tests of paired differences, with the documents taken as their structure asks."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from math import inf
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphrag.eval.statistics.clustered import exact_sign_flip
-from graphrag.eval.statistics.estimates import CONFIDENCE, Estimate, Score, group_by_document
-from graphrag.eval.statistics.libraries import Floats, scipy_special, scipy_stats
-from graphrag.eval.statistics.limits import Moments, difference_limits, effective_size
+from graphrag.eval.statistics.estimates import CONFIDENCE, Score, group_by_document
+from graphrag.eval.statistics.libraries import Floats, scipy_stats
+from graphrag.eval.statistics.limits import difference_limits
 from graphrag.eval.statistics.structure import Structure, choose_structure, name_interval
 
 Alternative: TypeAlias = Literal["two-sided", "less"]
@@ -136,91 +135,6 @@ def difference_test(
         return exact_sign_flip(sums, lower=lower), BY_DOCUMENT
     n10, n01 = (sum(tally[side] for tally in tallies.values()) for side in (1, 2))
     return exact_sign_flip({1: n10, -1: n01}, lower=lower), MCNEMAR
-
-
-def scale_interval(
-    differences: Sequence[Score], documents: Sequence[Hashable], confidence: float = CONFIDENCE
-) -> tuple[float | None, float | None, str]:
-    """Return the limits of the mean of real-valued differences.
-
-    Parameters
-    ----------
-    differences : sequence
-        One a question; finite numbers or None (left out).
-    documents : sequence
-        The document of each, same length; None where it is not known.
-    confidence : float
-        In (0, 1), of both sides.
-
-    Returns
-    -------
-    low, high : float or None
-        In the unit of the differences; None under two differences or when all are equal.
-    name : str
-        Of the interval.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a difference is not finite.
-
-    Notes
-    -----
-    ``mean +- t sqrt(s^2 / m)`` with m the questions that count, see ``limits.effective_size``;
-    degrees of freedom n - 1, n less the documents, or those of CR2.
-    """
-    groups = group_by_document(differences, documents)
-    structure = choose_structure({key: len(group) for key, group in groups.items()})
-    name = name_interval("t", structure)
-    values = np.concatenate([*groups.values(), np.empty(0)])
-    if len(values) < 2 or float(np.ptp(values)) == 0:
-        return None, None, name
-    mean = float(values.mean())
-    sizes = np.array([len(group) for group in groups.values()], dtype=np.float64)
-    centred = [group - mean for group in groups.values()]
-    off = len(values) - int(np.unique(values, return_counts=True)[1].max())
-    moments = Moments(
-        np.array([group.sum() for group in centred]),
-        np.array([(group**2).sum() for group in centred]),
-        sizes,
-        np.array(off, dtype=np.float64),
-    )
-    size, quantile = effective_size(moments, structure, confidence)
-    if structure is not Structure.CLUSTERED:
-        df = max(1, len(values) - len(groups)) if None not in groups else len(values) - 1
-        quantile = scipy_special().stdtrit(df, (1 + confidence) / 2)
-    half = float(quantile * np.sqrt(values.var(ddof=1) / size))
-    return mean - half, mean + half, name
-
-
-def mean_real(
-    values: Sequence[Score],
-    documents: Sequence[Hashable],
-    limits: tuple[float, float] | None = None,
-    confidence: float = CONFIDENCE,
-) -> Estimate:
-    """Return the mean of real-valued scores, or differences, with ``scale_interval``.
-
-    Parameters
-    ----------
-    values, documents, confidence
-        As there.
-    limits : tuple of float, optional
-        Where the mean must lie; the interval is cut to it.
-
-    Raises
-    ------
-    ValueError
-        As there.
-    """
-    low, high, method = scale_interval(values, documents, confidence)
-    known = [value for value in values if value is not None]
-    mean = float(np.mean(known)) if known else None
-    if mean is None or low is None or high is None:
-        return Estimate(mean, len(known), None, None, method)
-    least, most = (-inf, inf) if limits is None else limits
-    low, high = max(low, least), min(high, most)
-    return Estimate(mean, len(known), min(low, mean), max(high, mean), method)
 
 
 def sign_flip_p(

@@ -1,6 +1,5 @@
 """Means with their intervals: the two estimands, question by question and document by document."""
 
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,12 +23,10 @@ __all__ = [
     "DocumentView",
     "Estimate",
     "Floats",
-    "ScaleEstimate",
     "Score",
     "cluster_se",
     "mean_binary",
     "mean_binary_stratified",
-    "mean_scale",
     "scipy_special",
     "scipy_stats",
     "t_estimate",
@@ -64,25 +61,6 @@ class Estimate:
     low: float | None
     high: float | None
     method: str
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleEstimate:
-    """The mean of a 1-5 score and what the mean hides.
-
-    Attributes
-    ----------
-    estimate : Estimate
-        Mean in [1, 5] with its t interval.
-    distribution : dict
-        Score -> how many.
-    share_at_least_4 : Estimate
-        Share in [0, 1] with its Wilson interval.
-    """
-
-    estimate: Estimate
-    distribution: Mapping[float, int]
-    share_at_least_4: Estimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,37 +210,6 @@ def share_of_totals(totals: Totals, confidence: float = CONFIDENCE) -> Estimate:
     mean, n = float(counts.sum() / asked.sum()), sum(sizes.values())
     return Estimate(
         mean, n, min(float(low), mean), max(float(high), mean), name_interval("wilson", structure)
-    )
-
-
-def mean_scale(scores: Sequence[Score]) -> ScaleEstimate:
-    """Return the mean of a 1-5 score with its t interval, distribution and share of 4 and 5.
-
-    Parameters
-    ----------
-    scores : sequence
-        In [1, 5] or None (left out).
-
-    Returns
-    -------
-    ScaleEstimate
-        The interval is cut to [1, 5]. It is None for fewer than two scores, and when all are
-        equal: the t interval would have no width, which nobody may claim.
-
-    Raises
-    ------
-    ValueError
-        If a score is NaN or outside [1, 5].
-
-    Notes
-    -----
-    ``scipy.stats.sem`` and ``scipy.stats.t``.
-    """
-    values = present(scores, 1, 5)
-    return ScaleEstimate(
-        t_estimate(values, (1.0, 5.0)),
-        dict(sorted(Counter(float(value) for value in values).items())),
-        mean_binary([bool(value >= 4) for value in values]),
     )
 
 

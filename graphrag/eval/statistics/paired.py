@@ -16,7 +16,6 @@ from graphrag.eval.statistics.differences import (
     difference_interval,
     difference_test,
     flip_signs,
-    mean_real,
     tally_documents,
 )
 from graphrag.eval.statistics.estimates import (
@@ -29,6 +28,7 @@ from graphrag.eval.statistics.estimates import (
 )
 from graphrag.eval.statistics.limits import bonett_price_limits
 from graphrag.eval.statistics.power import detectable_difference
+from graphrag.eval.statistics.scales import mean_real
 from graphrag.eval.statistics.structure import warn_of_documents
 
 Pair: TypeAlias = tuple[Score, Score]
@@ -308,3 +308,22 @@ def _difference_bounds(counts: PairCounts) -> tuple[float, float] | None:
     worst = sum(times * ((a or 0) - (1 if b is None else b)) for (a, b, _), times in counts.items())
     best = sum(times * ((1 if a is None else a) - (b or 0)) for (a, b, _), times in counts.items())
     return worst / n, best / n
+
+
+def describe_tests(results: Sequence[PairedDifference]) -> list[str]:
+    """Say once, below comparisons, what their intervals and p are and what p can't know.
+
+    Returns
+    -------
+    list of str
+        Sentences; empty when nothing was compared.
+    """
+    compared = [result for result in results if result.p is not None]
+    if not compared:
+        return []
+    intervals, tests = (
+        ", ".join(dict.fromkeys(names))
+        for names in ((r.interval for r in compared), (r.test for r in compared))
+    )
+    notes = dict.fromkeys(result.note for result in compared if result.note)
+    return [f"Intervals: {intervals}; p: {tests}.", *(f"But {note}." for note in notes)]
