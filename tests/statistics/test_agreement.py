@@ -48,7 +48,8 @@ def test_agreement_is_that_of_the_libraries(rows):
         assert result.sensitivity.mean is None
     x, y = [x for x, _ in whole], [y for _, y in whole]
     if len({*x, *y}) < 2:
-        assert (result.kappa, result.ac1, result.alpha) == (None, None, None)
+        expected = (None, 1.0 if whole else None, None)
+        assert (result.kappa, result.ac1, result.alpha) == expected
         return
     assert result.kappa == pytest.approx(cohen_kappa_score(x, y))
     assert result.ac1 == pytest.approx(gwet_ac1(x, y))
@@ -98,9 +99,20 @@ def test_scores_are_compared_by_their_distance(rows):
     if len({*x, *y}) < 2:
         assert (result.kappa, result.alpha) == (None, None)
         return
-    assert result.kappa == pytest.approx(cohen_kappa_score(x, y, weights="quadratic"))
+    every = [1, 2, 3, 4, 5]
+    assert result.kappa == pytest.approx(
+        cohen_kappa_score(x, y, weights="quadratic", labels=every)
+    )
     alpha = krippendorff.alpha(reliability_data=[x, y], level_of_measurement="ordinal")
     assert result.alpha == pytest.approx(alpha)
+
+
+def test_a_gap_in_the_scores_keeps_its_width():
+    judge, human = [1, 2, 5, 5, 1, 2], [1, 5, 5, 2, 1, 2]
+    # 1 - sum of squared distances, by those of every judge's score with every person's
+    a, b = np.array(judge), np.array(human)
+    expected = 1 - np.mean((a - b) ** 2) / np.mean((a[:, None] - b) ** 2)
+    assert scale_agreement(judge, human).kappa == pytest.approx(expected)
 
 
 def test_what_is_no_score_is_refused():

@@ -174,3 +174,9 @@ def test_the_pareto_set_holds_what_nothing_beats():
     ]
     assert pareto_set(methods) == ("tog", "local", "twin", "basic")
     assert pareto_set([]) == ()
+
+
+def test_the_censored_share_stands_beside_the_quantile():
+    rows = [Latency(float(i), censored=i > 8) for i in range(10)]
+    assert latency_quantile(rows, 0.5).censored_share == 0.1
+    assert latency_quantile([], 0.5).censored_share is None

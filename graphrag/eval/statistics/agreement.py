@@ -14,6 +14,8 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.statistics.estimates import Estimate, Floats, Score, proportion_interval
 from graphrag.installation import extra_hint
 
+SCALE = (1, 2, 3, 4, 5)
+
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement:
@@ -31,8 +33,9 @@ class BinaryAgreement:
     raw_agreement : Estimate
         Share in [0, 1], Wilson limits.
     kappa, ac1, alpha : float or None
-        Cohen's kappa, Gwet's AC1, Krippendorff's alpha (nominal), each at most 1. None when
-        every verdict and label is the same, and alpha also for unequal weights.
+        Cohen's kappa, Gwet's AC1, Krippendorff's alpha (nominal), each at most 1. Without any
+        response None; when every verdict and label is the same, kappa and alpha are None and
+        AC1 is 1. For unequal weights alpha is None as well.
     """
 
     n: int
@@ -109,8 +112,8 @@ def binary_agreement(
         sensitivity=_share(x[y == 1] == 1, w[y == 1], "beta"),
         specificity=_share(x[y == 0] == 0, w[y == 0], "beta"),
         raw_agreement=_share(x == y, w, "wilson"),
-        kappa=None if constant else _kappa(x, y, w, None),
-        ac1=None if constant else _ac1(x, y, w),
+        kappa=None if constant else _kappa(x, y, w, (0, 1)),
+        ac1=_ac1(x, y, w) if len(x) else None,
         alpha=None if constant or np.ptp(w) > 0 else _alpha(x, y, "nominal"),
     )
 
@@ -132,16 +135,16 @@ def scale_agreement(judge: Sequence[Score], human: Sequence[Score]) -> ScaleAgre
 
     Notes
     -----
-    ``sklearn.metrics.cohen_kappa_score(weights="quadratic")``,
+    ``sklearn.metrics.cohen_kappa_score(weights="quadratic", labels=[1, 2, 3, 4, 5])``,
     ``krippendorff.alpha(level_of_measurement="ordinal")``.
     """
-    x, y, w = _both(judge, human, None, (1, 2, 3, 4, 5))
+    x, y, w = _both(judge, human, None, SCALE)
     constant = len(set(x.tolist()) | set(y.tolist())) < 2
     return ScaleAgreement(
         n=len(x),
         n_dropped=len(judge) - len(x),
         raw_agreement=_share(x == y, w, "wilson"),
-        kappa=None if constant else _kappa(x, y, w, "quadratic"),
+        kappa=None if constant else _kappa(x, y, w, SCALE, "quadratic"),
         alpha=None if constant else _alpha(x, y, "ordinal"),
     )
 
@@ -202,10 +205,16 @@ def _share(hits: np.ndarray, weights: Floats, method: Literal["beta", "wilson"])
     return Estimate(share, n, min(low, share), max(high, share), name)
 
 
-def _kappa(x: Floats, y: Floats, weights: Floats, kind: str | None) -> float:
+def _kappa(
+    x: Floats, y: Floats, weights: Floats, labels: Sequence[int], kind: str | None = None
+) -> float:
     metrics = load_audit_package("sklearn.metrics")
     value = metrics.cohen_kappa_score(
-        x.astype(int), y.astype(int), weights=kind, sample_weight=weights
+        x.astype(int),
+        y.astype(int),
+        labels=list(labels),  # else a score that nobody gave would be no step between two others
+        weights=kind,
+        sample_weight=weights,
     )
     return float(value)
 

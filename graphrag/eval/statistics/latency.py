@@ -52,6 +52,8 @@ class LatencyQuantile:
     low, high : float or None
         Order-statistic limits (at least 95 %); None when there are too few searches (the upper
         one of p95 needs 72, both of the median need 6) or the limit is censored.
+    censored_share : float or None
+        ``n_censored / n``; None without searches.
     """
 
     value: float | None
@@ -60,6 +62,7 @@ class LatencyQuantile:
     n_censored: int
     low: float | None
     high: float | None
+    censored_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,7 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
     test = scipy_stats().quantile_test(np.arange(n), q=0, p=q)
     limits = test.confidence_interval(CONFIDENCE)
     low, high = (_at_rank(ordered, float(rank)) for rank in (limits.low, limits.high))
-    return LatencyQuantile(value, at_least, n, censored, low, high)
+    return LatencyQuantile(value, at_least, n, censored, low, high, censored / n)
 
 
 def bootstrap_median(
