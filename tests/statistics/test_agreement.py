@@ -100,9 +100,7 @@ def test_scores_are_compared_by_their_distance(rows):
         assert (result.kappa, result.alpha) == (None, None)
         return
     every = [1, 2, 3, 4, 5]
-    assert result.kappa == pytest.approx(
-        cohen_kappa_score(x, y, weights="quadratic", labels=every)
-    )
+    assert result.kappa == pytest.approx(cohen_kappa_score(x, y, weights="quadratic", labels=every))
     alpha = krippendorff.alpha(reliability_data=[x, y], level_of_measurement="ordinal")
     assert result.alpha == pytest.approx(alpha)
 

@@ -31,7 +31,7 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring import RoundNote
-from graphrag.eval.reports import run_folder, say, show_suite, write_run
+from graphrag.eval.reports import p_value, run_folder, say, show_suite, write_run
 from graphrag.eval.statistics import MARGIN
 from graphrag.eval.store import EvaluationStore, Run, find_run, write_whole
 from graphrag.eval.suite import (
@@ -210,7 +210,7 @@ def _compare(
 def _regression_line(found: PartRegression) -> str:
     return (
         f"Regressed: {found.metric} of {found.suite} ({found.method}) by {found.difference:+.3f} "
-        f"over {found.n_pairs} cases, p {found.p_holm:.4f} after Holm"
+        f"over {found.n_pairs} cases, {p_value(found.p_holm)} after Holm over the metrics"
     )
 
 

@@ -1,5 +1,5 @@
 from .audit import show_audit
-from .cells import share
+from .cells import p_value, share
 from .comparison import (
     list_annotations,
     list_figure_changes,
@@ -38,6 +38,7 @@ __all__ = [
     "list_annotations",
     "list_figure_changes",
     "list_unjoined",
+    "p_value",
     "read_shown_run",
     "remove_others",
     "render_files",

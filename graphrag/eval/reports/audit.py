@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphrag.eval.reports.cells import number, percent, points, share, span
+from graphrag.eval.reports.cells import EACH_ALONE, number, percent, points, share, span
 
 if TYPE_CHECKING:
     from graphrag.eval.people import Audit, JudgeAgreement
@@ -38,8 +38,10 @@ def _note(audit: "Audit") -> str:
 
 def _agreement_table(audit: "Audit") -> Table:
     subject = f"{audit.n_labels} labels: {audit.metric}, run {audit.run_id}"
-    title = f"The judge against {subject}{_note(audit)}"
-    table = Table(title=Text(title), title_justify="left")
+    title = f"The judge against {subject} (95 % interval){_note(audit)}"
+    table = Table(
+        title=Text(title), title_justify="left", caption=EACH_ALONE, caption_justify="left"
+    )
     table.add_column("method", no_wrap=True)
     for name in ("labels", "sensitivity %", "specificity %", "agreement %", "kappa, AC1, alpha"):
         table.add_column(name, justify="right")
@@ -64,7 +66,7 @@ def _agreement_cells(agreement: "JudgeAgreement") -> list[str]:
 
 def _corrected_table(audit: "Audit") -> Table:
     title = f"Means and differences in percentage points{_note(audit)}"
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", caption=EACH_ALONE, caption_justify="left")
     table.add_column("", no_wrap=True)
     for name in ("labels", "by the judge", "corrected", "95 % interval"):
         table.add_column(name, justify="right")

@@ -3,10 +3,12 @@
 What is missing is "-" in a cell and "unknown" in a sentence. Two words stand in cells beside
 them, as they say why a judge's figure is missing: "not judged" where no verdict was asked for, and
 "unscored" where none that was asked for could be read. A share of exactly 1 is 100, without
-decimals, so that it can be told from one that is rounded up to 100.0.
+decimals, so that it can be told from one that is rounded up to 100.0. Limits are rounded outwards,
+so that an interval is never shown narrower than it is.
 """
 
 from collections.abc import Callable
+from math import ceil, copysign, floor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ MISSING = "-"
 UNKNOWN = "unknown"
 UNSCORED = "unscored"
 NOT_JUDGED = "not judged"
+EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
+_LEAST_P = 0.001
 
 
 def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> str:
@@ -28,11 +32,26 @@ def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
     return missing if usd is None else f"{sign}{usd:.4f}"
 
 
+def p_value(p: float | None) -> str:
+    """Return "p = 0.016", "p < 0.001", or that p is unknown."""
+    if p is None:
+        return f"p {UNKNOWN}"
+    return f"p < {_LEAST_P}" if p < _LEAST_P else f"p = {p:.3f}"
+
+
 def seconds(quantile: "LatencyQuantile", form: str = ".2f", missing: str = MISSING) -> str:
     """Return a latency, or how long it is at least."""
     if quantile.value is None and quantile.at_least is not None:
         return f">= {number(quantile.at_least, form)}"
     return number(quantile.value, form, missing)
+
+
+def unfinished(quantile: "LatencyQuantile") -> str:
+    """Return how many of the searches a latency only knows to be longer; blank without any."""
+    part = quantile.censored_share
+    if not part:
+        return ""
+    return f" ({'<1' if part < 0.01 else f'{100 * part:.0f}'} % unfinished)"
 
 
 def points(value: float | None, missing: str = MISSING) -> str:
@@ -59,12 +78,30 @@ def plain(
     return number(estimate.mean, form, missing) + _limits(estimate, 1, limits)
 
 
-def span(low: float | None, high: float | None, shown: Callable[[float], str] = points) -> str:
-    """Return two limits, each as ``shown`` shows it."""
-    return MISSING if low is None or high is None else f"{shown(low)} to {shown(high)}"
+def span(
+    low: float | None,
+    high: float | None,
+    shown: Callable[[float], str] = points,
+    decimals: int = 3,
+    missing: str = MISSING,
+) -> str:
+    """Return two limits, each as ``shown`` shows it, rounded outwards to so many decimals."""
+    if low is None or high is None:
+        return missing
+    return f"{shown(_outwards(low, decimals, floor))} to {shown(_outwards(high, decimals, ceil))}"
 
 
 def _limits(estimate: "Estimate", scale: float, form: str) -> str:
     if estimate.mean is None or estimate.low is None or estimate.high is None:
         return ""
-    return f" ({format(scale * estimate.low, form)}-{format(scale * estimate.high, form)})"
+    decimals = int(form.strip(".f"))
+    low = _outwards(scale * estimate.low, decimals, floor)
+    high = _outwards(scale * estimate.high, decimals, ceil)
+    return f" ({format(low, form)}-{format(high, form)})"
+
+
+def _outwards(limit: float, decimals: int, towards: Callable[[float], int]) -> float:
+    steps = limit * 10**decimals
+    # 100 * 0.57 is 56.99999999999999: what only the arithmetic took away is put back first.
+    rounded = towards(round(steps, 9))
+    return copysign(rounded / 10**decimals, limit)

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphrag.eval.reports.cells import UNKNOWN, number, percent, plain
+from graphrag.eval.reports.cells import EACH_ALONE, UNKNOWN, number, p_value, percent, plain, span
 
 if TYPE_CHECKING:
     from graphrag.eval.people import RatingAgreement, RatingsReport
@@ -31,17 +31,18 @@ def list_differences(report: "RatingsReport") -> list[str]:
         if found.difference is None:
             lines.append(f"{each.a} - {each.b}: no question is rated for both.")
             continue
-        limits = (
-            f"interval {UNKNOWN}"
-            if found.low is None or found.high is None
-            else f"{found.low:+.2f} to {found.high:+.2f}"
-        )
         questions = "question" if found.n_pairs == 1 else "questions"
         lines.append(
-            f"{each.a} - {each.b}: {found.difference:+.2f} ({limits}), p = {found.p:.3f}, "
-            f"{found.n_pairs} {questions} rated for both; exploratory."
+            f"{each.a} - {each.b}: {found.difference:+.2f} "
+            f"({span(found.low, found.high, _stars, 2, f'interval {UNKNOWN}')}), "
+            f"{p_value(found.p)}, {found.n_pairs} {questions} rated for both; exploratory: neither "
+            "the interval nor p is corrected for the number of pairs."
         )
     return lines
+
+
+def _stars(difference: float) -> str:
+    return f"{difference:+.2f}"
 
 
 def list_unjoined(report: "RatingsReport") -> list[str]:
@@ -62,7 +63,10 @@ def _note(report: "RatingsReport") -> str:
 
 def _satisfaction_table(report: "RatingsReport") -> Table:
     table = Table(
-        title=Text(f"User ratings, run {report.run}{_note(report)}"), title_justify="left"
+        title=Text(f"User ratings, run {report.run} (95 % interval){_note(report)}"),
+        title_justify="left",
+        caption=EACH_ALONE,
+        caption_justify="left",
     )
     table.add_column("method", no_wrap=True)
     for name in ("answers rated", "ratings", "mean of 5", "4 or more %", "1 / 2 / 3 / 4 / 5"):
@@ -80,8 +84,10 @@ def _satisfaction_table(report: "RatingsReport") -> Table:
 
 
 def _agreement_table(report: "RatingsReport") -> Table:
-    title = f"The judge beside the users: correct, and rated 4 or more{_note(report)}"
-    table = Table(title=title, title_justify="left")
+    title = (
+        f"The judge beside the users: correct, and rated 4 or more (95 % interval){_note(report)}"
+    )
+    table = Table(title=title, title_justify="left", caption=EACH_ALONE, caption_justify="left")
     table.add_column("method", no_wrap=True)
     for name in ("answers", "unjudged", "same %", "AUC", "point-biserial, Spearman"):
         table.add_column(name, justify="right")

@@ -11,17 +11,20 @@ from graphrag.eval.dataset import name_question
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports.answer import describe_answer
 from graphrag.eval.reports.cells import (
+    EACH_ALONE,
     MISSING,
     NOT_JUDGED,
     UNKNOWN,
     UNSCORED,
     money,
     number,
+    p_value,
     percent,
     points,
     seconds,
     share,
     span,
+    unfinished,
 )
 from graphrag.eval.statistics import describe_tests
 from graphrag.query.model_facts import (
@@ -34,7 +37,19 @@ if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.records import QueryResult
     from graphrag.eval.results import EvaluationResults
-    from graphrag.eval.statistics import Estimate, Outcomes
+    from graphrag.eval.statistics import (
+        Estimate,
+        FamilyFigures,
+        Outcomes,
+        PairedDifference,
+        VarianceComponents,
+    )
+
+_HOLM = "Intervals of 95 %, not corrected; p corrected by Holm over these pairs."
+_TOGETHER = (
+    "All intervals hold together at 95 % confidence, and p is corrected by Holm over these pairs."
+)
+_PERMUTED = "Differences between the means of questions, by a permutation test."
 
 
 def show_results(console: Console, results: "EvaluationResults") -> None:
@@ -55,7 +70,9 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         console.print(line, style="bold", soft_wrap=True)
     title = f"Mean scores by method in % (95 % interval){note}"
     if results.metrics:
-        console.print(_outcomes_table(title, results.metrics, analysis.outcomes.items()))
+        table = _outcomes_table(title, results.metrics, analysis.outcomes.items())
+        table.caption = EACH_ALONE
+        console.print(table)
     if results.metrics and len(results.by_movie) > 1:
         rows = [
             (f"{movie}  {method}", outcomes)
@@ -70,6 +87,7 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         console.print(
             f"Comparisons on {analysis.primary} in percentage points{note}", style="italic"
         )
+        console.print(f"  {_TOGETHER}", style="italic", soft_wrap=True)
     in_family = [compared.result for compared in analysis.comparisons if compared.in_family]
     lines = [
         *describe_comparisons(analysis),
@@ -81,7 +99,9 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     if results.repeats is not None:
         everything = label_results(results, of_first=False)
         console.print(_repeats_table(results.repeats, f" ({everything})" if everything else ""))
-        for line in describe_repeats(results.repeats, analysis.primary):
+        if lines := describe_repeats(results.repeats, analysis.primary):
+            console.print(f"  {_PERMUTED} {_HOLM}", style="italic", soft_wrap=True)
+        for line in lines:
             console.print(f"  {line}", soft_wrap=True)
     console.print(_efficiency_table(results, analysis, note))
     told = (*describe_failures(results), *describe_abstentions(results))
@@ -119,21 +139,28 @@ def describe_comparisons(analysis: "Analysis") -> list[str]:
     """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
     return [
         f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
-        f"({points(compared.family.low_simultaneous, UNKNOWN)} to "
-        f"{points(compared.family.high_simultaneous, UNKNOWN)}), "
-        f"p {number(compared.result.p_holm, '.3f', UNKNOWN)}: {compared.verdict}"
+        f"({_together(compared.family)}), "
+        f"{p_value(compared.result.p_holm)}: {compared.verdict}{_dropped(compared.result)}"
         for compared in analysis.comparisons
         if compared.family is not None
     ]
+
+
+def _together(family: "FamilyFigures") -> str:
+    return span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)
+
+
+def _dropped(result: "PairedDifference") -> str:
+    n = result.n_dropped_pairs
+    return f" ({counted(n, 'question')} without both verdicts left out)" if n else ""
 
 
 def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
     """Return the differences between the methods' means of questions, a line each pair."""
     return [
         f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
-        f"({points(compared.result.low, UNKNOWN)} to "
-        f"{points(compared.result.high, UNKNOWN)}), "
-        f"p {number(compared.p_holm, '.3f', UNKNOWN)}, permutation test on the means of questions"
+        f"({span(compared.result.low, compared.result.high, missing=UNKNOWN)}), "
+        f"{p_value(compared.p_holm)}"
         for compared in repeats.comparisons
         if compared.metric == primary
     ]
@@ -264,7 +291,7 @@ def _question(result: "QueryResult") -> str:
 def _outcomes_table(
     title: str, metrics: Sequence[str], rows: Iterable[tuple[str, Mapping[str, "Outcomes"]]]
 ) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = Table(title=title, title_justify="left", caption_justify="left")
     table.add_column("method", no_wrap=True)
     for metric in metrics:
         table.add_column(metric, justify="right")
@@ -288,7 +315,10 @@ def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
         title_justify="left",
         caption=(
             "Flips: chance that a repeat changes a score. Variance: shares of question, search and "
-            "judge in the variance of one score."
+            "judge in the variance of one score; + joins what these repeats can't tell apart, "
+            "clipped is an estimate below 0, taken as 0. Better repeat: what lowers the variance "
+            "of the mean more for what it costs, where that is sure at a level of 5 %. "
+            f"{EACH_ALONE}"
         ),
         caption_justify="left",
     )
@@ -297,24 +327,44 @@ def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
     for name in ("mean", "search flips", "judge flips", "variance q/s/j", "better repeat"):
         table.add_column(name, justify="right")
     for figures in repeats.figures:
-        shares = figures.variance.shares
         table.add_row(
             figures.method,
             figures.metric,
             percent(figures.mean, UNSCORED),
             share(figures.search_flip_rate, "%"),
             share(figures.judge_flip_rate, "%"),
-            "/".join(number(shares[factor], ".0%") for factor in ("question", "search", "judge")),
+            _variance_cell(figures.variance),
             figures.variance.best_repeat or MISSING,
         )
     return table
+
+
+def _variance_cell(variance: "VarianceComponents") -> str:
+    """Return the share of each source, by the letters of what it joins where there are several."""
+    known = {name: part for name, part in variance.shares.items() if part is not None}
+    if not known:
+        return MISSING
+    cells = [
+        "clipped" if name in variance.clipped else format(part, ".0%")
+        for name, part in known.items()
+    ]
+    if "search" in known:
+        return "/".join(cells)
+    letters = ["+".join(factor[0] for factor in name.split(" + ")) for name in known]
+    # As the sources lie in each other: what joins the search comes first or last.
+    named = sorted(zip(letters, cells, strict=True), key=lambda pair: "qsj".index(pair[0][0]))
+    return ", ".join(f"{letter} {cell}" for letter, cell in named)
 
 
 def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: str) -> Table:
     table = Table(
         title=f"Efficiency of the searches{note}",
         title_justify="left",
-        caption="LLM calls and tokens are means a question, cost is the sum.",
+        caption=(
+            "LLM calls and tokens are means a question, cost is the sum. Pareto: no other method "
+            "is as good in the point estimates of score, tokens and median, and better in one; "
+            f"chance is not weighed.{_unfinished_note(analysis)}"
+        ),
         caption_justify="left",
     )
     table.add_column("method", no_wrap=True)
@@ -324,8 +374,8 @@ def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: 
         further = analysis.efficiency[method]
         table.add_row(
             method,
-            seconds(further.latency_median),
-            seconds(further.latency_p95),
+            seconds(further.latency_median) + unfinished(further.latency_median),
+            seconds(further.latency_p95) + unfinished(further.latency_p95),
             number(figures["avg_llm_calls"]),
             number(_total(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), ",.0f"),
             money(figures["cost_usd"]),
@@ -333,6 +383,12 @@ def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: 
             MISSING if further.is_pareto is None else "yes" if further.is_pareto else "no",
         )
     return table
+
+
+def _unfinished_note(analysis: "Analysis") -> str:
+    if not any(found.latency_median.censored_share for found in analysis.efficiency.values()):
+        return ""
+    return " Unfinished: searches that failed; they count as slower than all others."
 
 
 def _total(*parts: float | None) -> float | None:

@@ -8,7 +8,17 @@ from rich.table import Table
 from graphrag.eval.analysis import CriterionResult, Figures
 from graphrag.eval.measures import STAGES, Group, LossRow, MeasureForm, MethodMeasures, Stage
 from graphrag.eval.metrics import PreferenceSummary
-from graphrag.eval.reports.cells import UNKNOWN, UNSCORED, money, number, percent, plain, share
+from graphrag.eval.reports.cells import (
+    EACH_ALONE,
+    UNKNOWN,
+    UNSCORED,
+    money,
+    number,
+    p_value,
+    percent,
+    plain,
+    share,
+)
 from graphrag.eval.statistics import Estimate
 
 _TABLES: Mapping[str, tuple[Group, ...]] = {
@@ -46,13 +56,16 @@ def show_figures(console: Console, figures: Figures, label: str | None) -> None:
     for table in (
         *(_measures_table(title, figures.measures, note) for title in _TABLES),
         _loss_table(figures.loss, note),
-        _judged_table("Rubric, 1 to 5", rubric, note),
-        _judged_table("Quality, 0 to 1", figures.quality, note),
     ):
         if table is not None:
             console.print(table)
     if figures.pairwise:
         console.print(f"Responses held against each other, in both orders{note}", style="italic")
+    for line in (
+        *_judged_lines("Rubric, 1 to 5", rubric, note),
+        *_judged_lines("Quality, 0 to 1", figures.quality, note),
+    ):
+        console.print(line, soft_wrap=True)
     for line in (
         *_pairwise_lines(figures.pairwise),
         *_combined_lines(figures.measures),
@@ -79,7 +92,11 @@ def _measures_table(title: str, measures: Mapping[str, MethodMeasures], note: st
     if not forms:
         return None
     table = Table(
-        title=f"{title}, in % (95 % interval){note}", title_justify="left", padding=_NARROW
+        title=f"{title}, in % (95 % interval){note}",
+        title_justify="left",
+        caption=EACH_ALONE,
+        caption_justify="left",
+        padding=_NARROW,
     )
     table.add_column("method", no_wrap=True)
     for form in forms:
@@ -104,7 +121,10 @@ def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
 
 
 def _loss_table(rows: list[LossRow], note: str) -> Table | None:
-    traced = [row for row in rows if row.n > row.n_untraced]
+    indexes = {row.imdb_key for row in rows if row.imdb_key is not None}
+    # With one index the rows over all of them say the same once more.
+    told = [row for row in rows if row.imdb_key is not None or len(indexes) > 1]
+    traced = [row for row in told if row.n > row.n_untraced]
     left_out = _unmatched_note(rows)
     if not traced:
         return None
@@ -159,30 +179,37 @@ def _unmatched_note(rows: Iterable[LossRow]) -> str:
     )
 
 
-def _judged_table(
+def _judged_lines(
     title: str, estimates: Mapping[str, Mapping[str, Estimate]], note: str
-) -> Table | None:
+) -> list[str]:
+    """Return a line: each method's overall grade, else its lowest and its highest dimension."""
     if not estimates:
-        return None
-    table = Table(title=f"{title} (95 % interval){note}", title_justify="left")
-    table.add_column("method", no_wrap=True)
-    for name in next(iter(estimates.values())):
-        table.add_column(name, justify="right")
-    for method, found in estimates.items():
-        cells = [plain(estimate, missing=UNSCORED) for estimate in found.values()]
-        table.add_row(method, *cells)
-    return table
+        return []
+    cells = [f"{method} {_judged_cell(found)}" for method, found in estimates.items()]
+    return [
+        f"{title} (95 % interval, not corrected){note}: {'; '.join(cells)}. The summary file has "
+        "every dimension."
+    ]
+
+
+def _judged_cell(found: Mapping[str, Estimate]) -> str:
+    if "overall_score" in found:
+        return plain(found["overall_score"], missing=UNSCORED)
+    means = {name: each.mean for name, each in found.items() if each.mean is not None}
+    if not means:
+        return UNSCORED
+    ends = (min(means, key=means.__getitem__), max(means, key=means.__getitem__))
+    return " to ".join(f"{plain(found[name])} {name}" for name in dict.fromkeys(ends))
 
 
 def _pairwise_lines(pairs: Mapping[tuple[str, str], PreferenceSummary]) -> list[str]:
     lines: list[str] = []
     for (a, b), found in pairs.items():
-        p = number(found.p, ".3f", UNKNOWN)
         flipped = share(found.flip_rate.mean, "%", UNKNOWN)
         lines.append(
             f"{a} against {b}: {found.n_a} better, {found.n_b} worse, {found.n_ties} ties, "
-            f"{found.n_missing} missing; sign test p {p} (not corrected); the order decided "
-            f"{flipped}"
+            f"{found.n_missing} missing; sign test {p_value(found.p)} (not corrected); the "
+            f"order decided {flipped}"
         )
     return lines
 

@@ -4,7 +4,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphrag.eval.reports.cells import UNKNOWN, money, number, seconds, span
+from graphrag.eval.reports.cells import (
+    EACH_ALONE,
+    UNKNOWN,
+    money,
+    number,
+    seconds,
+    span,
+    unfinished,
+)
 from graphrag.eval.reports.lines import say
 from graphrag.eval.suite import CaseResult, MethodReport, Performance, SuiteReport
 
@@ -17,7 +25,12 @@ def show_suite(
 ) -> None:
     """Print a suite's table, the cases that did not pass, or all, and the recommendations."""
     title = f"Suite {report.name}: {report.status}{f' ({label})' if label else ''}"
-    table = Table(title=Text(title, style=_STYLES[report.status]), title_justify="left")
+    table = Table(
+        title=Text(title, style=_STYLES[report.status]),
+        title_justify="left",
+        caption=EACH_ALONE,
+        caption_justify="left",
+    )
     for name in _COLUMNS:
         table.add_column(name, justify="left" if name in ("method", "result") else "right")
     for method in report.methods:
@@ -57,7 +70,7 @@ def _performance(took: Performance) -> str:
     cost = money(total if known else None, missing=UNKNOWN)
     return (
         f"a median of {seconds(took.latency_median, '.3f', UNKNOWN)} s, "
-        f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s, "
+        f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
         f"{calls}, {number(took.tokens, ',', UNKNOWN)} tokens, $ {cost} with the judge"
     )
 

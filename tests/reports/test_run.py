@@ -1,0 +1,81 @@
+"""What the terminal says of a run: what is corrected, what is not, and what was clipped."""
+
+from rich.console import Console
+
+from graphrag.eval import (
+    EfficiencyMetrics,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    aggregate_results,
+)
+from graphrag.eval.records import Failure, failed_search_scores
+from graphrag.eval.reports import show_results
+
+
+def searched(question: int, method: str, trial: int = 0, repeats: tuple[int, ...] = ()):
+    is_right = method == "tog"
+    score = int(2 * sum(repeats) > len(repeats)) if repeats else int(is_right)
+    return QueryResult(
+        imdb_key="a",
+        question=f"q{question}",
+        method=method,
+        response="said",
+        scores=MetricScores(correctness=JudgeResult(score, "", None, repeats)),
+        efficiency=EfficiencyMetrics(1.0 + question, 2, 100, 10),
+        sample_id=f"q{question}",
+        trial=trial,
+    )
+
+
+def failed(question: int, method: str) -> QueryResult:
+    return QueryResult(
+        imdb_key="a",
+        question=f"q{question}",
+        method=method,
+        response="ERROR",
+        scores=failed_search_scores(["correctness"]),
+        efficiency=EfficiencyMetrics(30.0, 1, 0, 0),
+        sample_id=f"q{question}",
+        failure=Failure("search", "timeout", "timed out"),
+    )
+
+
+def shown(results: list[QueryResult]) -> str:
+    console = Console(record=True, width=200)
+    show_results(console, aggregate_results(results, ["correctness"]))
+    return " ".join(console.export_text().split())
+
+
+def test_the_tables_say_what_is_corrected_and_what_is_not():
+    text = shown([searched(i, method) for i in range(40) for method in ("tog", "basic")])
+    assert "p < 0.001: tog better than basic" in text
+    assert "Each interval is for its own figure, not corrected" in text
+    assert "Intervals of 95 %, not corrected; p corrected by Holm over these pairs." in text
+    assert "point estimates of score, tokens and median" in text
+    assert "unfinished" not in text.lower()
+
+
+def test_searches_that_did_not_end_stand_beside_the_latency():
+    found = [failed(0, "tog"), *(searched(i, "tog") for i in range(1, 12))]
+    text = shown([*found, *(searched(i, "basic") for i in range(12))])
+    assert "│ 7.50 (8 % unfinished) │" in text
+    assert "│ 6.50 │" in text
+    assert "Unfinished: searches that failed" in text
+
+
+def test_repeats_say_what_was_clipped_and_what_is_not_told_apart():
+    mixed = [(1, 0, 0), (0, 1, 1)]
+    text = shown(
+        [searched(i, "tog", 0, mixed[i % 2]) for i in range(8)]
+        + [searched(i, "tog", 1, mixed[i % 2]) for i in range(8)]
+    )
+    assert "/clipped/" in text
+    once = shown([searched(i, "tog", trial, ()) for i in range(8) for trial in range(2)])
+    assert "variance q/s/j" in once
+    varied = [
+        searched(i, "tog", trial, (int((i + trial) % 3 == 0),))
+        for i in range(9)
+        for trial in (0, 1)
+    ]
+    assert "s+j" in shown(varied)
