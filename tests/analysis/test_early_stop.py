@@ -46,7 +46,7 @@ def test_a_run_that_gets_everything_wrong_stops_and_fails(pinned: Evaluation, se
     result = pinned.run("--baseline", "pinned", "--early-stop")
     assert result.exit_code == FAIL, result.output
     text = " ".join(result.output.split())
-    assert "has got worse than the baseline beyond doubt" in text
+    assert "has got worse than the baseline beyond doubt (level 2.5 % over" in text
     assert "stopped early on the evidence of newly wrong answers" in text
     results = pinned.read_results()
     needed = next(n for n in range(N) if early_stop_evidence(n, 0) >= 1 / EARLY_ALPHA)

@@ -1,9 +1,9 @@
-"""Watches a run against a baseline and says when it has got worse beyond doubt."""
+"""Watches a run against a baseline and says when it has got worse, at a level of 2.5 %."""
 
 from graphrag.eval.analysis.rows import paired_score, rows_of
 from graphrag.eval.analysis.runs import RunRows
 from graphrag.eval.records import QueryResult
-from graphrag.eval.statistics import early_stop_evidence, should_stop_early
+from graphrag.eval.statistics import EARLY_ALPHA, early_stop_evidence, should_stop_early
 
 
 class EarlyStop:
@@ -49,6 +49,7 @@ class EarlyStop:
         evidence = early_stop_evidence(wrong, right)
         self.stopped.setdefault((row.method, self._metric), evidence)
         return (
-            f"{row.method} has got worse than the baseline beyond doubt: {wrong} newly wrong and "
+            f"{row.method} has got worse than the baseline beyond doubt (level "
+            f"{100 * EARLY_ALPHA:g} % over all looks and methods): {wrong} newly wrong and "
             f"{right} newly right answers so far"
         )

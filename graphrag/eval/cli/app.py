@@ -167,7 +167,7 @@ def evaluate(
         bool,
         typer.Option(
             "--early-stop",
-            help="With --baseline: stop as soon as the run is worse beyond doubt.",
+            help="With --baseline: stop as soon as the run is worse, at a level of 2.5 %.",
         ),
     ] = False,
     verbose: Annotated[

@@ -26,6 +26,7 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring import (
+    LEVEL,
     RoundNote,
     WatchState,
     check_webhook,
@@ -158,7 +159,8 @@ class _Monitor:
         for figure in state.figures:
             self._say(f"  {describe_figure(figure)}")
         if not state.falls:
-            self._say("No metric has fallen beyond doubt.")
+            level = f"level {100 * LEVEL:g} % over all rounds"
+            self._say(f"No metric has fallen beyond doubt ({level}).")
             decided = all(figure.coverage >= MIN_COVERAGE for figure in state.figures)
             return code if decided else code or INCOMPLETE
         self._raise_alarm(state)

@@ -29,8 +29,8 @@ def describe_alarm(state: WatchState, embedded_models: str | None = None) -> dic
     fallen = ", ".join(f"{fall.method} {fall.metric}" for fall in state.falls)
     return {
         "alarm": True,
-        "message": f"{fallen} fell against run {state.baseline}: "
-        f"{'; '.join(describe_figure(fall) for fall in state.falls)}.",
+        "message": f"{fallen} fell against run {state.baseline} (level {100 * LEVEL:g} % over all "
+        f"rounds): {'; '.join(describe_figure(fall) for fall in state.falls)}.",
         "raised_at": now(),
         "baseline": state.baseline,
         "level": LEVEL,
