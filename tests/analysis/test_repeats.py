@@ -171,6 +171,34 @@ def test_the_same_ids_in_two_documents_are_different_questions():
     assert (compared.result.n_pairs, compared.result.difference) == (40, 0)
 
 
+def test_questions_of_a_document_that_move_together_are_not_taken_as_independent():
+    def repeated(n_documents: int) -> tuple[float, float | None]:
+        found = [
+            searched(f"d{i % n_documents}", f"q{i}", method, [(i % 15) % 2, 1, 0])
+            for i in range(60)
+            for method in ("tog", "basic")
+            if method == "tog" or i % 15 < 10
+        ]
+        found += [
+            searched(f"d{i % n_documents}", f"q{i}", "basic", [0, 0, 0])
+            for i in range(60)
+            if i % 15 >= 10
+        ]
+        repeats = analyse_repeats(found, ["tog", "basic"], ["correctness"])
+        assert repeats is not None
+        mean, result = repeats.figures[0].mean, repeats.comparisons[0].result
+        assert mean.low is not None
+        assert mean.high is not None
+        assert result.n_pairs == 60
+        return mean.high - mean.low, result.p
+
+    clustered, alone = repeated(15), repeated(60)
+    assert clustered[0] > 1.5 * alone[0]
+    assert clustered[1] is not None
+    assert alone[1] is not None
+    assert clustered[1] > 10 * alone[1]
+
+
 def test_no_limit_leaves_the_range_of_the_scores():
     found = [
         searched("a", f"q{i}", method, [int(method == "tog" and i < 2)] * 3)

@@ -36,7 +36,8 @@ class RepeatFigures:
     ----------
     method, metric : str
     mean : Estimate
-        Mean over the questions of each one's mean score in [0, 1], with ``mean_real``.
+        Mean over the questions of each one's mean score in [0, 1], with limits by the structure of
+        the documents; estimand A.
     search_flip_rate : float or None
         Chance in [0, 1] that asking a question again changes the score; None without repeats.
     judge_flip_rate : float or None
@@ -125,7 +126,7 @@ def analyse_repeats(
             RepeatFigures(
                 method=method,
                 metric=metric,
-                mean=mean_real(_item_means(items), [key[0] for key in found], (0.0, 1.0)),
+                mean=mean_real(_item_means(items), [document for document, _ in found], (0.0, 1.0)),
                 search_flip_rate=_search_flips(items),
                 judge_flip_rate=_judge_flips(by_method[method], metric),
                 variance=variance_components(items, ratios[method]),
@@ -207,21 +208,15 @@ def _compare(
         method: dict(zip(items, _item_means(list(items.values())), strict=True))
         for method, items in by_method.items()
     }
-    compared = [
-        RepeatComparison(
-            a,
-            b,
-            metric,
-            paired_scale(
-                [(means[a][key], means[b][key]) for key in both],
-                limits=(-1.0, 1.0),
-                documents=[document for document, _ in both],
-            ),
-            None,
+    compared: list[RepeatComparison] = []
+    for a, b in combinations(by_method, 2):
+        shared = [key for key in means[a] if key in means[b]]
+        difference = paired_scale(
+            [(means[a][key], means[b][key]) for key in shared],
+            limits=(-1.0, 1.0),
+            documents=[document for document, _ in shared],
         )
-        for a, b in combinations(by_method, 2)
-        for both in [[key for key in means[a] if key in means[b]]]
-    ]
+        compared.append(RepeatComparison(a, b, metric, difference, None))
     if not in_family:
         return compared
     corrected = holm([each.result.p for each in compared])

@@ -216,8 +216,9 @@ def judge_beside_users(answers: Sequence[RatedAnswer], seed: int = 0) -> RatingA
     ratings = np.array([rating for _, rating, _ in pairs], dtype=np.float64)
     of_question: dict[tuple[str, str], list[bool]] = {}
     for verdict, rating, answer in pairs:
-        same = (rating >= SATISFIED) == verdict
-        of_question.setdefault((answer.document, answer.question_id), []).append(same)
+        of_question.setdefault((answer.document, answer.question_id), []).append(
+            (rating >= SATISFIED) == verdict
+        )
     several = len({answer.method for _, _, answer in pairs}) > 1
     share = mean_binary_stratified(
         [sum(same) / len(same) for same in of_question.values()],
