@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,19 +18,26 @@ from graphrag.eval.statistics import (
     correct_family,
     detectable_difference,
     holm,
+    limits_at,
     paired_binary,
     verdict_in_words,
 )
 
 
-def compared(n10, n01, ties, missing=0):
+def counts_of(n10, n01, ties, missing=0):
     counts = {(1, 0, "d"): n10, (0, 1, "d"): n01, (1, 1, "d"): ties, (1, None, "d"): missing}
-    return paired_binary(+Counter(counts))
+    return +Counter(counts)
+
+
+def compared(*pairs, level=0.05, margin=EQUIVALENCE_MARGIN):
+    """Return the results and the figures of a family of comparisons."""
+    counts = [counts_of(*each) for each in pairs]
+    results = correct_family([paired_binary(each) for each in counts], level)
+    return results, compare_family(results, [limits_at(c) for c in counts], margin, level)
 
 
 def words(*pairs, margin=EQUIVALENCE_MARGIN):
-    results = correct_family([compared(*each) for each in pairs])
-    figures = compare_family(results, margin)
+    results, figures = compared(*pairs, margin=margin)
     return [verdict_in_words(r, "a", "b", family=f) for r, f in zip(results, figures, strict=True)]
 
 
@@ -42,9 +50,9 @@ def words(*pairs, margin=EQUIVALENCE_MARGIN):
     )
 )
 def test_interval_and_corrected_test_say_the_same(pairs):
-    results = correct_family([compared(*each) for each in pairs])
+    results, family = compared(*pairs)
     assert [r.p_holm for r in results] == list(holm([r.p for r in results]))
-    for result, figures in zip(results, compare_family(results), strict=True):
+    for result, figures in zip(results, family, strict=True):
         low, high = figures.low_simultaneous, figures.high_simultaneous
         assert -1 <= low <= result.difference <= high <= 1
         assert low < high
@@ -59,7 +67,7 @@ def test_the_intervals_hold_together():
     # in which intervals at Bonferroni's level hold together in 94.5 %.
     rng, n, share = np.random.default_rng(5), 400, np.array([0.6, 0.599, 0.75])
     pairs, draws, held = [(0, 1), (0, 2), (1, 2)], 300, 0
-    some = compared(1, 1, 1)
+    some = paired_binary(counts_of(1, 1, 1))
     for _ in range(draws):
         right = rng.standard_normal((n, 1)) + rng.standard_normal((n, 3)) < norm.ppf(
             share
@@ -73,9 +81,10 @@ def test_the_intervals_hold_together():
                 n10.tolist(), n01.tolist(), p, holm(p.tolist()), strict=True
             )
         ]
+        limits = [partial(bonett_price, r.n10, r.n01, n) for r in results]
         held += all(
             f.low_simultaneous <= share[a] - share[b] <= f.high_simultaneous
-            for f, (a, b) in zip(compare_family(results), pairs, strict=True)
+            for f, (a, b) in zip(compare_family(results, limits), pairs, strict=True)
         )
     assert held / draws >= 0.935  # 95 % less what luck takes of 300 draws
 
@@ -84,8 +93,7 @@ def test_the_intervals_hold_together():
 @pytest.mark.parametrize("n_tests", [1, 3])
 def test_equivalence_is_two_one_sided_tests(n10, n01, ties, n_tests):
     n = n10 + n01 + ties
-    results = correct_family([compared(n10, n01, ties)] * n_tests)
-    figures = compare_family(results)[0]
+    _, (figures, *_) = compared(*[(n10, n01, ties)] * n_tests)
     p, q = (n10 + 1) / (n + 2), (n01 + 1) / (n + 2)
     error = np.sqrt((p + q - (p - q) ** 2) / (n + 2))
     one_sided = max(norm.sf((0.05 - (p - q)) / error), norm.sf((0.05 + (p - q)) / error))
@@ -114,18 +122,17 @@ def test_missing_verdicts_can_undo_equivalence():
 
 
 def test_a_family_without_pairs_has_no_figures():
-    results = correct_family([paired_binary({}), compared(30, 10, 100)])
-    empty, alone = compare_family(results)
+    results, (empty, alone) = compared((0, 0, 0), (30, 10, 100))
     assert empty.low_simultaneous is empty.p_equivalence is empty.is_equivalent is None
     assert results[1].p_holm == results[1].p  # the one without pairs is no test
     assert alone.low_simultaneous == bonett_price(30, 10, 140)[0]
-    assert correct_family([]) == compare_family([]) == []
+    assert compared() == ([], [])
     with pytest.raises(ValueError, match="margin must lie in"):
-        compare_family(results, 1.0)
+        compared((1, 1, 1), margin=1.0)
 
 
 def test_what_could_be_seen_is_found_by_holm_in_four_of_five():
-    results = correct_family([compared(36, 36, 288)] * 3)
+    results, _ = compared(*[(36, 36, 288)] * 3)
     seen = results[0].detectable_at_80
     assert seen == detectable_difference(360, 0.2, alpha=0.05 / 3) > detectable_difference(360, 0.2)
     # Holm's first step, exactly as the others show nothing: the trinomial of one comparison.
@@ -137,7 +144,7 @@ def test_what_could_be_seen_is_found_by_holm_in_four_of_five():
 
 
 def test_questions_that_move_together_count_as_fewer():
-    result = compared(36, 36, 288)
+    result = paired_binary(counts_of(36, 36, 288))
     low, high = bonett_price(36, 36, 360)
     wider = replace(result, low=2 * low, high=2 * high)
     (found,) = correct_family([wider])
@@ -145,13 +152,29 @@ def test_questions_that_move_together_count_as_fewer():
 
 
 def test_half_a_level_doubles_p_and_widens():
-    whole, half = (correct_family([compared(30, 10, 100)], level) for level in (0.05, 0.025))
-    assert half[0].p_holm == 2 * whole[0].p_holm
-    assert half[0].detectable_at_80 > whole[0].detectable_at_80
-    (a,), (b,) = compare_family(whole), compare_family(half, level=0.025)
-    assert b.low_simultaneous < a.low_simultaneous
-    assert b.low_simultaneous == bonett_price(30, 10, 140, 0.975)[0]
+    (whole,), (figures,) = compared((30, 10, 100))
+    (half,), (wider,) = compared((30, 10, 100), level=0.025)
+    assert half.p_holm == 2 * whole.p_holm
+    assert half.detectable_at_80 > whole.detectable_at_80
+    assert wider.low_simultaneous == bonett_price(30, 10, 140, 0.975)[0] < figures.low_simultaneous
 
 
 def test_the_configuration_has_the_same_margin():
     assert EvaluationConfig().equivalence_margin == EQUIVALENCE_MARGIN
+
+
+def test_the_figures_go_by_the_structure_of_the_documents():
+    # Forty documents whose five questions all go one way: as good as forty questions.
+    counts = Counter()
+    for document in range(40):
+        counts[(1, 1, document)] = 5
+        if document < 8:
+            counts[(1, 1, document)] = 0
+            counts[(document % 2, 1 - document % 2, document)] = 5
+    counts = +counts
+    (result,) = correct_family([paired_binary(counts)])
+    (figures,) = compare_family([result], [limits_at(counts)])
+    pooled = bonett_price(20, 20, 200)
+    assert figures.high_simultaneous > 1.5 * pooled[1]
+    assert result.detectable_at_80 > 1.5 * detectable_difference(200, 0.2)
+    assert not figures.is_equivalent

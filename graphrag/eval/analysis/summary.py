@@ -21,6 +21,7 @@ from graphrag.eval.statistics import (
     LatencyQuantile,
     Outcome,
     Outcomes,
+    PairCounts,
     PairedDifference,
     Score,
     Tradeoff,
@@ -28,6 +29,7 @@ from graphrag.eval.statistics import (
     correct_family,
     cost_per_correct,
     latency_quantile,
+    limits_at,
     paired_binary,
     pareto_set,
     shown_sign,
@@ -196,11 +198,12 @@ def compare_methods(
             method: {row.key: paired_score(row, metric) for row in rows}
             for method, rows in by_method.items()
         }
-        results = [_paired(scores[a], scores[b], in_family) for a, b in pairs]
+        counts = [_pair_counts(scores[a], scores[b]) for a, b in pairs]
+        results = [paired_binary(each, view_documents=in_family) for each in counts]
         family: list[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
             results = correct_family(results)
-            family = list(compare_family(results, margin))
+            family = list(compare_family(results, [limits_at(each) for each in counts], margin))
         found += [
             Comparison(a, b, metric, in_family, result, words, each)
             for (a, b), result, each in zip(pairs, results, family, strict=True)
@@ -257,12 +260,11 @@ def _outcomes_on(
     return found
 
 
-def _paired(a: _Scores, b: _Scores, view_documents: bool) -> PairedDifference:
+def _pair_counts(a: _Scores, b: _Scores) -> PairCounts:
     """Pair by document and question; what only one of them was asked is a pair dropped."""
-    counts = Counter[tuple[Score, Score, Hashable]](
+    return Counter[tuple[Score, Score, Hashable]](
         (a.get(key), b.get(key), key[0]) for key in dict.fromkeys([*a, *b])
     )
-    return paired_binary(counts, view_documents=view_documents)
 
 
 def _efficiency(

@@ -19,7 +19,13 @@ from .estimates import (
     scipy_stats,
     t_estimate,
 )
-from .family import EQUIVALENCE_MARGIN, FamilyFigures, compare_family, correct_family
+from .family import (
+    EQUIVALENCE_MARGIN,
+    FamilyFigures,
+    compare_family,
+    correct_family,
+    limits_at,
+)
 from .gate import (
     ALPHA,
     EARLY_ALPHA,
@@ -129,6 +135,7 @@ __all__ = [
     "evidence_needed",
     "holm",
     "latency_quantile",
+    "limits_at",
     "mcnemar_power",
     "mean_binary",
     "mean_binary_stratified",

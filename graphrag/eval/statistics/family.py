@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, TypeAlias
 
+from graphrag.eval.statistics.differences import PairCounts, difference_interval
 from graphrag.eval.statistics.estimates import scipy_special
 from graphrag.eval.statistics.paired import PairedDifference, bonett_price, holm
 from graphrag.eval.statistics.power import ALPHA, detectable_difference
 
 EQUIVALENCE_MARGIN = 0.05
-_FARTHEST = 8.0  # standard normal; beyond it a p value is under 1e-15
+_NEAREST, _FARTHEST = 1e-3, 8.0  # standard normal: p values from 0.4996 down to under 1e-15
 
 LimitsAt: TypeAlias = Callable[[float], tuple[float, float]]
 """Confidence in (0, 1) -> two-sided limits of one difference; wider with more confidence."""
@@ -43,9 +44,17 @@ class FamilyFigures:
     equivalence_margin: float
 
 
-def limits_of(result: PairedDifference) -> LimitsAt:
-    """Return the limits of a difference as a function of the confidence; it needs pairs."""
-    return lambda confidence: bonett_price(result.n10, result.n01, result.n_pairs, confidence)
+def limits_at(counts: PairCounts) -> LimitsAt:
+    """Return the limits of ``difference_interval`` as a function of the confidence.
+
+    They are those of -1 and 1 without pairs.
+    """
+
+    def at(confidence: float) -> tuple[float, float]:
+        low, high, _ = difference_interval(counts, confidence)
+        return (-1.0, 1.0) if low is None or high is None else (low, high)
+
+    return at
 
 
 def correct_family(
@@ -79,9 +88,9 @@ def correct_family(
 
 def compare_family(
     results: Sequence[PairedDifference],
+    limits: Sequence[LimitsAt],
     margin: float = EQUIVALENCE_MARGIN,
     level: float = ALPHA,
-    limits: Sequence[LimitsAt] | None = None,
 ) -> list[FamilyFigures]:
     """Return simultaneous intervals and tests of equivalence for a whole family.
 
@@ -89,12 +98,12 @@ def compare_family(
     ----------
     results : sequence of PairedDifference
         As ``correct_family`` returned them.
+    limits : sequence of callables
+        Of each of them, see ``limits_at``.
     margin : float
         In (0, 1).
     level : float
         As there.
-    limits : sequence of callables, optional
-        One each: the limits at any confidence; by default ``limits_of``.
 
     Raises
     ------
@@ -120,7 +129,7 @@ def compare_family(
         raise ValueError(msg)
     n_tests = max(1, sum(result.p is not None for result in results))
     found: list[FamilyFigures] = []
-    for result, at in zip(results, limits or [limits_of(r) for r in results], strict=True):
+    for result, at in zip(results, limits, strict=True):
         if result.difference is None or result.p_holm is None:
             found.append(FamilyFigures(None, None, None, None, margin))
             continue
@@ -164,13 +173,12 @@ def _equivalence_p(at: LimitsAt, lowest: float, highest: float) -> float:
         low, high = at(1 - 2 * float(special.ndtr(-quantile)))
         return min(low - lowest, highest - high)
 
-    least = 1e-9
-    if room(least) <= 0:
+    if room(_NEAREST) <= 0:
         return 1.0
     if room(_FARTHEST) > 0:
         return float(special.ndtr(-_FARTHEST))
     optimize: Any = import_module("scipy.optimize")
-    return float(special.ndtr(-optimize.brentq(room, least, _FARTHEST)))
+    return float(special.ndtr(-optimize.brentq(room, _NEAREST, _FARTHEST)))
 
 
 def _detectable(result: PairedDifference, alpha: float) -> float | None:
