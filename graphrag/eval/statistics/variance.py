@@ -167,7 +167,7 @@ def variance_components(
     MS_question / (number of scores) is the variance of the mean, without bias. A further search
     brings verdicts of its own, so that it always lowers the variance more than verdicts do: what
     counts is the fall by what it costs. Searches are worth more where
-    var_search / var_judge > cost_ratio / n_judges^2 (Cochran 1977, Sampling Techniques, 10.6),
+    var_search / var_judge > cost_ratio / n_judges^2 (Cochran 1977, Sampling Techniques, ch. 10),
     which MS_search / MS_judge decides by the F distribution, either way at 5 %.
     """
     if cost_ratio is not None and not 0 <= cost_ratio < inf:
