@@ -14,6 +14,7 @@ from graphrag.eval.analysis import (
     Analysis,
     End,
     MethodSummary,
+    RaceEnd,
     RepeatAnalysis,
     analyse,
     analyse_repeats,
@@ -70,7 +71,9 @@ class EvaluationResults:
         judges stand apart in the section further_judges_cost_usd; None: a price is not known, or a
         result does not say what it took),
         earlier_attempts (of failed searches that were asked again, in no other figure; only
-        where there are any), and what the run adds.
+        where there are any), early_stop (only of a run that was watched for a winner: whether
+        it stopped, who won, and how many questions the comparisons count), and what the run
+        adds.
     results : list of QueryResult
         Every trial; the other fields but ``repeats`` are of the first.
     by_method : dict
@@ -245,6 +248,7 @@ def aggregate_results(
     metrics: Sequence[str] = DEFAULT_METRICS,
     planned: Mapping[str, Mapping[str, int]] | None = None,
     equivalence_margin: float = EQUIVALENCE_MARGIN,
+    race: RaceEnd | None = None,
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
 
@@ -260,6 +264,8 @@ def aggregate_results(
         a result for.
     equivalence_margin : float
         The difference of two means, in (0, 1), below which methods count as equivalent.
+    race : RaceEnd, optional
+        How far a run that was watched for a winner is counted.
 
     Raises
     ------
@@ -296,6 +302,7 @@ def aggregate_results(
             "models": models,
             "embedded_models": label_embedded(results),
             "cost_usd": None if None in costs else sum(cost for cost in costs if cost),
+            **({} if race is None else {"early_stop": race.to_dict()}),
         },
         results=results,
         by_method={m: counted.means for m, counted in counts.items()},
@@ -307,7 +314,7 @@ def aggregate_results(
         },
         efficiency={m: mean_efficiency(found) for m, found in by_method.items()},
         counts={m: counted.to_dict() for m, counted in counts.items()},
-        analysis=analyse(rows_of(first), methods, metrics, planned, equivalence_margin),
+        analysis=analyse(rows_of(first), methods, metrics, planned, equivalence_margin, race),
         repeats=analyse_repeats(results, methods, metrics),
     )
 

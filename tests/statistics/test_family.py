@@ -8,18 +8,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, norm
+from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
+from scipy.stats import binom, multinomial, norm
 
 from graphrag.eval import EvaluationConfig
 from graphrag.eval.statistics import (
     EQUIVALENCE_MARGIN,
+    Inference,
     bonett_price,
     compare_family,
     correct_family,
     detectable_difference,
     holm,
-    limits_at,
+    inference_of,
     paired_binary,
+    score_p,
     verdict_in_words,
 )
 
@@ -33,7 +37,8 @@ def compared(*pairs, level=0.05, margin=EQUIVALENCE_MARGIN):
     """Return the results and the figures of a family of comparisons."""
     counts = [counts_of(*each) for each in pairs]
     results = correct_family([paired_binary(each) for each in counts], level)
-    return results, compare_family(results, [limits_at(c) for c in counts], margin, level)
+    inferences = [inference_of(r, c) for r, c in zip(results, counts, strict=True)]
+    return results, compare_family(results, inferences, margin, level)
 
 
 def words(*pairs, margin=EQUIVALENCE_MARGIN):
@@ -81,26 +86,50 @@ def test_the_intervals_hold_together():
                 n10.tolist(), n01.tolist(), p, holm(p.tolist()), strict=True
             )
         ]
-        limits = [partial(bonett_price, r.n10, r.n01, n) for r in results]
+        inferences = [
+            Inference(partial(bonett_price, r.n10, r.n01, n), lambda low, high: 1.0)
+            for r in results
+        ]
         held += all(
             f.low_simultaneous <= share[a] - share[b] <= f.high_simultaneous
-            for f, (a, b) in zip(compare_family(results, limits), pairs, strict=True)
+            for f, (a, b) in zip(compare_family(results, inferences), pairs, strict=True)
         )
     assert held / draws >= 0.935  # 95 % less what luck takes of 300 draws
 
 
-@pytest.mark.parametrize(("n10", "n01", "ties"), [(6, 4, 490), (40, 36, 924), (70, 30, 1900)])
-@pytest.mark.parametrize("n_tests", [1, 3])
-def test_equivalence_is_two_one_sided_tests(n10, n01, ties, n_tests):
-    n = n10 + n01 + ties
-    _, (figures, *_) = compared(*[(n10, n01, ties)] * n_tests)
-    p, q = (n10 + 1) / (n + 2), (n01 + 1) / (n + 2)
-    error = np.sqrt((p + q - (p - q) ** 2) / (n + 2))
-    one_sided = max(norm.sf((0.05 - (p - q)) / error), norm.sf((0.05 + (p - q)) / error))
-    expected = min(1, n_tests * max(one_sided, norm.sf(8)))
-    assert figures.p_equivalence == pytest.approx(expected, rel=1e-6)
-    low, high = bonett_price(n10, n01, n, 1 - 2 * 0.05 / n_tests)
-    assert figures.is_equivalent == (low > -0.05 and high < 0.05)
+@pytest.mark.parametrize(("n10", "n01", "n"), [(6, 4, 500), (40, 36, 400), (0, 0, 30), (3, 20, 90)])
+@pytest.mark.parametrize("bound", [0.05, 0.2])
+def test_the_score_test_takes_its_spread_from_the_null(n10, n01, n, bound):
+    def likelihood(rarer):
+        shares = np.array([rarer + bound, rarer, 1 - 2 * rarer - bound])
+        return -float(xlogy([n10, n01, n - n10 - n01], shares).sum())
+
+    rarer = minimize_scalar(
+        likelihood, bounds=(0, (1 - bound) / 2), method="bounded", options={"xatol": 1e-12}
+    ).x
+    spread = np.sqrt(n * (2 * rarer + bound - bound**2))
+    assert score_p(n10, n01, n, bound) == pytest.approx(
+        norm.cdf((n10 - n01 - n * bound) / spread), rel=1e-4
+    )
+
+
+@pytest.mark.parametrize(("n", "discordance"), [(200, 0.06), (359, 0.1), (500, 0.2)])
+def test_equivalence_is_called_wrongly_in_at_most_its_level(n, discordance):
+    # Every outcome of a true difference of just the margin, weighted exactly.
+    n10, n01 = (side.ravel() for side in np.indices((n // 3, n // 3)))
+    shares = [(discordance + 0.05) / 2, (discordance - 0.05) / 2, 1 - discordance]
+    weight = multinomial.pmf(np.stack([n10, n01, n - n10 - n01], 1), n, shares)
+    seen = weight > 1e-7
+    outcomes = zip(n10[seen].tolist(), n01[seen].tolist(), strict=True)
+    called = np.array([score_p(a, b, n, 0.05) <= 0.05 / 3 for a, b in outcomes])
+    assert 0 < weight[seen][called].sum() <= 0.05 / 3
+
+
+def test_two_one_sided_tests_are_corrected_for_the_family():
+    (_, *_), (figures, *_) = compared(*[(30, 24, 946)] * 3)
+    sides = (score_p(30, 24, 1000, 0.05), score_p(24, 30, 1000, 0.05))
+    assert figures.p_equivalence == pytest.approx(3 * max(sides))
+    assert figures.is_equivalent
 
 
 def test_saying_equal_needs_a_test():
@@ -173,7 +202,7 @@ def test_the_figures_go_by_the_structure_of_the_documents():
             counts[(document % 2, 1 - document % 2, document)] = 5
     counts = +counts
     (result,) = correct_family([paired_binary(counts)])
-    (figures,) = compare_family([result], [limits_at(counts)])
+    (figures,) = compare_family([result], [inference_of(result, counts)])
     pooled = bonett_price(20, 20, 200)
     assert figures.high_simultaneous > 1.5 * pooled[1]
     assert result.detectable_at_80 > 1.5 * detectable_difference(200, 0.2)

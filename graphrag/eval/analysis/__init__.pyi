@@ -23,6 +23,7 @@ from .means import (
     mean_efficiency,
 )
 from .question_figures import QuestionFigures, mean_of, read_question_figures
+from .race import MethodRace, RaceEnd
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
 from .rows import End, Row, end_of, paired_score, rows_of, state_of
@@ -53,8 +54,10 @@ __all__ = [
     "FigureSources",
     "Figures",
     "MethodComparison",
+    "MethodRace",
     "MethodSummary",
     "QuestionFigures",
+    "RaceEnd",
     "RepeatAnalysis",
     "Row",
     "RunComparison",

@@ -1,6 +1,6 @@
 """Watches a run against a baseline and says when it has got worse, at a level of 2.5 %."""
 
-from graphrag.eval.analysis.rows import paired_score, rows_of
+from graphrag.eval.analysis.rows import Row, paired_score, rows_of
 from graphrag.eval.analysis.runs import RunRows
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import EARLY_ALPHA, early_stop_evidence, should_stop_early
@@ -22,23 +22,25 @@ class EarlyStop:
 
     Notes
     -----
-    Holds its level only when the questions are asked in shuffled order.
+    Holds its level only when the questions are asked in shuffled order. Questions are joined on
+    document and id, on the id alone where the baseline does not know its documents.
     """
 
     def __init__(self, baseline: RunRows, metric: str) -> None:
         self.stopped: dict[tuple[str, str], float] = {}
         self._metric = metric
         self._scores = {
-            (row.method, row.question_id): paired_score(row, metric) for row in baseline.rows
+            (row.method, row.document, row.question_id): paired_score(row, metric)
+            for row in baseline.rows
         }
-        self._counts = {method: [0, 0] for method, _ in self._scores}
+        self._counts = {method: [0, 0] for method, _, _ in self._scores}
 
     def watch(self, result: QueryResult) -> str | None:
         """Count a result; return why the run may stop, None while it may not."""
         if result.trial:
             return None
         row = rows_of([result])[0]
-        new, old = paired_score(row, self._metric), self._scores.get((row.method, row.question_id))
+        new, old = paired_score(row, self._metric), self._baseline_score(row)
         if new is None or old is None or new == old:
             return None
         counts = self._counts[row.method]
@@ -53,3 +55,8 @@ class EarlyStop:
             f"{100 * EARLY_ALPHA:g} % over all looks and methods): {wrong} newly wrong and "
             f"{right} newly right answers so far"
         )
+
+    def _baseline_score(self, row: Row) -> int | None:
+        exact = (row.method, row.document, row.question_id)
+        key = exact if exact in self._scores else (row.method, "", row.question_id)
+        return self._scores.get(key)

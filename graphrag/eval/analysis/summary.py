@@ -11,9 +11,12 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.best import Best, find_best
+from graphrag.eval.analysis.race import RaceEnd
 from graphrag.eval.analysis.rows import ZERO_IF_FAILED, QuestionKey, Row, paired_score
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import (
+    ALPHA,
+    EARLY_ALPHA,
     EQUIVALENCE_MARGIN,
     CostPerCorrect,
     FamilyFigures,
@@ -25,11 +28,13 @@ from graphrag.eval.statistics import (
     PairedDifference,
     Score,
     Tradeoff,
+    at_any_stop,
     compare_family,
     correct_family,
     cost_per_correct,
+    inference_at_any_stop,
+    inference_of,
     latency_quantile,
-    limits_at,
     paired_binary,
     pareto_set,
     shown_sign,
@@ -134,6 +139,7 @@ def analyse(
     metrics: Sequence[str],
     planned: Planned | None = None,
     margin: float = EQUIVALENCE_MARGIN,
+    race: RaceEnd | None = None,
 ) -> Analysis:
     """Compute every figure of a run.
 
@@ -149,6 +155,9 @@ def analyse(
         rows hold of any method.
     margin : float
         Within which methods are equivalent, in (0, 1).
+    race : RaceEnd, optional
+        Of a run that was watched: one that is incomplete is compared on what was counted, by
+        tests that hold at any stop, and a complete one at the level that is left for the end.
     """
     if planned is None:
         planned = dict.fromkeys(methods, _count_questions(rows))
@@ -178,7 +187,7 @@ def analyse(
         outcomes_by_document={
             document: _outcomes_on(document, planned, counts, metrics) for document in documents
         },
-        comparisons=compare_methods(by_method, metrics, primary, margin),
+        comparisons=compare_methods(by_method, metrics, primary, margin, race),
         efficiency=_efficiency(by_method, outcomes, primary),
     )
 
@@ -188,22 +197,35 @@ def compare_methods(
     metrics: Sequence[str],
     primary: str,
     margin: float = EQUIVALENCE_MARGIN,
+    race: RaceEnd | None = None,
 ) -> list[Comparison]:
     """Compare every pair of methods on every metric; the pairs on the primary one are a family."""
     found: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
+    counted = None if race is None or race.is_complete else race.counted
+    level = ALPHA if race is None else EARLY_ALPHA
     for metric in sorted(metrics, key=lambda name: name != primary):
         in_family = metric == primary  # document by document only where something is claimed
         scores = {
-            method: {row.key: paired_score(row, metric) for row in rows}
+            method: {
+                row.key: paired_score(row, metric)
+                for row in rows
+                if counted is None or row.key in counted
+            }
             for method, rows in by_method.items()
         }
         counts = [_pair_counts(scores[a], scores[b]) for a, b in pairs]
         results = [paired_binary(each, view_documents=in_family) for each in counts]
+        if counted is not None:
+            results = [at_any_stop(each) for each in results]
         family: list[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
-            results = correct_family(results)
-            family = list(compare_family(results, [limits_at(each) for each in counts], margin))
+            results = correct_family(results, level)
+            inferences = [
+                inference_of(result, each) if counted is None else inference_at_any_stop(result)
+                for result, each in zip(results, counts, strict=True)
+            ]
+            family = list(compare_family(results, inferences, margin, level))
         found += [
             Comparison(a, b, metric, in_family, result, words, each)
             for (a, b), result, each in zip(pairs, results, family, strict=True)

@@ -167,7 +167,7 @@ def evaluate(
         bool,
         typer.Option(
             "--early-stop",
-            help="With --baseline: stop as soon as the run is worse, at a level of 2.5 %.",
+            help="Stop once one method beats every other; with --baseline, once the run is worse.",
         ),
     ] = False,
     verbose: Annotated[
@@ -194,8 +194,8 @@ def evaluate(
 
     note_command(context, Place(root, config, output))
 
-    if early_stop and baseline is None:
-        typer.echo("Error: --early-stop needs --baseline to compare with.", err=True)
+    if early_stop and baseline is None and skip_judge:
+        typer.echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
     options = CommandOptions(
         root=root,
@@ -218,6 +218,7 @@ def evaluate(
         output=output,
         verbose=verbose,
         quiet=quiet,
+        early_stop=early_stop and baseline is None,
     )
     if baseline is None or dry_run:
         raise typer.Exit(run_command(options))

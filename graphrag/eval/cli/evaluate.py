@@ -12,6 +12,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
 from graphrag.eval.cli.options import choose_metrics
+from graphrag.eval.cli.race import check_race, open_race
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
@@ -73,7 +74,8 @@ from graphrag.text.phrases import counted
 class CommandOptions:
     """The flags of ``graphrag eval``, and who looks at the results as they arrive.
 
-    ``round`` makes it a round of a watch: of these questions, without thresholds.
+    ``round`` makes it a round of a watch: of these questions, without thresholds. ``early_stop``
+    stops once one method beats every other.
     """
 
     root: Path = Path()
@@ -98,6 +100,7 @@ class CommandOptions:
     quiet: bool = False
     watch: Watch | None = None
     round: NextRound | None = None
+    early_stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,8 @@ class _Command:
             msg = "--quiet and --verbose exclude each other; leave one out."
             raise ConfigError(msg)
         config = _read_config(options)
+        if options.early_stop:
+            check_race(config)
         samples, said = _select(config, options)
         used = {sample.imdb_key for sample in samples}
         roots = {key: root for key, root in config.project_folders().items() if key in used}
@@ -186,6 +191,7 @@ class _Command:
             skip_judge=self._options.skip_judge,
             search_methods=prepared.methods.search_methods(),
             watch=None if self._options.round is None else self._options.round.note.to_dict(),
+            early_stop=self._options.early_stop,
         )
 
     async def _build(self, roots: Mapping[str, Path]) -> None:
@@ -275,15 +281,18 @@ class _Command:
     async def _evaluate(self, prepared: Prepared, session: Session) -> RunOutcome:
         config = prepared.config
         judge = open_judge(config, prepared.headers) if self._asks_judge(config) else None
+        watch = self._options.watch
+        if self._options.early_stop:
+            watch = open_race(config, prepared.samples).watch
         request = RunRequest(
             units=prepared.units,
             session=session,
             skip_judge=self._options.skip_judge,
             max_cost_usd=self._options.max_cost_usd,
-            shuffle=self._options.watch is not None,
+            shuffle=watch is not None,
         )
         runner = EvaluationRunner(prepared.config, judge)
-        return await self._supervisor.run(runner, request, self._options.watch)
+        return await self._supervisor.run(runner, request, watch)
 
     async def _finish(
         self, prepared: Prepared, outcome: RunOutcome, description: RunDescription

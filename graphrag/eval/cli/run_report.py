@@ -6,7 +6,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from graphrag.eval.analysis import Figures, FigureSources, compute_figures, label_embedded
+from graphrag.eval.analysis import (
+    Figures,
+    FigureSources,
+    RaceEnd,
+    compute_figures,
+    label_embedded,
+)
+from graphrag.eval.cli.race import open_race
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import IndexView
@@ -100,6 +107,16 @@ def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
 
 
+def _race_end(description: RunDescription, outcome: RunOutcome) -> RaceEnd | None:
+    """Return how far a run that was watched for a winner is counted, None of any other."""
+    if not description.details.early_stop:
+        return None
+    race = open_race(description.config, description.samples)
+    for result in outcome.results:
+        race.watch(result)
+    return race.end()
+
+
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
     config, run, details = description.config, description.run, description.details
     planned = {
@@ -111,6 +128,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         config.metrics,
         planned if description.samples else None,
         config.equivalence_margin,
+        _race_end(description, outcome),
     )
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)

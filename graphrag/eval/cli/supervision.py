@@ -13,6 +13,7 @@ from graphrag.command_lines import again, eval_line, eval_line_here
 from graphrag.eval.analysis import (
     REPORT_FILE,
 )
+from graphrag.eval.cli.race import describe_saving
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import DONE, ERROR, FAILED, INCOMPLETE, INTERRUPTED, open_console
 from graphrag.eval.config import EvaluationConfig
@@ -120,7 +121,13 @@ class Supervisor:
             )
         if is_round:
             return _end_round(config, outcome)
-        if not outcome.is_complete:
+        if _is_won(report.results, outcome):
+            self.note(describe_saving(report.results, outcome))
+            if description.is_stored:
+                self.note(
+                    f"Ask the other questions too with: {again('--resume', but='--early-stop')}"
+                )
+        elif not outcome.is_complete:
             flag = "--retry-errors" if failures else "--resume"
             return _explain_stop(outcome, flag, description.is_stored)
         if failures and description.is_stored:
@@ -245,6 +252,12 @@ class _Watching:
 def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
     verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
     return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
+
+
+def _is_won(results: EvaluationResults, outcome: RunOutcome) -> bool:
+    """Whether the run was stopped by its winner, and by nothing else."""
+    race = results.metadata.get("early_stop")
+    return race is not None and race["stopped_early"] and outcome.stopped == race["reason"]
 
 
 def _name_setup(outcome: RunOutcome) -> bool:

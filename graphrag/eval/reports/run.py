@@ -90,6 +90,7 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         console.print(f"  {_TOGETHER}", style="italic", soft_wrap=True)
     in_family = [compared.result for compared in analysis.comparisons if compared.in_family]
     lines = [
+        *describe_race(results),
         *describe_comparisons(analysis),
         *describe_tests(in_family),
         *describe_documents(analysis),
@@ -117,7 +118,9 @@ def label_results(results: "EvaluationResults", of_first: bool = True) -> str | 
     label = results.metadata["embedded_models"]
     parts = [label] if label else []
     if not results.metadata.get("is_complete", True):
-        parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
+        race = results.metadata.get("early_stop")
+        end = "stopped early" if race is not None and race["stopped_early"] else "incomplete"
+        parts.append("{}: {n_done} of {n_planned}".format(end, **results.metadata))
     if of_first and results.repeats is not None and results.repeats.n_trials > 1:
         parts.append(f"the first of {results.repeats.n_trials} searches each")
     return "; ".join(parts) or None
@@ -153,6 +156,20 @@ def _together(family: "FamilyFigures") -> str:
 def _dropped(result: "PairedDifference") -> str:
     n = result.n_dropped_pairs
     return f" ({counted(n, 'question')} without both verdicts left out)" if n else ""
+
+
+def describe_race(results: "EvaluationResults") -> list[str]:
+    """Return what watching a run for a winner did to its comparisons, if it was watched."""
+    race = results.metadata.get("early_stop")
+    if race is None:
+        return []
+    split = "as watching takes half of the 5 %, p is doubled and the intervals are as much wider"
+    if race["questions_counted"] == race["questions_planned"]:
+        return [f"The run was watched for a winner: {split}."]
+    return [
+        f"Of the first {race['questions_counted']:,} of {race['questions_planned']:,} questions in "
+        f"shuffled order, by tests and intervals that hold wherever a run stops; {split}."
+    ]
 
 
 def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:

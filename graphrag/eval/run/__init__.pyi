@@ -54,6 +54,7 @@ from .stored_outcome import ReadRun, read_run
 from .success import AVERAGES, check_success
 from .units import (
     Unit,
+    asked_order,
     describe_judging,
     describe_setup,
     is_asked,
@@ -91,6 +92,7 @@ __all__ = [
     "ask_control",
     "ask_method",
     "ask_verdicts",
+    "asked_order",
     "asks_judge",
     "build_index",
     "check_judge",

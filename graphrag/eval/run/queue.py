@@ -1,7 +1,6 @@
 """One run in progress: what is still to be done, what it may spend, when it stops."""
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +18,7 @@ from graphrag.eval.records import (
 from graphrag.eval.run.bounds import judge_bound, search_bound
 from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
-from graphrag.eval.run.units import Unit
+from graphrag.eval.run.units import Unit, shuffled
 from graphrag.eval.run.verdicts import judgeable
 from graphrag.eval.store import CallScope, Judgement, MemorySession, Session, StoredResponse
 from graphrag.query.usage import CallLog, sum_usages
@@ -65,7 +64,8 @@ class RunOutcome:
     ``stopped`` is None when every unit is done. ``refused`` says that it was the service that
     stopped the run, as it would refuse every further request. ``judged`` holds what further
     judges said, with the unit that each of them is about. ``allow_usd`` is given when the
-    allowed cost stopped the run: a limit that lets it go on.
+    allowed cost stopped the run: a limit that lets it go on. ``n_searched`` counts the searches
+    that were made, judged or not.
     """
 
     results: list[QueryResult]
@@ -74,6 +74,7 @@ class RunOutcome:
     refused: bool = False
     judged: tuple[tuple[Unit, Judgement], ...] = ()
     allow_usd: float | None = None
+    n_searched: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -129,7 +130,14 @@ class Work:
         units = self._request.units
         results = [self._results[u.key] for u in units if u.key in self._results]
         stopped = self._stop.reason if len(results) < len(units) else None
-        return RunOutcome(results, len(units), stopped, self._refused, allow_usd=self.allow_usd)
+        return RunOutcome(
+            results,
+            len(units),
+            stopped,
+            self._refused,
+            allow_usd=self.allow_usd,
+            n_searched=sum(self._session.response(u.key) is not None for u in units),
+        )
 
     async def run(self) -> None:
         """Work until nothing is left or the stop is asked for, then finish what is in flight.
@@ -140,9 +148,7 @@ class Work:
             If a result can't be kept.
         """
         jobs: list[Job] = []
-        for unit in (
-            _shuffled(self._request.units) if self._request.shuffle else self._request.units
-        ):
+        for unit in shuffled(self._request.units) if self._request.shuffle else self._request.units:
             if self._is_done(unit):
                 self._count(unit)
             else:
@@ -255,11 +261,3 @@ class Work:
             retrieved=found.retrieved,
             abstained=found.abstained,
         )
-
-
-def _shuffled(units: Sequence[Unit]) -> list[Unit]:
-    """Return the units in a fixed random order of their questions."""
-    ids = list(dict.fromkeys(unit.sample.id for unit in units))
-    random.Random(0).shuffle(ids)
-    place = {sample_id: position for position, sample_id in enumerate(ids)}
-    return sorted(units, key=lambda unit: (unit.trial, place[unit.sample.id]))

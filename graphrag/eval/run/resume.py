@@ -73,8 +73,10 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         f"{calls} in flight when it stopped and may be asked again."
     )
     store.reopen_run(same.run_id)
-    store.keep_details(same.run_id, plan.details)
-    return ChosenRun(replace(same, details=plan.details), notes=(note,))
+    was_watched = same.details is not None and same.details.early_stop
+    details = replace(plan.details, early_stop=plan.details.early_stop or was_watched)
+    store.keep_details(same.run_id, details)
+    return ChosenRun(replace(same, details=details), notes=(note,))
 
 
 def _count_there(
