@@ -162,8 +162,10 @@ async def test_a_failed_search_is_a_wrong_answer(runs: Runs):
     assert tog.decision.outcome is GateOutcome.FAIL
     assert (tog.decision.newly_wrong, tog.decision.coverage) == (9, 1)
     faithful = runs.compare(metrics=["faithfulness"]).items[0].decision
-    assert faithful.outcome is GateOutcome.PASS
-    assert (faithful.n_pairs, faithful.n_dropped_pairs, faithful.coverage) == (91, 9, 1)
+    assert faithful.outcome is GateOutcome.FAIL
+    assert (faithful.n_pairs, faithful.newly_wrong, faithful.coverage) == (100, 9, 1)
+    said = runs.call("compare", "latest", runs.run_ids()[1], "--metric", "relevance").output
+    assert "tog, relevance: 9 failed searches or abstentions of the new run" in said
 
 
 async def test_what_was_not_judged_is_inconclusive(runs: Runs):
@@ -206,14 +208,22 @@ async def test_runs_that_asked_nothing_in_common_are_not_compared(runs: Runs):
     assert said in " ".join(result.output.split())
 
 
-async def test_missing_verdicts_are_inconclusive_and_no_fail(runs: Runs):
-    await runs.add()
-    await runs.add(wrong={"tog": 50}, unjudged=6)
+async def test_missing_verdicts_are_inconclusive_unless_they_can_not_save_the_run(runs: Runs):
+    await runs.add(unjudged=6)
+    await runs.add(wrong={"tog": 50})
     comparison = runs.compare()
+    assert outcomes(comparison)["tog"] is GateOutcome.FAIL
+    assert comparison.items[0].decision.n_without_verdict == 6
+    await runs.add(unjudged=6)
+    comparison = compare_runs(
+        *(read_rows(each, runs.store_path) for each in (runs.run_ids()[0], runs.run_ids()[1])),
+        methods=["basic"],
+    )
     assert comparison.outcome is GateOutcome.INCONCLUSIVE
     assert comparison.items[0].decision.reason == "judge coverage is 94.0%, under 95 %"
     assert comparison.items[0].decision.n_dropped_pairs == 6
-    assert runs.call("compare", "latest", runs.run_ids()[1]).exit_code == INCONCLUSIVE
+    unjudged = runs.call("compare", "latest", runs.run_ids()[1], "-m", "basic")
+    assert unjudged.exit_code == INCONCLUSIVE
 
 
 async def test_too_few_questions_are_inconclusive(runs: Runs):
@@ -352,7 +362,7 @@ async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
 
 
 async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
-    await runs.add(wrong={"tog": 20}, unjudged=6, methods=("tog",))
+    await runs.add(wrong={"tog": 3}, unjudged=6, methods=("tog",))
     await runs.add()
     await runs.add(wrong={"tog": 50})
     _, whole, unjudged = runs.run_ids()
@@ -544,3 +554,37 @@ def test_a_scored_verdict_without_a_score_is_refused(tmp_path):
     path.write_text(json.dumps({"metadata": {}, "results": [question]}))
     with pytest.raises(UsageError, match="correctness is 'scored', and its score can't be None"):
         read_rows(str(path), tmp_path / "eval.db")
+
+
+async def test_no_worse_and_no_dearer_is_one_command(runs: Runs, tmp_path: Path):
+    await runs.add(methods=("tog",))
+    await runs.add(methods=("tog",))
+    told = tmp_path / "gate.json"
+    old = runs.run_ids()[1]
+    both = ("compare", "latest", old, "--metric", "correctness=0.06", "--metric", "tokens=5%")
+    result = runs.call(*both, "--json", str(told))
+    assert result.exit_code == PASS, result.output
+    assert "tog, tokens: PASS" in result.output
+    found = json.loads(told.read_text(encoding="utf-8"))
+    assert [(i["metric"], i["decision"]["margin"]) for i in found["items"]] == [
+        ("correctness", 0.06)
+    ]
+    assert [each["figure"] for each in found["figures"]] == ["tokens"]
+    assert found["items"][0]["spread"]["errors"]["independent"]["n_draws"] is None
+    alone = runs.call("compare", "latest", old, "--metric", "tokens")
+    assert alone.exit_code == PASS, alone.output
+    for name, said in (
+        ("mrr", "Both have: latency_s, tokens"),
+        ("tokens=x", "must be a number above 0"),
+        ("correctness=5%", "number of points"),
+    ):
+        refused = runs.call("compare", "latest", old, "--metric", name)
+        assert refused.exit_code == USAGE
+        assert said in " ".join(refused.output.split())
+    assert runs.call("baseline", "set", old).exit_code == PASS
+    for path in runs.output.glob("eval.db*"):
+        path.unlink()
+    await runs.add(methods=("tog",))
+    gone = runs.call("compare", "latest", "--metric", "tokens")
+    assert gone.exit_code == USAGE
+    assert "does not hold the baseline" in " ".join(gone.output.split())

@@ -66,12 +66,30 @@ def test_nothing_to_compare_is_inconclusive(pairs):
 def test_missing_verdicts_decide_nothing():
     missing = [*pairs_of(0, 0, 94), *[(None, 1)] * 6]
     assert "under 95 %" in decide(missing, margin=0.2).reason
-    assert decide([*pairs_of(30, 0, 64), *[(1, None)] * 6]).outcome is INCONCLUSIVE
+    assert decide([*pairs_of(9, 0, 85), *[(1, None)] * 6]).outcome is INCONCLUSIVE
+    certain = decide([*pairs_of(30, 0, 64), *[(1, None)] * 6])
+    assert certain.outcome is FAIL
+    assert certain.p_holm == pytest.approx(stats.binomtest(30, 36, alternative="greater").pvalue)
     apart = [*pairs_of(0, 0, 97), *[(None, 1)] * 3]
     assert "3.0 points" in decide(apart).reason
     near = [*pairs_of(0, 0, 98), *[(None, 1)] * 2]
     assert decide(near, margin=0.2).outcome is PASS
     assert decide(pairs_of(0, 0, 359), coverages=(0.9, None)).outcome is INCONCLUSIVE
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, None]), st.sampled_from([0, 1, None])), max_size=60),
+    st.randoms(use_true_random=False),
+)
+def test_what_fails_for_all_that_may_be_missing_fails_whatever_it_was(pairs, chance):
+    filled = [tuple(chance.randint(0, 1) if v is None else v for v in pair) for pair in pairs]
+    found = decide(pairs)
+    if found.outcome is FAIL and "in favour" in found.reason:
+        assert decide(filled).outcome is FAIL
+
+
+def test_missing_verdicts_that_the_pairs_do_not_show_are_in_favour_as_well():
+    assert decide(pairs_of(20, 0, 80), coverages=(0.5, None)).outcome is INCONCLUSIVE
 
 
 def test_settings_out_of_range_are_refused():

@@ -1,7 +1,9 @@
+from .baselines import add_rebuild, count_rebuilds, pin_baseline
 from .best import Best
 from .compare import (
     BASELINE,
     NEW,
+    GateTerms,
     MethodComparison,
     RunComparison,
     compare_runs,
@@ -11,6 +13,7 @@ from .criteria import CriterionResult, check_criteria
 from .early_stop import EarlyStop
 from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
+from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
 from .history import StoredRun, list_runs
 from .labels import label_embedded, label_usages
 from .means import (
@@ -26,11 +29,10 @@ from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .race import MethodRace, RaceEnd
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
-from .rows import End, Row, end_of, paired_score, rows_of, state_of
+from .rows import End, Row, end_of, gate_score, paired_score, rows_of, state_of
 from .runs import (
     BASELINE_FILE,
     RunRows,
-    pin_baseline,
     pinned_run_id,
     read_rows,
     stored_metadata,
@@ -51,8 +53,11 @@ __all__ = [
     "EarlyStop",
     "End",
     "FigureChange",
+    "FigureComparison",
     "FigureSources",
     "Figures",
+    "GateTerms",
+    "Margin",
     "MethodComparison",
     "MethodRace",
     "MethodSummary",
@@ -63,6 +68,7 @@ __all__ = [
     "RunComparison",
     "RunRows",
     "StoredRun",
+    "add_rebuild",
     "analyse",
     "analyse_repeats",
     "check_criteria",
@@ -72,8 +78,10 @@ __all__ = [
     "cost_of_searches",
     "cost_of_verdicts",
     "count_ends",
+    "count_rebuilds",
     "end_of",
     "evaluation_names",
+    "gate_score",
     "has_impossible_latency",
     "label_embedded",
     "label_usages",
@@ -83,6 +91,8 @@ __all__ = [
     "paired_score",
     "pin_baseline",
     "pinned_run_id",
+    "read_gate_figures",
+    "read_metric_terms",
     "read_question_figures",
     "read_rows",
     "render_retrieval_report",

@@ -2,31 +2,53 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.analysis.rows import Row, paired_score
+from graphrag.eval.analysis.gate_decisions import (
+    MetricKey,
+    Spread,
+    case_of,
+    count_unanswered,
+    decide,
+    spread_of,
+)
+from graphrag.eval.analysis.gate_figures import (
+    FigureComparison,
+    FigureKey,
+    compared_figure,
+    hold_back,
+)
+from graphrag.eval.analysis.pairing import (
+    MetricPairs,
+    check_questions,
+    join_rows,
+    pairs_of_metric,
+)
+from graphrag.eval.analysis.rows import Row
 from graphrag.eval.analysis.runs import RunMetadata, RunRows, read_rows
 from graphrag.eval.analysis.setup_changes import list_setup_changes
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import (
+    ALPHA,
     MARGIN,
+    FigureCase,
     GateDecision,
     GateOutcome,
-    Pair,
     PairedDifference,
     Score,
-    State,
+    check_figure,
     combine_outcomes,
     correct_family,
-    decide_gates,
+    decide_figure,
+    holm,
     paired_binary,
     verdict_in_words,
 )
 
 __all__ = [
+    "GateTerms",
     "MethodComparison",
     "RunComparison",
     "RunMetadata",
@@ -38,7 +60,26 @@ __all__ = [
 ]
 
 NEW, BASELINE = "new run", "baseline"
-_NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
+
+
+@dataclass(frozen=True, slots=True)
+class GateTerms:
+    """On what terms the gate decides.
+
+    Attributes
+    ----------
+    accept_index_change : bool
+        Decide although indexes changed, as if questions were independent.
+    margins : dict
+        Metric -> the loss accepted there, in (0, 1), where it is not that of the others.
+    figures : dict
+        (method, figure) -> what is to be decided on beside verdicts, see ``read_gate_figures``;
+        one family with the verdicts.
+    """
+
+    accept_index_change: bool = False
+    margins: Mapping[str, float] = field(default_factory=dict[str, float])
+    figures: Mapping[FigureKey, FigureCase] = field(default_factory=dict[FigureKey, FigureCase])
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +90,20 @@ class MethodComparison:
     ----------
     method, metric : str
     difference : PairedDifference
-        New run less baseline, over the questions that both runs hold.
+        New run less baseline, over the pairs of the gate.
     verdict : str
         The difference in words, by the two-sided test.
     decision : GateDecision
         The gate's answer, by the one-sided test.
     only_new, only_baseline : tuple of str
         Ids of the questions that only one of the runs holds.
+    n_unanswered : tuple of int
+        Failed searches and abstentions that count as not done well, of the new run and the
+        baseline, among the questions that both hold.
+    changed_indexes : tuple of str
+        Documents whose index is another now.
+    spread : Spread
+        How differences vary between documents, and how often the gate errs then.
     """
 
     method: str
@@ -65,6 +113,9 @@ class MethodComparison:
     decision: GateDecision
     only_new: tuple[str, ...]
     only_baseline: tuple[str, ...]
+    n_unanswered: tuple[int, int] = (0, 0)
+    changed_indexes: tuple[str, ...] = ()
+    spread: Spread = field(default_factory=Spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +126,23 @@ class RunComparison:
     ----------
     new, baseline : RunMetadata
     items : tuple of MethodComparison
-        At least one.
+        Empty only where figures alone are compared.
     warnings : tuple of str
         What makes the comparison weaker than it looks.
+    figures : tuple of FigureComparison
+        What else the gate was asked to decide on.
     """
 
     new: RunMetadata
     baseline: RunMetadata
     items: tuple[MethodComparison, ...]
     warnings: tuple[str, ...]
+    figures: tuple[FigureComparison, ...] = ()
 
     @property
     def outcome(self) -> GateOutcome:
-        """FAIL if any item fails, PASS if all pass, else INCONCLUSIVE."""
-        return combine_outcomes([item.decision for item in self.items])
+        """FAIL if any item or figure fails, PASS if all pass, else INCONCLUSIVE."""
+        return combine_outcomes([each.decision for each in (*self.items, *self.figures)])
 
 
 def compare_runs(
@@ -97,9 +151,10 @@ def compare_runs(
     methods: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     margin: float = MARGIN,
-    stopped: Mapping[tuple[str, str], float] | None = None,
+    stopped: Mapping[MetricKey, float] | None = None,
+    terms: GateTerms | None = None,
 ) -> RunComparison:
-    """Compare two runs, joined on question ids.
+    """Compare two runs, joined on documents and question ids.
 
     Parameters
     ----------
@@ -114,24 +169,39 @@ def compare_runs(
         The loss that the gate still accepts, in (0, 1).
     stopped : dict, optional
         For a run that was watched while it went on, see ``early_stop.EarlyStop``.
+    terms : GateTerms, optional
 
     Raises
     ------
     UsageError
-        If a method, metric or margin can't be compared, or both are the same run.
+        If a method, metric or margin can't be compared, both are the same run, or questions under
+        the same id are others.
     """
     if metrics is None:
         shared = shared_metrics(new.metrics, baseline.metrics)
         metrics = ["correctness" if "correctness" in shared else shared[0]]
-    _check(new, baseline, metrics, margin)
+    terms = terms or GateTerms()
+    margins = {metric: terms.margins.get(metric, margin) for metric in metrics}
+    _check(new, baseline, metrics, (margin, *margins.values()), bool(terms.figures))
     chosen = _choose_methods(new.rows, baseline.rows, methods)
-    joined = {
-        (method, metric): _join(new.rows, baseline.rows, method)
-        for method in chosen
-        for metric in metrics
+    joined = {method: join_rows(new.rows, baseline.rows, method) for method in chosen}
+    doubts = check_questions(joined)
+    keys = [(method, metric) for method in chosen for metric in metrics]
+    pairs = {key: pairs_of_metric(joined[key[0]], key[1]) for key in keys}
+    found = {
+        key: case_of(new, baseline, key, joined[key[0]], pairs[key], terms.accept_index_change)
+        for key in keys
     }
-    decisions = decide({key: each.pairs for key, each in joined.items()}, margin, stopped)
-    results = [_difference(each.pairs, metric) for (_, metric), each in joined.items()]
+    cases = {key: case for key, (case, _) in found.items()}
+    asked = {key: case for key, case in terms.figures.items() if key[0] in chosen}
+    if not terms.accept_index_change:
+        asked = hold_back(asked, new, baseline)
+    tests = {key: check_figure(case) for key, case in asked.items()}
+    further = [test.p_family for test in tests.values()]
+    decisions = decide(pairs, joined, margins, cases, stopped, further)
+    family = [*(decision.p_family for decision in decisions.values()), *further]
+    level = ALPHA / max(1, sum(p is not None for p in family))
+    results = [_difference(pairs[key]) for key in keys]
     items = tuple(
         MethodComparison(
             method=key[0],
@@ -139,15 +209,22 @@ def compare_runs(
             difference=result,
             verdict=verdict_in_words(result, NEW, BASELINE),
             decision=decisions[key],
-            only_new=each.only_new,
-            only_baseline=each.only_baseline,
+            only_new=tuple(row.question_id for row in joined[key[0]].new),
+            only_baseline=tuple(row.question_id for row in joined[key[0]].baseline),
+            n_unanswered=count_unanswered(joined[key[0]], key[1]),
+            changed_indexes=tuple(found[key][1]),
+            spread=spread_of(pairs[key], decisions[key], level),
         )
-        for (key, each), result in zip(joined.items(), correct_family(results), strict=True)
+        for key, result in zip(keys, correct_family(results), strict=True)
     )
-    warnings = _list_setup_warnings(new.metadata, baseline.metadata, chosen)
+    warnings = _list_setup_warnings(new.metadata, baseline.metadata, chosen) + doubts
     if methods is None:
         warnings += _list_lone_methods(new.rows, baseline.rows, chosen)
-    return RunComparison(new.metadata, baseline.metadata, items, tuple(warnings))
+    figures = tuple(
+        compared_figure(key, decide_figure(test, p))
+        for (key, test), p in zip(tests.items(), holm(family)[len(keys) :], strict=True)
+    )
+    return RunComparison(new.metadata, baseline.metadata, items, tuple(warnings), figures)
 
 
 def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
@@ -169,61 +246,22 @@ def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
     return shared
 
 
-def decide(
-    pairs: Mapping[tuple[str, str], Sequence[tuple[Row, Row]]],
-    margin: float = MARGIN,
-    stopped: Mapping[tuple[str, str], float] | None = None,
-) -> dict[tuple[str, str], GateDecision]:
-    """Decide by the gate; the one place where a comparison is decided.
-
-    Parameters
-    ----------
-    pairs : dict
-        (method, metric) -> (new row, baseline row) of each question; the keys are the family
-        over which the tests are corrected.
-    margin : float
-        In (0, 1).
-    stopped : dict, optional
-        (method, metric) -> evidence, of a run that was watched while it went on; those that
-        are not among the pairs are left out.
-
-    Notes
-    -----
-    Coverage is the share of the verdicts asked of the judge, on the joined questions, that
-    exist; a response that was not judged counts as missing, a failed search was never asked.
-    """
-    names = {" ".join(key): key for key in pairs}
-    decisions = decide_gates(
-        {name: _scores(pairs[key], key[1]) for name, key in names.items()},
-        margin=margin,
-        coverages={
-            name: (
-                _coverage([new for new, _ in pairs[key]], key[1]),
-                _coverage([old for _, old in pairs[key]], key[1]),
-            )
-            for name, key in names.items()
-        },
-        stopped=None
-        if stopped is None
-        else {name: stopped[key] for name, key in names.items() if key in stopped},
-    )
-    return {names[name]: decision for name, decision in decisions.items()}
-
-
-class _Joined(NamedTuple):
-    pairs: list[tuple[Row, Row]]
-    only_new: tuple[str, ...]
-    only_baseline: tuple[str, ...]
-
-
-def _check(new: RunRows, baseline: RunRows, metrics: Sequence[str], margin: float) -> None:
-    if not 0 < margin < 1:
+def _check(
+    new: RunRows,
+    baseline: RunRows,
+    metrics: Sequence[str],
+    margins: Sequence[float],
+    has_figures: bool,
+) -> None:
+    for margin in margins:
+        if 0 < margin < 1:
+            continue
         msg = f"The margin must lie between 0 and 1, not {margin:g}."
         raise UsageError(msg)
     if new.metadata.run_id is not None and new.metadata.run_id == baseline.metadata.run_id:
         msg = f"Both sides are run {new.metadata.run_id}; name another run to compare with."
         raise UsageError(msg)
-    if not metrics:
+    if not metrics and not has_figures:
         msg = f"No metric is named; choose of {', '.join(METRICS)}."
         raise UsageError(msg)
     for metric in metrics:
@@ -254,43 +292,12 @@ def _choose_methods(
     return both if wanted is None else list(wanted)
 
 
-def _by_id(rows: Sequence[Row], method: str) -> dict[str, Row]:
-    found = {row.question_id: row for row in rows if row.method == method}
-    n = sum(row.method == method for row in rows)
-    if n > len(found):
-        msg = (
-            f"A run holds {n} responses of {method} to {len(found)} question ids; ids must differ."
-        )
-        raise UsageError(msg)
-    return found
-
-
-def _join(new: Sequence[Row], baseline: Sequence[Row], method: str) -> _Joined:
-    ours, theirs = _by_id(new, method), _by_id(baseline, method)
-    return _Joined(
-        pairs=[(row, theirs[key]) for key, row in ours.items() if key in theirs],
-        only_new=tuple(key for key in ours if key not in theirs),
-        only_baseline=tuple(key for key in theirs if key not in ours),
-    )
-
-
-def _scores(pairs: Sequence[tuple[Row, Row]], metric: str) -> list[Pair]:
-    return [(paired_score(new, metric), paired_score(old, metric)) for new, old in pairs]
-
-
-def _difference(pairs: Sequence[tuple[Row, Row]], metric: str) -> PairedDifference:
-    # A run in the store knows its documents only when it has one; the other side may know more.
+def _difference(pairs: MetricPairs) -> PairedDifference:
     counts = Counter[tuple[Score, Score, Hashable]](
-        (paired_score(new, metric), paired_score(old, metric), new.document or old.document)
-        for new, old in pairs
+        (*pair, document or None)
+        for pair, document in zip(pairs.scores, pairs.documents, strict=True)
     )
-    known = bool(counts) and all(document for _, _, document in counts)
-    return paired_binary(counts, view_documents=known)
-
-
-def _coverage(rows: Sequence[Row], metric: str) -> float:
-    asked = [row.states[metric] for row in rows if row.states[metric] not in _NEVER_ASKED]
-    return sum(state is State.SCORED for state in asked) / len(asked) if asked else 1.0
+    return paired_binary(counts, view_documents=bool(counts) and all(pairs.documents))
 
 
 def _list_setup_warnings(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from math import isfinite
 from typing import NamedTuple, TypeAlias
 
@@ -34,6 +35,8 @@ class Row:
         Prompt and output tokens of the search's completions; None when they are not counted.
     cost_usd : float or None
         Of the search; None when a price is not known.
+    question, reference : str or None
+        The question's text and a digest of the accepted answer; None where they were not kept.
 
     Raises
     ------
@@ -50,6 +53,8 @@ class Row:
     censored: bool = False
     tokens: int | None = 0
     cost_usd: float | None = None
+    question: str | None = None
+    reference: str | None = None
 
     def __post_init__(self) -> None:
         check_states(self.states, self.scores)
@@ -144,6 +149,27 @@ def paired_score(row: Row, metric: str) -> int | None:
     return row.scores[metric]
 
 
+def gate_score(row: Row, metric: str) -> int | None:
+    """Return a row's score in the gate: whether the search did well on this metric.
+
+    A failed search and an abstention did not, whatever the metric: left out, a run whose searches
+    fail would pass on the few that did not. An abstention that was judged correct, as the
+    documents do not say, did. Only a verdict that is missing is None.
+    """
+    state = row.states[metric]
+    if state is State.SEARCH_FAILED:
+        return 0
+    if state is State.ABSTAINED:
+        return int(row.scores.get("correctness") == 1)
+    return row.scores[metric]
+
+
+def digest_reference(text: str) -> str:
+    """Return a digest of an accepted answer that case and blanks do not change."""
+    folded = " ".join(text.casefold().split())
+    return blake2b(folded.encode(), digest_size=8).hexdigest()
+
+
 def _states_and_scores(
     result: QueryResult,
 ) -> tuple[Mapping[str, State], Mapping[str, int | None]]:
@@ -166,4 +192,6 @@ def _row(result: QueryResult, states: Mapping[str, State], scores: Mapping[str, 
         censored=result.failure is not None,
         tokens=result.efficiency.tokens,
         cost_usd=result.usage.cost_usd if result.usage is not None else None,
+        question=result.question or None,
+        reference=digest_reference(result.ground_truth) if result.ground_truth else None,
     )

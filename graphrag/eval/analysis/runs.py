@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, cast
 
@@ -12,7 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.analysis.labels import label_usages, names_no_model
-from graphrag.eval.analysis.rows import Row, check_states, rows_of, with_every_metric
+from graphrag.eval.analysis.rows import (
+    Row,
+    check_states,
+    digest_reference,
+    rows_of,
+    with_every_metric,
+)
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import (
@@ -34,7 +39,6 @@ from graphrag.eval.store import (
     StoredResponse,
     find_run,
     open_store,
-    replace_files,
 )
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import sum_usages
@@ -81,10 +85,19 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class RunRows(NamedTuple):
-    """The rows of a run and where they come from."""
+    """The rows of a run and where they come from.
+
+    Attributes
+    ----------
+    rows : list of Row
+    metadata : RunMetadata
+    rebuilds : tuple of RunRows
+        Of a pinned baseline: runs of the unchanged system on rebuilt indexes.
+    """
 
     rows: list[Row]
     metadata: RunMetadata
+    rebuilds: "tuple[RunRows, ...]" = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -116,7 +129,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
         If another process holds the store.
     """
     if source == PINNED:
-        return _read_file(_baseline_path(store_path), store_path)
+        return _read_file(baseline_path(store_path), store_path)
     if source.endswith(".json") or Path(source).is_file():
         return _read_file(Path(source), store_path)
     with open_store(store_path) as store:
@@ -125,37 +138,9 @@ def read_rows(source: str, store_path: Path) -> RunRows:
     return RunRows(rows, metadata)
 
 
-def pin_baseline(run: RunRows, store_path: Path) -> Path:
-    """Copy a run's rows beside the store as the pinned baseline and return the file.
-
-    Raises
-    ------
-    UsageError
-        If the run holds no row.
-    StoreError
-        If the file can't be written.
-    """
-    if not run.rows:
-        msg = f"{run.metadata.name} holds no response to compare with; pin another run."
-        raise UsageError(msg)
-    path = _baseline_path(store_path)
-    pinned = _Baseline(
-        format=1,
-        pinned_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        metadata=run.metadata,
-        rows=run.rows,
-    )
-    try:
-        replace_files({path: pinned.model_dump_json(indent=1) + "\n"})
-    except OSError as error:
-        msg = f"{path} can't be written ({error.strerror}); choose another --output."
-        raise StoreError(msg) from error
-    return path
-
-
 def pinned_run_id(store_path: Path) -> str | None:
     """Return the id of the pinned run; None without one, or when a file without id is pinned."""
-    path = _baseline_path(store_path)
+    path = baseline_path(store_path)
     return _read_file(path, store_path).metadata.run_id if path.exists() else None
 
 
@@ -222,6 +207,7 @@ class _Question(BaseModel):
     id: str
     imdb_key: str
     question: str
+    ground_truth: str = ""
     methods: dict[str, _Response]
 
 
@@ -232,16 +218,25 @@ class _Detailed(BaseModel):
     results: list[_Question]
 
 
-class _Baseline(BaseModel):
+class PinnedRun(BaseModel):
+    """A run as a baseline file keeps it."""
+
     model_config = ConfigDict(extra="forbid")
 
-    format: Literal[1]
-    pinned_at: str
     metadata: RunMetadata
     rows: list[Row] = Field(min_length=1)
 
 
-def _baseline_path(store_path: Path) -> Path:
+class PinnedBaseline(PinnedRun):
+    """What a baseline file holds."""
+
+    format: Literal[1]
+    pinned_at: str
+    rebuilds: list[PinnedRun] = Field(default_factory=list[PinnedRun])
+
+
+def baseline_path(store_path: Path) -> Path:
+    """Return the baseline file beside a store."""
     return store_path.with_name(BASELINE_FILE)
 
 
@@ -254,7 +249,8 @@ def _stored_result(
         scores = failed_search_scores(judgeable(sample, METRICS))
     return QueryResult(
         imdb_key=sample.imdb_key,
-        question="",
+        question=sample.question,
+        ground_truth=sample.ground_truth,
         method=found.method,
         response=found.response,
         scores=scores,
@@ -276,11 +272,12 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and "pinned_at" in values:
-            pinned = _Baseline.model_validate(values)
-            return RunRows([*map(with_every_metric, pinned.rows)], pinned.metadata)
+            pinned = PinnedBaseline.model_validate(values)
+            rebuilds = tuple(RunRows(_whole(each.rows), each.metadata) for each in pinned.rebuilds)
+            return RunRows(_whole(pinned.rows), pinned.metadata, rebuilds)
         detailed = _Detailed.model_validate(values)
     except FileNotFoundError as error:
-        if path == _baseline_path(store_path):
+        if path == baseline_path(store_path):
             pin = eval_line("baseline", "set", "latest", "--output", path.parent)
             msg = f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}"
             raise UsageError(msg) from error
@@ -297,8 +294,13 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
             f"({where}: {first['msg']}); name the run itself."
         )
         raise UsageError(msg) from error
-    rows = [*map(with_every_metric, _file_rows(detailed))]
-    return RunRows(rows, _file_metadata(path, detailed.metadata, store_path))
+    return RunRows(
+        _whole(_file_rows(detailed)), _file_metadata(path, detailed.metadata, store_path)
+    )
+
+
+def _whole(rows: Iterable[Row]) -> list[Row]:
+    return [with_every_metric(row) for row in rows]
 
 
 def _file_rows(detailed: _Detailed) -> list[Row]:
@@ -315,6 +317,8 @@ def _file_rows(detailed: _Detailed) -> list[Row]:
             latency_s=found.efficiency.latency,
             censored=found.failure is not None,
             tokens=EfficiencyMetrics(llm_calls=None, **dict(found.efficiency)).tokens,
+            question=entry.question or None,
+            reference=digest_reference(entry.ground_truth) if entry.ground_truth else None,
         )
         for entry in detailed.results
         for method, found in entry.methods.items()

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli import commands, over_time
-from graphrag.eval.cli.options import Outer, note_command
+from graphrag.eval.cli.options import AcceptIndexOption, Outer, note_command
 from graphrag.installation import refuse_if_unfit
 
 app = typer.Typer(
@@ -34,6 +34,7 @@ app.command("monitor")(over_time.monitor)
 app.command("suite")(commands.suite)
 app.command("ratings")(commands.ratings)
 baseline_app.command("set")(commands.set_baseline)
+baseline_app.command("add")(commands.add_to_baseline)
 audit_app.command("export")(commands.export_audit)
 audit_app.command("import")(commands.import_audit)
 
@@ -163,6 +164,7 @@ def evaluate(
             help="Then compare with this run, file, latest or pinned, and let the gate decide.",
         ),
     ] = None,
+    accept_index_change: AcceptIndexOption = False,
     early_stop: Annotated[
         bool,
         typer.Option(
@@ -230,7 +232,7 @@ def evaluate(
     raise typer.Exit(
         run_with_baseline(
             Place(root, config, output),
-            BaselineOptions(baseline, early_stop, quiet),
+            BaselineOptions(baseline, early_stop, quiet, accept_index_change),
             lambda watch: run_command(replace(options, watch=watch)),
         )
     )

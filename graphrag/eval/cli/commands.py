@@ -7,6 +7,7 @@ import typer
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.cli.options import (
+    AcceptIndexOption,
     ConfigOption,
     FileOutputOption,
     Outer,
@@ -121,10 +122,12 @@ def compare(
         str | None, typer.Option("--baseline", help="The baseline, if not the second argument.")
     ] = None,
     metric: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--metric",
-            help="E.g. correctness,completeness; default: correctness, or the first that both ask.",
+            help="E.g. correctness,completeness or tokens=5%; also cost_usd, latency_s, hit_rate, "
+            "mrr, rubric.NAME, quality.NAME; each with its own =MARGIN; default: correctness, or "
+            "the first that both ask.",
         ),
     ] = None,
     methods: Annotated[
@@ -133,8 +136,12 @@ def compare(
     margin: Annotated[
         float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
     ] = 0.05,
+    accept_index_change: AcceptIndexOption = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write JUnit XML to this file as well.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Write every number to this file as well.")
     ] = None,
     root: RootOption = None,
     config: ConfigOption = None,
@@ -150,7 +157,16 @@ def compare(
     if old is not None and baseline is not None:
         typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
         raise typer.Exit(2)
-    options = CompareOptions(new, old or baseline or "pinned", metric, methods, margin, junit)
+    options = CompareOptions(
+        new=new,
+        baseline=old or baseline or "pinned",
+        metrics=metric or None,
+        methods=methods,
+        margin=margin,
+        junit=junit,
+        json=json,
+        accept_index_change=accept_index_change,
+    )
     raise typer.Exit(run_compare(place_of(context, root, config, output), options))
 
 
@@ -278,6 +294,22 @@ def set_baseline(
     from graphrag.eval.cli.compare import run_baseline_set
 
     raise typer.Exit(run_baseline_set(place_of(context, root, config, output), run))
+
+
+def add_to_baseline(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Add a run of the unchanged system on rebuilt indexes to the pinned baseline.
+
+    A run on a changed index is held against how far such rebuilds differ by chance.
+    """
+    from graphrag.eval.cli.compare import run_baseline_add
+
+    raise typer.Exit(run_baseline_add(place_of(context, root, config, output), run))
 
 
 def export_audit(

@@ -1,9 +1,9 @@
-"""What ``graphrag eval compare``, ``history`` and ``baseline set`` do."""
+"""What ``graphrag eval compare``, ``history`` and ``baseline`` do."""
 
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,21 +12,28 @@ from rich.console import Console
 from graphrag.command_lines import say_instead
 from graphrag.eval.analysis import (
     EarlyStop,
+    GateTerms,
     RunComparison,
     RunRows,
+    add_rebuild,
     compare_figures,
     compare_runs,
+    count_rebuilds,
     list_runs,
     pin_baseline,
+    read_gate_figures,
+    read_metric_terms,
     read_rows,
     shared_metrics,
 )
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open_console
-from graphrag.eval.errors import StoreError
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.records import METRICS
 from graphrag.eval.reports import (
     list_annotations,
     list_figure_changes,
+    render_json,
     render_junit,
     render_markdown,
     run_folder,
@@ -38,6 +45,8 @@ from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
 from graphrag.eval.store import PINNED, write_file
 
+GOOD_REBUILDS = 5
+FEW_REBUILDS = f"; with fewer than {GOOD_REBUILDS} it is known so badly that much is inconclusive"
 EXIT_CODES = {
     GateOutcome.PASS: DONE,
     GateOutcome.INCONCLUSIVE: INCOMPLETE,
@@ -47,14 +56,19 @@ EXIT_CODES = {
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
-    """The flags of ``graphrag eval compare``; ``metrics`` and ``methods`` are comma-separated."""
+    """The flags of ``graphrag eval compare``.
+
+    ``metrics`` are ``NAME`` or ``NAME=MARGIN``; they and ``methods`` may be comma-separated.
+    """
 
     new: str
     baseline: str = PINNED
-    metrics: str | None = None
+    metrics: Sequence[str] | None = None
     methods: str | None = None
     margin: float = MARGIN
     junit: Path | None = None
+    json: Path | None = None
+    accept_index_change: bool = False
 
 
 def run_compare(place: Place, options: CompareOptions) -> int:
@@ -62,18 +76,45 @@ def run_compare(place: Place, options: CompareOptions) -> int:
 
     def compare() -> int:
         store_path = place.store_path()
+        new = read_rows(place.take_run(options.new), store_path)
+        baseline = read_rows(place.take_run(options.baseline), store_path)
+        metrics, terms = _terms(options, new, baseline, store_path)
         comparison = compare_runs(
-            read_rows(place.take_run(options.new), store_path),
-            read_rows(place.take_run(options.baseline), store_path),
+            new,
+            baseline,
             None if options.methods is None else _names(options.methods),
-            None if options.metrics is None else _names(options.metrics),
+            metrics,
             options.margin,
+            terms=terms,
         )
         _show(comparison, open_console(), options.junit)
+        if options.json is not None:
+            write_file(options.json, render_json(comparison))
         _show_changes(comparison, store_path)
         return EXIT_CODES[comparison.outcome]
 
     return explained(compare)
+
+
+def _terms(
+    options: CompareOptions, new: RunRows, baseline: RunRows, store_path: Path
+) -> tuple[list[str] | None, GateTerms]:
+    """Return the metrics that a judge gives, None where none is named, and all other terms."""
+    accept = options.accept_index_change
+    if options.metrics is None:
+        return None, GateTerms(accept)
+    wanted = read_metric_terms(options.metrics)
+    judged = {name: margin for name, margin in wanted.items() if name in METRICS}
+    figures = {name: margin for name, margin in wanted.items() if name not in METRICS}
+    for name, margin in judged.items():
+        if margin is not None and margin.is_relative:
+            msg = f"The margin of {name} is a number of points, such as {name}=0.03."
+            raise UsageError(msg)
+    return list(judged), GateTerms(
+        accept,
+        {name: margin.value for name, margin in judged.items() if margin is not None},
+        read_gate_figures(new, baseline, figures, store_path, options.margin) if figures else {},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +124,7 @@ class BaselineOptions:
     source: str
     early_stop: bool = False
     quiet: bool = False
+    accept_index_change: bool = False
 
 
 def run_with_baseline(
@@ -109,7 +151,13 @@ def run_with_baseline(
         if code not in (DONE, FAILED) and not (code == INCOMPLETE and stopped):
             return code
         new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
-        comparison = compare_runs(new, baseline, metrics=[metric], stopped=stopped)
+        comparison = compare_runs(
+            new,
+            baseline,
+            metrics=[metric],
+            stopped=stopped,
+            terms=GateTerms(options.accept_index_change),
+        )
         _show(comparison, open_console(quiet=options.quiet), None)
         return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
 
@@ -148,14 +196,35 @@ def run_baseline_set(place: Place, source: str) -> int:
     def pin() -> int:
         store_path = place.store_path()
         run = read_rows(place.take_run(source), store_path)
+        dropped = count_rebuilds(store_path)
         path = pin_baseline(run, store_path)
         if run.metadata.status == "unfinished":
             _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")
         line = f"Pinned {run.metadata.name} in {path}."
+        if dropped:
+            line += f" The {dropped} rebuilds of the baseline before it are left out."
         open_console().print(line, soft_wrap=True)
         return DONE
 
     return explained(pin)
+
+
+def run_baseline_add(place: Place, source: str) -> int:
+    """Add a run of the unchanged system on rebuilt indexes to the pinned baseline."""
+
+    def add() -> int:
+        store_path = place.store_path()
+        run = read_rows(place.take_run(source), store_path)
+        baseline, path = add_rebuild(run, store_path)
+        n = 1 + len(baseline.rebuilds)
+        line = (
+            f"Added {run.metadata.name} to {path}: runs on a changed index are held against the "
+            f"spread of {n} rebuilds now{FEW_REBUILDS if n < GOOD_REBUILDS else ''}."
+        )
+        open_console().print(line, soft_wrap=True)
+        return DONE
+
+    return explained(add)
 
 
 def _show(comparison: RunComparison, console: Console, junit: Path | None) -> None:

@@ -49,6 +49,13 @@ FileOutputOption = Annotated[
         help="Folder of the results, or a FILE.json to write besides, from the root.",
     ),
 ]
+AcceptIndexOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-index-change",
+        help="Let the gate decide although an index changed, as if questions were independent.",
+    ),
+]
 _PLACE = ("root", "config", "output")
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
 _RUNS = ("baseline", "new", "old", "run", "suite", "target")

@@ -30,8 +30,9 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
     def report() -> int:
         ratings = read_ratings(csv)
         store_path = place.store_path()
-        rows, metadata = read_rows(place.take_run(run), store_path)
-        joined = join_ratings(ratings, rows)
+        found_run = read_rows(place.take_run(run), store_path)
+        metadata = found_run.metadata
+        joined = join_ratings(ratings, found_run.rows)
         if not joined.answers:
             first = joined.unjoined[0]
             msg = (

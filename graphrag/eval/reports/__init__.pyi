@@ -3,12 +3,12 @@ from .cells import p_value, share
 from .comparison import (
     list_annotations,
     list_figure_changes,
-    list_unjoined,
     render_junit,
     render_markdown,
     show_comparison,
     show_runs,
 )
+from .gate_lines import list_reasons, list_unjoined, render_json
 from .lines import say
 from .progress import BarProgress, LineProgress
 from .ratings import render_ratings
@@ -37,11 +37,13 @@ __all__ = [
     "label_results",
     "list_annotations",
     "list_figure_changes",
+    "list_reasons",
     "list_unjoined",
     "p_value",
     "read_shown_run",
     "remove_others",
     "render_files",
+    "render_json",
     "render_junit",
     "render_markdown",
     "render_ratings",

@@ -10,13 +10,13 @@ from rich.text import Text
 
 from graphrag.eval.analysis import BASELINE, NEW
 from graphrag.eval.reports.cells import money, number, points, span
+from graphrag.eval.reports.gate_lines import list_notes, list_reasons, word_of
 from graphrag.eval.statistics import GateOutcome, describe_tests
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import FigureChange, MethodComparison, RunComparison, StoredRun
 
 _COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
-_FEW = 5  # ids that are named
 _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 
 
@@ -28,11 +28,14 @@ def show_comparison(console: Console, comparison: "RunComparison") -> None:
         table.add_column(name, justify=justify, no_wrap=name == "gate")
     for item in comparison.items:
         table.add_row(*_cells(item))
-    console.print(table)
+    if comparison.items:
+        console.print(table)
+    else:
+        console.print(_title(comparison), soft_wrap=True)
     told = describe_tests([item.difference for item in comparison.items])
-    for line in [*list_reasons(comparison), *told, *list_unjoined(comparison)]:
+    for line in [*list_reasons(comparison), *told, *list_notes(comparison)]:
         console.print(line, soft_wrap=True)
-    answer = f"Gate: {_word(comparison.outcome)}"
+    answer = f"Gate: {word_of(comparison.outcome)}"
     console.print(answer, soft_wrap=True)
 
 
@@ -55,16 +58,6 @@ def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
             money(run.cost_usd),
         )
     console.print(table)
-
-
-def list_reasons(comparison: "RunComparison") -> list[str]:
-    """Return why the gate answered as it did, one line each method and metric."""
-    return [
-        f"{item.method}, {item.metric}: {_word(item.decision.outcome)}: {item.decision.reason} "
-        f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
-        f"{item.decision.n_dropped_pairs} without both verdicts)"
-        for item in comparison.items
-    ]
 
 
 def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
@@ -92,25 +85,10 @@ def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
     ]
 
 
-def list_unjoined(comparison: "RunComparison") -> list[str]:
-    """Say how many questions only one run holds, a line each run and set of methods."""
-    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for item in comparison.items:
-        for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
-            methods = found.setdefault((side, ids), [])
-            if ids and item.method not in methods:
-                methods.append(item.method)
-    return [
-        f"Only in the {side} ({', '.join(methods)}), {len(ids):,} not compared"
-        f"{': ' if len(ids) <= _FEW else ', e.g. '}{', '.join(ids[:_FEW])}"
-        for (side, ids), methods in found.items()
-        if ids
-    ]
-
-
 def render_junit(comparison: "RunComparison") -> str:
     """Return JUnit XML: a test case for each method and metric, INCONCLUSIVE as skipped."""
-    outcomes = [item.decision.outcome for item in comparison.items]
+    decided = _decided(comparison)
+    outcomes = [outcome for _, _, outcome in decided]
     suite = ElementTree.Element(
         "testsuite",
         name=f"graphrag eval compare{_note(comparison)}",
@@ -120,12 +98,12 @@ def render_junit(comparison: "RunComparison") -> str:
         skipped=str(outcomes.count(GateOutcome.INCONCLUSIVE)),
     )
     tags = {GateOutcome.FAIL: "failure", GateOutcome.INCONCLUSIVE: "skipped"}
-    for item, reason in zip(comparison.items, list_reasons(comparison), strict=True):
+    for (method, name, outcome), reason in zip(decided, list_reasons(comparison), strict=True):
         case = ElementTree.SubElement(
-            suite, "testcase", classname=f"graphrag.eval.{item.metric}", name=item.method
+            suite, "testcase", classname=f"graphrag.eval.{name}", name=method
         )
-        if item.decision.outcome in tags:
-            ElementTree.SubElement(case, tags[item.decision.outcome], message=reason)
+        if outcome in tags:
+            ElementTree.SubElement(case, tags[outcome], message=reason)
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     ElementTree.indent(suites)
@@ -136,7 +114,7 @@ def render_junit(comparison: "RunComparison") -> str:
 def render_markdown(comparison: "RunComparison") -> str:
     """Return the comparison as Markdown, for a job's summary page."""
     lines = [
-        f"### Evaluation gate: {_word(comparison.outcome)}",
+        f"### Evaluation gate: {word_of(comparison.outcome)}",
         "",
         _title(comparison),
         "",
@@ -145,7 +123,7 @@ def render_markdown(comparison: "RunComparison") -> str:
         *(_markdown_row(_cells(item)) for item in comparison.items),
         "",
         *(f"- {line}" for line in list_reasons(comparison)),
-        *(f"- {line}" for line in list_unjoined(comparison)),
+        *(f"- {line}" for line in list_notes(comparison)),
         *(f"- Warning: {line}" for line in comparison.warnings),
     ]
     return "\n".join(lines) + "\n"
@@ -154,14 +132,22 @@ def render_markdown(comparison: "RunComparison") -> str:
 def list_annotations(comparison: "RunComparison") -> list[str]:
     """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
     kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
-    reasons = zip(comparison.items, list_reasons(comparison), strict=True)
+    reasons = zip(_decided(comparison), list_reasons(comparison), strict=True)
     return [
         *(
-            _annotation(kinds[item.decision.outcome], f"{reason}{_note(comparison)}")
-            for item, reason in reasons
-            if item.decision.outcome in kinds
+            _annotation(kinds[outcome], f"{reason}{_note(comparison)}")
+            for (_, _, outcome), reason in reasons
+            if outcome in kinds
         ),
         *(_annotation("warning", line) for line in comparison.warnings),
+    ]
+
+
+def _decided(comparison: "RunComparison") -> list[tuple[str, str, GateOutcome]]:
+    """Return method, metric or figure, and answer, in the order of ``list_reasons``."""
+    return [
+        *((each.method, each.metric, each.decision.outcome) for each in comparison.items),
+        *((each.method, each.figure, each.decision.outcome) for each in comparison.figures),
     ]
 
 
@@ -191,12 +177,8 @@ def _cells(item: "MethodComparison") -> list[str]:
         points(result.difference),
         span(result.low, result.high),
         item.verdict,
-        _word(item.decision.outcome),
+        word_of(item.decision.outcome),
     ]
-
-
-def _word(outcome: GateOutcome) -> str:
-    return outcome.value.upper()
 
 
 def _markdown_row(cells: Sequence[str]) -> str:

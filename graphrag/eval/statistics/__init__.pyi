@@ -15,6 +15,7 @@ from .differences import (
     difference_test,
     sign_flip_p,
 )
+from .document_shifts import DocumentShifts, document_shifts
 from .estimates import (
     CONFIDENCE,
     DocumentMean,
@@ -37,18 +38,19 @@ from .family import (
     inference_of,
     score_p,
 )
+from .figure_gate import FigureCase, FigureDecision, FigureTest, check_figure, decide_figure
 from .gate import (
     ALPHA,
     EARLY_ALPHA,
     MARGIN,
     MIN_COVERAGE,
-    GateDecision,
-    GateOutcome,
     combine_outcomes,
     decide_gates,
     early_stop_evidence,
     should_stop_early,
 )
+from .gate_errors import ErrorRates, GateErrors, gate_errors
+from .gate_records import GateCase, GateDecision, GateOutcome
 from .latency import (
     BootstrapEstimate,
     CostPerCorrect,
@@ -74,6 +76,7 @@ from .paired import (
 )
 from .passes import evidence_needed, pass_share
 from .power import detectable_difference, mcnemar_power, questions_needed
+from .rebuilds import RebuildComparison, compare_with_rebuilds
 from .scales import ScaleEstimate, mean_real, mean_scale, scale_interval
 from .structure import Structure, choose_structure, warn_of_documents
 from .variance import (
@@ -100,11 +103,18 @@ __all__ = [
     "Corrected",
     "CostPerCorrect",
     "DocumentMean",
+    "DocumentShifts",
     "DocumentView",
+    "ErrorRates",
     "Estimate",
     "FamilyFigures",
+    "FigureCase",
+    "FigureDecision",
+    "FigureTest",
     "Floats",
+    "GateCase",
     "GateDecision",
+    "GateErrors",
     "GateOutcome",
     "Inference",
     "Latency",
@@ -117,6 +127,7 @@ __all__ = [
     "PairedCounts",
     "PairedDifference",
     "Preference",
+    "RebuildComparison",
     "Repeats",
     "ScaleDifference",
     "ScaleEstimate",
@@ -133,23 +144,28 @@ __all__ = [
     "bootstrap_median",
     "bootstrap_ratio",
     "certain_winner",
+    "check_figure",
     "choose_structure",
     "cluster_se",
     "combine_orders",
     "combine_outcomes",
     "compare_family",
+    "compare_with_rebuilds",
     "correct_family",
     "corrected_difference",
     "corrected_mean",
     "cost_per_correct",
+    "decide_figure",
     "decide_gates",
     "describe_tests",
     "detectable_difference",
     "difference_interval",
     "difference_test",
+    "document_shifts",
     "draw_for_labels",
     "early_stop_evidence",
     "evidence_needed",
+    "gate_errors",
     "holm",
     "inference_at_any_stop",
     "inference_of",

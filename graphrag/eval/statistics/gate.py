@@ -1,14 +1,26 @@
 """The release gate: FAIL, PASS or INCONCLUSIVE, decided here and shown everywhere."""
 
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from math import exp, log
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from math import ceil, exp, log
+from typing import NamedTuple, Protocol
 
-from graphrag.eval.statistics.estimates import Score, scipy_special, scipy_stats
+from graphrag.eval.statistics.differences import (
+    PairCounts,
+    difference_interval,
+    difference_test,
+)
+from graphrag.eval.statistics.estimates import Score, scipy_special
+from graphrag.eval.statistics.gate_records import (
+    PLAIN_BOUND,
+    GateCase,
+    GateDecision,
+    GateOutcome,
+)
 from graphrag.eval.statistics.paired import Pair, bonett_price, holm, paired_counts
+from graphrag.eval.statistics.structure import Structure, choose_structure
 
 MARGIN = 0.05
 ALPHA = 0.05
@@ -17,60 +29,14 @@ MAX_COVERAGE_GAP = 0.02
 EARLY_ALPHA = ALPHA / 2  # the other half is left for the test at the end
 
 
-class GateOutcome(StrEnum):
-    """The three answers; INCONCLUSIVE is not a pass."""
-
-    FAIL = "fail"
-    PASS = "pass"
-    INCONCLUSIVE = "inconclusive"
-
-
-@dataclass(frozen=True, slots=True)
-class GateDecision:
-    """The gate's answer on one metric of one method.
-
-    Attributes
-    ----------
-    outcome : GateOutcome
-    reason : str
-        One sentence.
-    n_pairs, n_dropped_pairs : int
-        Questions with both verdicts, and with a missing one.
-    newly_wrong, newly_right : int
-    difference : float or None
-        New run less baseline, in [-1, 1]; None without pairs.
-    lower_bound : float or None
-        One-sided 95 % Bonett-Price limit of the difference; None without pairs.
-    margin : float
-    p : float or None
-        One-sided exact test of "newly wrong > newly right"; None without pairs.
-    p_holm : float or None
-        ``p`` corrected over the primary metrics; ``p`` itself when there is one.
-    coverage, baseline_coverage : float or None
-        Share of the verdicts that exist, of the new run and of the baseline; None without any.
-    """
-
-    outcome: GateOutcome
-    reason: str
-    n_pairs: int
-    n_dropped_pairs: int
-    newly_wrong: int
-    newly_right: int
-    difference: float | None
-    lower_bound: float | None
-    margin: float
-    p: float | None
-    p_holm: float | None
-    coverage: float | None
-    baseline_coverage: float | None
-
-
 def decide_gates(
     pairs: Mapping[str, Sequence[Pair]],
     *,
-    margin: float = MARGIN,
+    margin: float | Mapping[str, float] = MARGIN,
     coverages: Mapping[str, tuple[float | None, float | None]] | None = None,
     stopped: Mapping[str, float] | None = None,
+    cases: Mapping[str, GateCase] | None = None,
+    further: Sequence[float | None] = (),
 ) -> dict[str, GateDecision]:
     """Decide on the primary metrics, the tests of several corrected by Holm.
 
@@ -79,8 +45,8 @@ def decide_gates(
     pairs : dict
         Metric -> pairs (new, baseline), one a question that both runs were to answer; 0, 1 or
         None (verdict missing).
-    margin : float
-        The loss that is still accepted, in (0, 1).
+    margin : float or dict
+        The loss that is still accepted, in (0, 1), of all or of each metric.
     coverages : dict, optional
         Metric -> (coverage, baseline coverage), the share of the verdicts that exist; taken from
         the pairs where it is left out.
@@ -88,35 +54,41 @@ def decide_gates(
         For a run that was watched while it went on: metric -> the evidence at which
         ``should_stop_early`` said yes, empty when it never did. Such a metric fails, and the
         test at the end has only the level ``EARLY_ALPHA`` left.
+    cases : dict, optional
+        Metric -> what else is known of it.
+    further : sequence
+        p values of other tests of the same family.
 
     Returns
     -------
     dict
-        Metric -> GateDecision. INCONCLUSIVE when a coverage is under 95 %, when the two are more
-        than 2 points apart, or without pairs: what is missing may not be missing at random, so
-        neither FAIL nor PASS would hold. Else FAIL at p <= .05, else PASS when the lower bound
-        lies above -margin, else INCONCLUSIVE. ``combine_outcomes`` makes one answer of them.
-        Metrics whose coverage makes them inconclusive stay in the family.
+        Metric -> GateDecision. What is missing may not be missing at random: when a coverage is
+        under 95 %, when the two are more than 2 points apart, when the pairs are under 95 % of
+        the baseline's scored questions, or without pairs, it is INCONCLUSIVE, and FAIL only if
+        the test fails with every missing verdict in favour of the new run. Else FAIL at p <= .05,
+        else PASS when the lower bound lies above -margin, else INCONCLUSIVE.
+        ``combine_outcomes`` makes one answer of them. Metrics that are inconclusive for what is
+        missing stay in the family.
 
     Raises
     ------
     ValueError
         If a score is not 0, 1 or None, or a parameter is out of range.
     """
-    if not 0 < margin < 1:
-        msg = f"the margin must lie in (0, 1), not {margin!r}"
-        raise ValueError(msg)
-    tests = {metric: _test(paired_counts(values)) for metric, values in pairs.items()}
-    corrected = dict(zip(tests, holm(list(tests.values())), strict=True))
-    decisions = {
-        metric: _decide(
-            values,
-            _Test(
-                margin, ALPHA if stopped is None else EARLY_ALPHA, tests[metric], corrected[metric]
-            ),
-            (coverages or {}).get(metric),
-        )
+    margins = dict(margin) if isinstance(margin, Mapping) else dict.fromkeys(pairs, margin)
+    for each in margins.values():
+        if not 0 < each < 1:
+            msg = f"the margin must lie in (0, 1), not {each!r}"
+            raise ValueError(msg)
+    tested = {
+        metric: _test(values, (coverages or {}).get(metric), (cases or {}).get(metric, GateCase()))
         for metric, values in pairs.items()
+    }
+    family = [*(test.p_family for test in tested.values()), *further]
+    alpha = ALPHA if stopped is None else EARLY_ALPHA
+    decisions = {
+        metric: _decide(test, p_holm, margins[metric], alpha)
+        for (metric, test), p_holm in zip(tested.items(), holm(family)[: len(tested)], strict=True)
     }
     for metric, evidence in (stopped or {}).items():
         decisions[metric] = replace(
@@ -127,7 +99,16 @@ def decide_gates(
     return decisions
 
 
-def combine_outcomes(decisions: Sequence[GateDecision]) -> GateOutcome:
+class Decided(Protocol):
+    """What the gate decided on a metric or a figure."""
+
+    @property
+    def outcome(self) -> GateOutcome:
+        """The answer."""
+        ...
+
+
+def combine_outcomes(decisions: Sequence[Decided]) -> GateOutcome:
     """Return FAIL if any decision fails, PASS if all pass, else INCONCLUSIVE (also for none)."""
     outcomes = {decision.outcome for decision in decisions}
     if GateOutcome.FAIL in outcomes:
@@ -184,80 +165,199 @@ def should_stop_early(newly_wrong: int, newly_right: int, n_tests: int = 1) -> b
     return early_stop_evidence(newly_wrong, newly_right) >= n_tests / EARLY_ALPHA
 
 
-def _test(counts: tuple[int, int, int]) -> float | None:
-    n, right, wrong = counts
-    if n == 0:
-        return None
-    if right + wrong == 0:
-        return 1.0
-    test = scipy_stats().binomtest(wrong, right + wrong, 0.5, alternative="greater")
-    return float(test.pvalue)
+class _Tested(NamedTuple):
+    """A metric with its own test, before the family is corrected."""
 
-
-class _Test(NamedTuple):
-    margin: float
-    alpha: float
+    counts: tuple[int, int, int]
+    n_baseline: int
+    n_dropped: int
+    case: GateCase
+    coverages: tuple[float | None, float | None]
+    incomplete: str | None
     p: float | None
-    p_holm: float | None
+    p_family: float | None
+    lower: float | None
+    test: str
+    bound: str
 
 
-def _decide(
+def _test(
     pairs: Sequence[Pair],
-    test: _Test,
-    coverages: tuple[float | None, float | None] | None,
-) -> GateDecision:
+    given: tuple[float | None, float | None] | None,
+    case: GateCase,
+) -> _Tested:
     n, right, wrong = paired_counts(pairs)
-    given = coverages or (None, None)
-    new = _coverage([pair[0] for pair in pairs]) if given[0] is None else given[0]
-    old = _coverage([pair[1] for pair in pairs]) if given[1] is None else given[1]
-    lower = bonett_price(right, wrong, n, 1 - 2 * ALPHA)[0] if n else None
-    outcome, reason = _answer(test, lower, new, old)
-    return GateDecision(
-        outcome=outcome,
-        reason=reason,
-        n_pairs=n,
-        n_dropped_pairs=len(pairs) - n,
-        newly_wrong=wrong,
-        newly_right=right,
-        difference=(right - wrong) / n if n else None,
-        lower_bound=lower,
-        margin=test.margin,
-        p=test.p,
-        p_holm=test.p_holm,
-        coverage=new,
-        baseline_coverage=old,
+    new, old = given or (None, None)
+    new = _coverage([pair[0] for pair in pairs]) if new is None else new
+    old = _coverage([pair[1] for pair in pairs]) if old is None else old
+    n_baseline = sum(then is not None for _, then in pairs)
+    incomplete = _incompleteness(new, old, n, n_baseline)
+    documents = [document or None for document in case.documents or [None] * len(pairs)]
+    known = Counter[tuple[Score, Score, Hashable]](
+        (*pair, document)
+        for pair, document in zip(pairs, documents, strict=True)
+        if None not in pair
+    )
+    p, test = difference_test(known, "less")
+    lower, bound = _lower_bound(known)
+    if case.rebuilds is not None:
+        p, lower = case.rebuilds.p, case.rebuilds.lower_bound
+        test = bound = "t over rebuilds"
+    p_family = p
+    if case.undecided is not None or (incomplete is not None and case.rebuilds is not None):
+        p_family = None if p is None else 1.0  # keeps its place in the family and can't fail
+    elif incomplete is not None:
+        shares = [share for share in (new, old) if share is not None]
+        unseen = ceil((1 - min(shares, default=1.0)) * len(pairs) - 1e-9) - (len(pairs) - n)
+        p_family = _best_case(pairs, documents, max(0, unseen))
+    return _Tested(
+        counts=(n, right, wrong),
+        n_baseline=n_baseline,
+        n_dropped=len(pairs) - n,
+        case=case,
+        coverages=(new, old),
+        incomplete=incomplete,
+        p=p,
+        p_family=p_family,
+        lower=lower,
+        test=test,
+        bound=bound,
     )
 
 
-def _answer(
-    test: _Test,
-    lower: float | None,
-    new: float | None,
-    old: float | None,
-) -> tuple[GateOutcome, str]:
+def _lower_bound(counts: PairCounts) -> tuple[float | None, str]:
+    """Return the one-sided 95 % limit of the difference, and its name.
+
+    Of documents that are many it is clustered. Few documents may only narrow it, which the gate
+    does not use: its limit pools them then.
+    """
+    if not counts:
+        return None, PLAIN_BOUND
+    confidence = 1 - 2 * ALPHA
+    n, right, wrong = _add_up(counts)
+    pooled = bonett_price(right, wrong, n, confidence)[0]
+    if _structure(counts) is not Structure.CLUSTERED:
+        return pooled, PLAIN_BOUND
+    low, _, name = difference_interval(counts, confidence)
+    return low, name
+
+
+def _structure(counts: PairCounts) -> Structure:
+    sizes = Counter[Hashable]()
+    for (_, _, document), times in counts.items():
+        sizes[document] += times
+    return choose_structure(sizes)
+
+
+def _add_up(counts: PairCounts) -> tuple[int, int, int]:
+    right = sum(n for (new, old, _), n in counts.items() if (new, old) == (1, 0))
+    wrong = sum(n for (new, old, _), n in counts.items() if (new, old) == (0, 1))
+    return sum(counts.values()), right, wrong
+
+
+def _best_case(pairs: Sequence[Pair], documents: Sequence[Hashable], unseen: int) -> float | None:
+    """Return the test's p with whatever is missing, and ``unseen`` more, as good as it can be.
+
+    The p is the largest that the missing verdicts could have given: each verdict in
+    favour of the new run raises it, by question as well as by document.
+    """
+    if not pairs:
+        return None
+    counts = Counter[tuple[Score, Score, Hashable]](
+        (1 if new is None else new, 0 if old is None else old, document)
+        for (new, old), document in zip(pairs, documents, strict=True)
+    )
+    if unseen:
+        counts[1, 0, None] += unseen
+    return difference_test(counts, "less")[0]
+
+
+def _incompleteness(
+    new: float | None, old: float | None, n_pairs: int, n_baseline: int
+) -> str | None:
+    """Return what is missing for a decision on the pairs; None when they are enough."""
     for name, share in (("coverage", new), ("baseline coverage", old)):
         if share is not None and not 0 <= share <= 1:
             msg = f"the {name} must lie in [0, 1], not {share!r}"
             raise ValueError(msg)
+    for name, share in (("coverage", new), ("baseline coverage", old)):
         if share is not None and share < MIN_COVERAGE:
-            return GateOutcome.INCONCLUSIVE, f"judge {name} is {share:.1%}, under 95 %"
+            return f"judge {name} is {share:.1%}, under 95 %"
     if new is not None and old is not None and abs(new - old) > MAX_COVERAGE_GAP + 1e-12:
-        gap = 100 * abs(new - old)
         return (
-            GateOutcome.INCONCLUSIVE,
-            f"judge coverage differs by {gap:.1f} points between the runs, over 2",
+            f"judge coverage differs by {100 * abs(new - old):.1f} points between the runs, over 2"
         )
-    margin, p = test.margin, test.p_holm
-    if p is None or lower is None:
-        return GateOutcome.INCONCLUSIVE, "there is no question with both verdicts"
-    if p <= test.alpha:
-        return GateOutcome.FAIL, f"more newly wrong than newly right answers (p = {p:.3g})"
-    accepted = f"the accepted loss of {100 * margin:g} points"
+    if n_pairs == 0:
+        return "there is no question with both verdicts"
+    if n_pairs < MIN_COVERAGE * n_baseline:
+        return (
+            f"{n_pairs:,} of the baseline's {n_baseline:,} scored questions have a verdict to "
+            f"hold against it, {n_pairs / n_baseline:.1%}, under 95 %"
+        )
+    return None
+
+
+def _decide(tested: _Tested, p_holm: float | None, margin: float, alpha: float) -> GateDecision:
+    n, right, wrong = tested.counts
+    case = tested.case
+    outcome, reason = _answer(tested, p_holm, margin, alpha)
+    difference = (right - wrong) / n if n else None
+    return GateDecision(
+        outcome=outcome,
+        reason=reason,
+        n_pairs=n,
+        n_dropped_pairs=tested.n_dropped,
+        newly_wrong=wrong,
+        newly_right=right,
+        difference=difference if case.rebuilds is None else case.rebuilds.difference,
+        lower_bound=tested.lower,
+        margin=margin,
+        p=tested.p,
+        p_holm=None if case.undecided is not None else p_holm,
+        coverage=tested.coverages[0],
+        baseline_coverage=tested.coverages[1],
+        n_baseline=tested.n_baseline,
+        n_only_new=case.n_only_new,
+        n_only_baseline=case.n_only_baseline,
+        n_other_reference=case.n_other_reference,
+        n_without_verdict=tested.n_dropped - case.n_only_baseline - case.n_other_reference,
+        p_family=tested.p_family,
+        test=tested.test,
+        bound=tested.bound,
+        rebuilds=case.rebuilds,
+    )
+
+
+def _answer(
+    tested: _Tested, p: float | None, margin: float, alpha: float
+) -> tuple[GateOutcome, str]:
+    case, lower = tested.case, tested.lower
+    if case.undecided is not None:
+        return GateOutcome.INCONCLUSIVE, case.undecided
+    if p is not None and p <= alpha:
+        if case.rebuilds is not None:
+            return GateOutcome.FAIL, f"worse than {case.rebuilds.in_words} explains (p = {p:.3g})"
+        said = "more newly wrong than newly right answers"
+        if tested.incomplete is None:
+            return GateOutcome.FAIL, f"{said} (p = {p:.3g})"
+        return (
+            GateOutcome.FAIL,
+            f"{said} even with all that is missing in favour of the new run (p = {p:.3g}); "
+            f"{tested.incomplete}",
+        )
+    if tested.incomplete is not None or lower is None:
+        return GateOutcome.INCONCLUSIVE, tested.incomplete or "there is nothing to compare"
+    by = "" if case.rebuilds is None else f", against {case.rebuilds.in_words}"
     if lower > -margin:
-        return GateOutcome.PASS, f"a loss over {100 * max(0.0, -lower):.1f} points is ruled out"
+        loss = 100 * max(0.0, -lower)
+        return (
+            GateOutcome.PASS,
+            f"a loss over {loss:.1f} points is ruled out at 95 % confidence{by}",
+        )
     return (
         GateOutcome.INCONCLUSIVE,
-        f"a loss of up to {-100 * lower:.1f} points can't be ruled out, more than {accepted}",
+        f"a loss of up to {-100 * lower:.1f} points can't be ruled out at 95 % confidence{by}, "
+        f"more than the accepted loss of {100 * margin:g} points",
     )
 
 

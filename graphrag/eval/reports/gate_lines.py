@@ -1,0 +1,150 @@
+"""What the gate says of a comparison, line by line, and as JSON."""
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from graphrag.eval.analysis import BASELINE, NEW
+from graphrag.eval.reports.cells import points
+
+if TYPE_CHECKING:
+    from graphrag.eval.analysis import FigureComparison, MethodComparison, RunComparison
+    from graphrag.eval.statistics import ErrorRates, GateDecision, GateOutcome
+
+_FEW = 5  # ids that are named
+
+
+def word_of(outcome: "GateOutcome") -> str:
+    """Return an answer of the gate as it is shown."""
+    return outcome.value.upper()
+
+
+def list_notes(comparison: "RunComparison") -> list[str]:
+    """Return everything beside the gate's reasons, a line each."""
+    return [
+        *list_unanswered(comparison),
+        *list_unjoined(comparison),
+        *(line for item in comparison.items for line in _spread_lines(item)),
+    ]
+
+
+def list_reasons(comparison: "RunComparison") -> list[str]:
+    """Return why the gate answered as it did, one line each method and metric or figure."""
+    return [
+        f"{item.method}, {item.metric}: {word_of(item.decision.outcome)}: {item.decision.reason} "
+        f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
+        f"{_dropped(item.decision)})"
+        for item in comparison.items
+    ] + [_figure_reason(each) for each in comparison.figures]
+
+
+def list_unanswered(comparison: "RunComparison") -> list[str]:
+    """Say of which searches that gave no answer the gate takes account, a line each item."""
+    return [
+        f"{item.method}, {item.metric}: {item.n_unanswered[0]:,} failed searches or abstentions of "
+        f"the new run and {item.n_unanswered[1]:,} of the baseline count as not done well (an "
+        "abstention that was judged correct counts as done well)"
+        for item in comparison.items
+        if any(item.n_unanswered)
+    ]
+
+
+def _dropped(decision: "GateDecision") -> str:
+    """Say how many questions make no pair, and why."""
+    why = [
+        f"{number:,} {reason}"
+        for number, reason in (
+            (decision.n_without_verdict, "without both verdicts"),
+            (decision.n_only_baseline, "only in the baseline"),
+            (decision.n_only_new, "only in the new run"),
+            (decision.n_other_reference, "with another accepted answer now"),
+        )
+        if number
+    ]
+    return ", ".join(why) or "0 without both verdicts"
+
+
+def list_unjoined(comparison: "RunComparison") -> list[str]:
+    """Say how many questions only one run holds, a line each run and set of methods."""
+    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for item in comparison.items:
+        for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
+            methods = found.setdefault((side, ids), [])
+            if ids and item.method not in methods:
+                methods.append(item.method)
+    return [
+        f"Only in the {side} ({', '.join(methods)}), {len(ids):,} not compared"
+        f"{': ' if len(ids) <= _FEW else ', e.g. '}{', '.join(ids[:_FEW])}"
+        for (side, ids), methods in found.items()
+        if ids
+    ]
+
+
+def _figure_reason(each: "FigureComparison") -> str:
+    decision = each.decision
+    means = "no pairs"
+    if decision.baseline is not None and decision.new is not None:
+        means = f"{decision.baseline:.4g} -> {decision.new:.4g} over {decision.n_pairs:,} pairs"
+    dropped = f", {decision.n_dropped_pairs:,} without both values" * bool(decision.n_dropped_pairs)
+    note = "" if each.note is None else f"; {each.note}"
+    return (
+        f"{each.method}, {each.figure}: {word_of(decision.outcome)}: {decision.reason} "
+        f"({means}{dropped}){note}"
+    )
+
+
+def _spread_lines(item: "MethodComparison") -> list[str]:
+    name, shifts, errors = f"{item.method}, {item.metric}", item.spread.shifts, item.spread.errors
+    lines: list[str] = []
+    if shifts is not None:
+        more = "more than chance" if shifts.p <= 0.05 else "not surely more than chance"
+        lines.append(
+            f"{name}: differences vary between documents {more}: {_p(shifts.p)} "
+            f"({shifts.n_documents} documents, exploratory)"
+        )
+    if errors is not None:
+        told = (
+            f"{name}: on {errors.n_pairs:,} pairs like these the gate FAILs an unchanged system "
+            f"and PASSes one that lost {100 * item.decision.margin:g} points in "
+            f"{_rates(errors.independent)} of runs (questions independent)"
+        )
+        if errors.clustered is not None:
+            kind = "assumed" if errors.is_assumed else "as estimated"
+            told += (
+                f", in {_rates(errors.clustered)} where each document shifts by "
+                f"{points(errors.shift_sd).lstrip('+')} points (sd, {kind}), as rebuilt indexes do"
+            )
+        lines.append(told)
+    return lines
+
+
+def _rates(rates: "ErrorRates") -> str:
+    how = "exact" if rates.n_draws is None else f"{rates.n_draws:,} simulated runs"
+    return f"{rates.false_fail:.1%} and {rates.false_pass:.1%} ({how})"
+
+
+def _p(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+
+
+def render_json(comparison: "RunComparison") -> str:
+    """Return the comparison as JSON, with every number behind the gate's answer."""
+    values = {
+        "outcome": comparison.outcome.value,
+        "new": comparison.new.name,
+        "baseline": comparison.baseline.name,
+        "embedded_models": {
+            "new": comparison.new.embedded_models,
+            "baseline": comparison.baseline.embedded_models,
+        },
+        "items": [
+            {
+                **asdict(item),
+                "spread": {k: v and asdict(v) for k, v in item.spread._asdict().items()},
+            }
+            for item in comparison.items
+        ],
+        "figures": [asdict(each) for each in comparison.figures],
+        "warnings": list(comparison.warnings),
+    }
+    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -1,0 +1,175 @@
+"""What the gate is made of: rebuilds, shifts of documents, its own errors, figures."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from graphrag.eval.statistics import (
+    FigureCase,
+    GateOutcome,
+    bonett_price,
+    check_figure,
+    compare_with_rebuilds,
+    decide_figure,
+    document_shifts,
+    gate_errors,
+)
+
+FAIL, PASS, INCONCLUSIVE = GateOutcome.FAIL, GateOutcome.PASS, GateOutcome.INCONCLUSIVE
+gate_probabilities = runpy.run_path(
+    str(Path(__file__).parents[2] / "benchmarks" / "gate_simulation.py")
+)["gate_probabilities"]
+
+
+def runs_of(rng, n_runs, sizes, rate=0.8):
+    shifts = rng.normal(rate, 0.05, (n_runs, len(sizes)))
+    return [[int(v) for g, n in enumerate(sizes) for v in rng.random(n) < run[g]] for run in shifts]
+
+
+def test_one_index_against_rebuilds_is_a_t_test_of_one_new_mean():
+    rng = np.random.default_rng(0)
+    *runs, new = runs_of(rng, 5, [120])
+    found = compare_with_rebuilds(new, runs, ["A"] * 120)
+    means = [np.mean(run) for run in runs]
+    pooled = stats.ttest_ind([np.mean(new)], means, alternative="less")
+    assert found.p == pytest.approx(pooled.pvalue)
+    assert found.df == pytest.approx(3)
+    assert found.standard_error == pytest.approx(np.std(means, ddof=1) * np.sqrt(1 + 1 / 4))
+
+
+def test_several_indexes_add_their_variances():
+    rng = np.random.default_rng(1)
+    sizes = [30, 60, 110]
+    *runs, new = runs_of(rng, 4, sizes)
+    indexes = [g for g, n in enumerate(sizes) for _ in range(n)]
+    found = compare_with_rebuilds(new, runs, indexes)
+    parts = []
+    for g, n in enumerate(sizes):
+        means = [np.mean([v for v, i in zip(run, indexes, strict=True) if i == g]) for run in runs]
+        parts.append((n / 200) ** 2 * np.var(means, ddof=1) * 1.25)
+    assert found.standard_error == pytest.approx(np.sqrt(sum(parts)))
+    assert found.df == pytest.approx(sum(parts) ** 2 / sum(p**2 / 3 for p in parts))
+    assert found.lower_bound < found.difference
+
+
+def test_a_question_that_a_rebuild_has_no_score_for_is_left_out():
+    assert compare_with_rebuilds([1, None], [[None, 1], [1, 1]], "AA") is None
+    found = compare_with_rebuilds([1, 0, 1], [[1, 1, None], [0, 1, 1]], "AAA")
+    assert found.n_questions == 2
+    assert compare_with_rebuilds([1, 1], [[1, 0], [0, 1]], "AA").p is None
+    with pytest.raises(ValueError, match="at least 2 runs"):
+        compare_with_rebuilds([1], [[1]], "A")
+
+
+def test_shifts_agree_with_permuting_the_pairs_themselves():
+    counts = {(1, 0, "A"): 4, (0, 1, "A"): 12, (1, 1, "A"): 24, (1, 0, "B"): 6, (1, 1, "B"): 24}
+    found = document_shifts({**counts, (0, 1, "tiny"): 2, (None, 1, "B"): 3})
+    assert (found.n_documents, found.n_pairs) == (2, 70)
+    d = np.repeat([1, -1, 0, 1, 0], [4, 12, 24, 6, 24]).astype(float)
+    label = np.repeat(["A", "B"], [40, 30])
+
+    def between(values):
+        return sum(
+            (label == g).sum() * (values[label == g].mean() - values.mean()) ** 2 for g in "AB"
+        )
+
+    rng = np.random.default_rng(0)
+    drawn = [between(rng.permutation(d)) >= between(d) - 1e-9 for _ in range(2_000)]
+    assert found.p == pytest.approx(np.mean(drawn), abs=0.01)
+    one_way = stats.f_oneway(d[label == "A"], d[label == "B"]).statistic
+    within = (
+        sum(
+            (d[label == g] - d[label == g].mean()) @ (d[label == g] - d[label == g].mean())
+            for g in "AB"
+        )
+        / 68
+    )
+    size = 70 - (40**2 + 30**2) / 70
+    assert found.sd**2 == pytest.approx((one_way - 1) * within / size)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [{}, {(1, 0, "A"): 9}, {(1, 1, "A"): 9, (0, 0, "B"): 9}, {(1, 0, "A"): 9, (0, 1, "B"): 4}],
+)
+def test_shifts_need_two_documents_that_differ(counts):
+    assert document_shifts(counts) is None
+
+
+@pytest.mark.parametrize(("n", "discordance"), [(1, 0.5), (60, 0.0), (60, 0.2), (359, 0.1)])
+def test_independent_errors_are_exact(n, discordance):
+    found = gate_errors([n], discordance, 0.05).independent
+    assert found.n_draws is None
+    assert found.false_fail == pytest.approx(gate_probabilities(n, discordance).fail, abs=1e-8)
+    lost = gate_probabilities(n, max(discordance, 0.05), -0.05).passed
+    assert found.false_pass == pytest.approx(lost, abs=1e-8)
+
+
+def test_documents_that_shift_fail_unchanged_systems_the_more():
+    found = gate_errors([102, 51, 206], 0.1, 0.05, shift_sd=0.04)
+    assert found.clustered.false_fail == pytest.approx(0.17, abs=0.015)
+    assert found.clustered == gate_errors([102, 51, 206], 0.1, 0.05, shift_sd=0.04).clustered
+    many = gate_errors([9] * 40, 0.1, 0.05, shift_sd=0.08)
+    assert many.clustered.false_fail < 0.06
+    assert gate_errors([40], 0.1, 0.05, documents_known=False).clustered is None
+
+
+def decided(case, p_holm=None):
+    test = check_figure(case)
+    return decide_figure(test, test.p_family if p_holm is None else p_holm)
+
+
+def test_an_amount_passes_within_its_margin_and_fails_beyond():
+    rng = np.random.default_rng(0)
+    base = rng.normal(1_000, 200, 200)
+
+    def cost(change):
+        pairs = [(v * change + e, v) for v, e in zip(base, rng.normal(0, 20, 200), strict=True)]
+        return FigureCase(pairs, 0.05, is_relative=True, lower_is_better=True)
+
+    near = decided(cost(1.02))
+    assert near.outcome is PASS
+    assert near.p < 0.05  # surely more, and within what is accepted
+    assert near.margin == pytest.approx(0.05 * base.mean())
+    assert decided(cost(1.08)).outcome is FAIL
+    assert decided(cost(0.5)).outcome is PASS
+    test = check_figure(cost(1.0))
+    d = [new - old for new, old in test.case.pairs]
+    high = stats.ttest_1samp(d, 0).confidence_interval(0.90).high
+    assert test.upper_bound == pytest.approx(high)
+
+
+def test_a_share_has_the_limit_of_a_verdict():
+    pairs = [(0, 1)] * 4 + [(1, 0)] * 2 + [(1, 1)] * 94
+    test = check_figure(FigureCase(pairs, 0.05, limits=(0.0, 1.0)))
+    assert test.upper_bound == pytest.approx(-bonett_price(2, 4, 100, 0.90)[0])
+    grades = check_figure(
+        FigureCase([(4 * a + 1, 4 * b + 1) for a, b in pairs], 0.2, limits=(1, 5))
+    )
+    assert grades.upper_bound == pytest.approx(4 * test.upper_bound)
+
+
+def test_missing_values_do_not_pass():
+    pairs = [(1.0, 1.5)] * 60 + [(None, 1.5)] * 40
+    held = decided(FigureCase(pairs, 0.05, is_relative=True, lower_is_better=True))
+    assert held.outcome is INCONCLUSIVE
+    assert held.reason.startswith("60 of the 100 questions")
+    worse = [(9.0 + i % 3, 1.5) for i in range(90)] + [(None, 1.5)] * 10
+    assert decided(FigureCase(worse, 0.05, True, True)).outcome is FAIL
+    assert decided(FigureCase([(None, 1.0)], 0.05)).outcome is INCONCLUSIVE
+
+
+@pytest.mark.parametrize(("n", "outcome"), [(58, INCONCLUSIVE), (59, PASS)])
+def test_pairs_that_are_all_alike_need_to_be_many(n, outcome):
+    case = FigureCase([(7.0, 7.0)] * n, 0.05, is_relative=True, lower_is_better=True)
+    assert decided(case).outcome is outcome
+
+
+def test_what_is_no_figure_is_refused():
+    with pytest.raises(ValueError, match="score must lie in"):
+        check_figure(FigureCase([(float("nan"), 1.0)], 0.05))
+    with pytest.raises(ValueError, match="margin must be positive"):
+        check_figure(FigureCase([(1.0, 1.0)], 0.0))
