@@ -9,11 +9,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphrag.eval.statistics.differences import flip_signs, scale_interval
+from graphrag.eval.statistics.differences import flip_signs
 from graphrag.eval.statistics.estimates import present
 from graphrag.eval.statistics.gate import ALPHA, MIN_COVERAGE
 from graphrag.eval.statistics.gate_records import GateOutcome
 from graphrag.eval.statistics.rebuilds import bounded_half_width
+from graphrag.eval.statistics.scales import scale_interval
 from graphrag.eval.statistics.structure import Structure, choose_structure
 
 _Known: TypeAlias = tuple[float, float, Hashable]
