@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from graphrag.eval.statistics import Estimate
 
 _JOINT = "at 95 % confidence for all comparisons together"
+_SPEAKS_OF = {
+    "stratified by document": "new questions on these {n} documents",
+    "clustered by document": "new questions on documents like these {n}",
+}
 
 
 def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
@@ -64,7 +68,7 @@ class _Said:
         ]
         line = (
             f"use {method}, the best on {self.analysis.primary} ({self._score(method)}); "
-            f"{', '.join(behind)}, {_JOINT}."
+            f"{', '.join(behind)}, {_JOINT}{self._scope()}."
         )
         return [line, *self._price(method)]
 
@@ -84,11 +88,11 @@ class _Said:
                     "is shown to be better"
                 )
             line = f"use {cheapest}: on {self.analysis.primary} {why} ({scores})"
-            return [f"{line}, {_JOINT}.", *self._price(cheapest), *lines]
+            return [f"{line}, {_JOINT}{self._scope()}.", *self._price(cheapest), *lines]
         n = max(self._estimate(method).n for method in contenders)
         line = (
             f"undecided. With {counted(n, 'question')} no method is shown to be the best on "
-            f"{self.analysis.primary} ({scores}), {_JOINT}."
+            f"{self.analysis.primary} ({scores}), {_JOINT}{self._scope()}."
         )
         if cheapest is not None and cheapest != contenders[0]:
             low, high = self._behind(contenders[0], cheapest)
@@ -97,6 +101,13 @@ class _Said:
                 f"{contenders[0]}" + (f" or {-low:.1f} better." if low < 0 else ".")
             )
         return [line, *lines, *(self._price(cheapest) if cheapest is not None else [])]
+
+    def _scope(self) -> str:
+        """Return what the intervals speak of, where there are several documents."""
+        names = {each.result.interval.rpartition(", ")[2] for each in self._family()}
+        told = [_SPEAKS_OF[name] for name in _SPEAKS_OF if name in names]
+        n = len(self.analysis.outcomes_by_document)
+        return f", for {told[0].format(n=n)}" if told else ""
 
     def _score(self, method: str) -> str:
         return share(self._estimate(method).mean, " %")
