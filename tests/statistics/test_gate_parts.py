@@ -43,7 +43,7 @@ def test_one_index_against_rebuilds_is_a_t_test_of_one_new_mean():
 def test_several_indexes_add_their_variances():
     rng = np.random.default_rng(1)
     sizes = [30, 60, 110]
-    *runs, new = runs_of(rng, 4, sizes)
+    *runs, new = runs_of(rng, 5, sizes)
     indexes = [g for g, n in enumerate(sizes) for _ in range(n)]
     found = compare_with_rebuilds(new, runs, indexes)
     parts = []

@@ -91,6 +91,8 @@ def decide_gates(
         for (metric, test), p_holm in zip(tested.items(), holm(family)[: len(tested)], strict=True)
     }
     for metric, evidence in (stopped or {}).items():
+        if tested[metric].case.undecided is not None:
+            continue  # the evidence takes questions as independent, too
         decisions[metric] = replace(
             decisions[metric],
             outcome=GateOutcome.FAIL,
