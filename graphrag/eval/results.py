@@ -22,8 +22,10 @@ from graphrag.eval.analysis import (
     cost_of_verdicts,
     count_ends,
     end_of,
+    is_embedded_judge,
     label_embedded,
     mean_efficiency,
+    note_judge_error,
     rows_of,
     state_of,
 )
@@ -292,6 +294,10 @@ def aggregate_results(
         m: count_ends(sum((c for (_, of), c in ends.items() if of == m), Counter[End]()), metrics)
         for m in methods
     }
+    rows = rows_of(first)
+    analysis = analyse(rows, methods, metrics, planned, equivalence_margin, race)
+    if not is_embedded_judge(first):  # what its verdicts are worth, their label says already
+        analysis = note_judge_error(analysis, rows)
     return EvaluationResults(
         metadata={
             "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -314,7 +320,7 @@ def aggregate_results(
         },
         efficiency={m: mean_efficiency(found) for m, found in by_method.items()},
         counts={m: counted.to_dict() for m, counted in counts.items()},
-        analysis=analyse(rows_of(first), methods, metrics, planned, equivalence_margin, race),
+        analysis=analysis,
         repeats=analyse_repeats(results, methods, metrics),
     )
 

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
+from graphrag.eval.analysis import analyse, correct_comparisons, read_labels, stored_rows
 from graphrag.eval.cli import AuditExportOptions, run_audit_export, run_audit_import
 from graphrag.eval.errors import UsageError
 from graphrag.eval.people import (
@@ -330,6 +331,31 @@ def test_corrected_figures_are_right_on_average_and_their_limits_cover(make_run)
         assert (audits[0].means[method].uncorrected or 0) > right[method] + 0.05
     differences = [audit.differences[0].corrected.estimate.mean or 0 for audit in audits]
     assert sum(differences) / 40 == pytest.approx(right["tog"] - right["basic"], abs=0.02)
+
+
+def test_an_import_keeps_what_corrects_the_comparisons_of_the_run(make_run, capsys):
+    ends: dict[str, Any] = {**random_ends(150), "down": ("search", 1), "lost": (1, "judge")}
+    run = make_run(ends)
+    assert imported(run, labelled(export(run, questions=80), judged_wrong(ends, seed=5))) == DONE
+    own = run.folder / "runs" / run.run_id / "audit_correctness.json"
+    kept = json.loads(own.read_text("utf-8"))
+    assert "Response to" not in own.read_text("utf-8")
+    assert sum(kept["labels"]["strata"].values()) == 152
+    with EvaluationStore(run.folder / "eval.db") as store:
+        rows = stored_rows(store, store.runs()[0])
+    labels = read_labels(run.folder, run.run_id, rows)
+    analysis = analyse(rows, METHODS, ["correctness"])
+    (compared,) = correct_comparisons(analysis, labels).comparisons
+    (difference,) = kept["differences"]
+    assert compared.corrected is not None
+    estimate = difference["corrected"]["estimate"]
+    assert compared.corrected.difference == pytest.approx(estimate["mean"])
+    assert compared.corrected.low == pytest.approx(estimate["low"])
+    assert compared.corrected.se == pytest.approx(difference["corrected"]["se"])
+    run.judge_again("q3", "tog", "correctness", 1 - ends["q3"][0])
+    with EvaluationStore(run.folder / "eval.db") as store:
+        rows = stored_rows(store, store.runs()[0])
+    assert read_labels(run.folder, run.run_id, rows)["correctness"].refused is not None
 
 
 def test_a_rare_stratum_counts_for_no_more_than_it_is(make_run):

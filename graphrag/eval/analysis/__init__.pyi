@@ -9,13 +9,27 @@ from .compare import (
     compare_runs,
     shared_metrics,
 )
+from .corrections import CorrectedComparison, JudgeErrorNote, MovedDifference
 from .criteria import CriterionResult, check_criteria
 from .early_stop import EarlyStop
 from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
 from .history import StoredRun, list_runs
-from .labels import label_embedded, label_usages
+from .judge_errors import correct_change, correct_comparisons, note_judge_error, reach_of
+from .judge_labels import (
+    KeptLabels,
+    LabelledQuestion,
+    RunLabels,
+    Stratum,
+    correct_methods,
+    group_code,
+    hash_values,
+    keep_labels,
+    question_stratum,
+    read_labels,
+)
+from .labels import is_embedded_judge, label_embedded, label_usages
 from .means import (
     AVERAGES,
     MethodSummary,
@@ -39,7 +53,7 @@ from .runs import (
     stored_rows,
 )
 from .sections import Figures, FigureSources, compute_figures
-from .summary import Analysis, analyse
+from .summary import Analysis, Comparison, analyse
 
 __all__ = [
     "AVERAGES",
@@ -49,6 +63,8 @@ __all__ = [
     "REPORT_FILE",
     "Analysis",
     "Best",
+    "Comparison",
+    "CorrectedComparison",
     "CriterionResult",
     "EarlyStop",
     "End",
@@ -57,17 +73,23 @@ __all__ = [
     "FigureSources",
     "Figures",
     "GateTerms",
+    "JudgeErrorNote",
+    "KeptLabels",
+    "LabelledQuestion",
     "Margin",
     "MethodComparison",
     "MethodRace",
     "MethodSummary",
+    "MovedDifference",
     "QuestionFigures",
     "RaceEnd",
     "RepeatAnalysis",
     "Row",
     "RunComparison",
+    "RunLabels",
     "RunRows",
     "StoredRun",
+    "Stratum",
     "add_rebuild",
     "analyse",
     "analyse_repeats",
@@ -75,6 +97,9 @@ __all__ = [
     "compare_figures",
     "compare_runs",
     "compute_figures",
+    "correct_change",
+    "correct_comparisons",
+    "correct_methods",
     "cost_of_searches",
     "cost_of_verdicts",
     "count_ends",
@@ -82,16 +107,24 @@ __all__ = [
     "end_of",
     "evaluation_names",
     "gate_score",
+    "group_code",
     "has_impossible_latency",
+    "hash_values",
+    "is_embedded_judge",
+    "keep_labels",
     "label_embedded",
     "label_usages",
     "list_runs",
     "mean_efficiency",
     "mean_of",
+    "note_judge_error",
     "paired_score",
     "pin_baseline",
     "pinned_run_id",
+    "question_stratum",
+    "reach_of",
     "read_gate_figures",
+    "read_labels",
     "read_metric_terms",
     "read_question_figures",
     "read_rows",

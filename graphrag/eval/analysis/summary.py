@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.best import Best, find_best
+from graphrag.eval.analysis.corrections import CorrectedComparison, JudgeErrorNote
 from graphrag.eval.analysis.race import RaceEnd
 from graphrag.eval.analysis.rows import ZERO_IF_FAILED, QuestionKey, Row, paired_score
 from graphrag.eval.records import METRICS, measured_latency
@@ -20,6 +21,7 @@ from graphrag.eval.statistics import (
     EQUIVALENCE_MARGIN,
     CostPerCorrect,
     FamilyFigures,
+    Inference,
     Latency,
     LatencyQuantile,
     Outcome,
@@ -45,6 +47,7 @@ from graphrag.eval.statistics import (
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
 """Method -> document -> questions that the method was to be asked about it."""
 _Scores: TypeAlias = Mapping[QuestionKey, int | None]
+_NESTED = {"result", "family", "sign", "inference"}
 _FAMILY_FIGURES = tuple(each.name for each in fields(FamilyFigures))
 
 
@@ -53,7 +56,8 @@ class Comparison:
     """Two methods on one metric; ``in_family`` marks those whose p is Holm-corrected.
 
     What is outside the family, fixed beforehand as the method pairs on the primary metric, is
-    exploratory: its ``family`` is None.
+    exploratory: its ``family`` is None. ``corrected``: by people's labels, where the run has some;
+    the verdict is by it then. ``sign``: 1 where the verdict is for a, -1 for b, 0 for neither.
     """
 
     a: str
@@ -62,12 +66,20 @@ class Comparison:
     in_family: bool
     result: PairedDifference
     verdict: str
+    sign: int
+    inference: Inference = field(repr=False, compare=False)
     family: FamilyFigures | None = None
+    corrected: CorrectedComparison | None = None
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether labels decide it."""
+        return self.corrected is not None and self.corrected.refused is None
 
     @property
     def shown(self) -> tuple[str, str] | None:
         """The method that is shown to be better, and the other; None when neither is."""
-        return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[shown_sign(self.result)]
+        return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[self.sign]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +111,9 @@ class Analysis:
         Every pair of methods on every metric; the primary metric comes first.
     efficiency : dict
         method -> EfficiencyFigures.
+    judge_error : JudgeErrorNote or None
+        How far the judge's errors could move the comparisons; None where labels corrected all, or
+        it was not asked.
     """
 
     primary: str
@@ -106,6 +121,7 @@ class Analysis:
     outcomes_by_document: dict[str, dict[str, dict[str, Outcomes]]] = field(repr=False)
     comparisons: list[Comparison] = field(repr=False)
     efficiency: dict[str, EfficiencyFigures] = field(repr=False)
+    judge_error: JudgeErrorNote | None = field(default=None, repr=False)
 
     @property
     def best(self) -> Best:
@@ -123,12 +139,13 @@ class Analysis:
             "outcomes_by_movie": _plain(self.outcomes_by_document),
             "comparisons": [
                 {
-                    **{k: v for k, v in asdict(c).items() if k not in ("result", "family")},
+                    **{k: v for k, v in asdict(c).items() if k not in _NESTED},
                     **_plain(c.result),
                     **_plain(c.family or dict.fromkeys(_FAMILY_FIGURES)),
                 }
                 for c in self.comparisons
             ],
+            "judge_error": _plain(self.judge_error),
             "efficiency_figures": _plain(self.efficiency),
         }
 
@@ -221,15 +238,27 @@ def compare_methods(
         family: list[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
             results = correct_family(results, level)
-            inferences = [
-                inference_of(result, each) if counted is None else inference_at_any_stop(result)
-                for result, each in zip(results, counts, strict=True)
-            ]
+        inferences = [
+            inference_of(result, each) if counted is None else inference_at_any_stop(result)
+            for result, each in zip(results, counts, strict=True)
+        ]
+        if in_family:
             family = list(compare_family(results, inferences, margin, level))
         found += [
-            Comparison(a, b, metric, in_family, result, words, each)
-            for (a, b), result, each in zip(pairs, results, family, strict=True)
-            for words in [verdict_in_words(result, a, b, family=each)]
+            Comparison(
+                a=a,
+                b=b,
+                metric=metric,
+                in_family=in_family,
+                result=result,
+                verdict=verdict_in_words(result, a, b, family=each),
+                sign=shown_sign(result),
+                inference=inference,
+                family=each,
+            )
+            for (a, b), result, inference, each in zip(
+                pairs, results, inferences, family, strict=True
+            )
         ]
     return found
 

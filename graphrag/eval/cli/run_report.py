@@ -7,11 +7,17 @@ from datetime import datetime
 from pathlib import Path
 
 from graphrag.eval.analysis import (
+    Analysis,
     Figures,
     FigureSources,
     RaceEnd,
     compute_figures,
+    correct_comparisons,
+    is_embedded_judge,
     label_embedded,
+    note_judge_error,
+    read_labels,
+    rows_of,
 )
 from graphrag.eval.cli.race import open_race
 from graphrag.eval.config import EvaluationConfig
@@ -130,6 +136,9 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         config.equivalence_margin,
         _race_end(description, outcome),
     )
+    if results.analysis is not None and outcome.results:
+        analysis = _correct(results.analysis, description, outcome)
+        results = replace(results, analysis=analysis)
     models = sorted({*results.metadata["models"], *details.models})
     order = list(run.setup.methods)
     timestamp = results.metadata["timestamp"]
@@ -160,3 +169,14 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             **describe_forgotten(description.forgotten),
         },
     )
+
+
+def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcome) -> Analysis:
+    """Return the analysis with its comparisons corrected by the labels of an audit, if any."""
+    first = [result for result in outcome.results if result.trial == 0]
+    rows = rows_of(first)
+    labels = read_labels(description.config.output_folder, description.run.run_id, rows)
+    if not labels:
+        return analysis
+    corrected = correct_comparisons(analysis, labels)
+    return corrected if is_embedded_judge(first) else note_judge_error(corrected, rows)

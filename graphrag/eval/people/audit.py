@@ -4,25 +4,28 @@ Questions are drawn within document x verdicts, the verdicts being those on ever
 so one draw serves the means and the paired differences alike.
 """
 
-import hashlib
-import json
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TypeAlias
 
+from graphrag.eval.analysis import (
+    KeptLabels,
+    LabelledQuestion,
+    correct_methods,
+    group_code,
+    hash_values,
+    keep_labels,
+)
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.people.audited_run import AuditedQuestion, AuditedRun
 from graphrag.eval.statistics import (
-    MIN_LABELS,
     BinaryAgreement,
     Corrected,
     binary_agreement,
-    corrected_difference,
-    corrected_mean,
     draw_for_labels,
 )
 
@@ -99,6 +102,8 @@ class Audit:
         Every pair of methods; the limits are not adjusted for their number.
     embedded_models : str or None
         Their label when they had a part.
+    labels : KeptLabels or None
+        What later corrections of the run's comparisons need.
     """
 
     run_id: str
@@ -110,6 +115,7 @@ class Audit:
     means: dict[str, Corrected]
     differences: tuple[CorrectedDifference, ...]
     embedded_models: str | None = None
+    labels: KeptLabels | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values; undefined is None."""
@@ -167,8 +173,18 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
         twice, or the packages of the extra ``audit`` are missing.
     """
     labels = _read_labels(run, items)
+    questions = [
+        LabelledQuestion(
+            key=(question.document, question.id),
+            stratum=question.stratum,
+            scores=question.scores,
+            judged=question.judged,
+            labels={m: labels[question.id, m] for m in run.methods if (question.id, m) in labels},
+        )
+        for question in run.questions
+    ]
     differences = tuple(
-        CorrectedDifference(a, b, _correct_difference(run, labels, a, b))
+        CorrectedDifference(a, b, correct_methods(questions, [a, b]))
         for a, b in combinations(run.methods, 2)
     )
     return Audit(
@@ -178,9 +194,10 @@ def analyse_audit(run: AuditedRun, items: Sequence[AuditItem]) -> Audit:
         n_labels=len(labels),
         overall=_agree(run, labels, run.methods),
         agreement={method: _agree(run, labels, [method]) for method in run.methods},
-        means={method: _correct_mean(run, labels, method) for method in run.methods},
+        means={method: correct_methods(questions, [method]) for method in run.methods},
         differences=differences,
         embedded_models=run.embedded_models,
+        labels=keep_labels(questions, run.methods, run.metric),
     )
 
 
@@ -198,22 +215,18 @@ class _Codes:
     @classmethod
     def of(cls, run: AuditedRun) -> "_Codes":
         return cls(
-            run, _hash([run.run_id, run.metric, *((q.id, q.stratum) for q in run.questions)])
+            run, hash_values([run.run_id, run.metric, *((q.id, q.stratum) for q in run.questions)])
         )
 
     def item(self, question: AuditedQuestion, method: str) -> str:
         found = question.judged[method]
         # A letter in front: a spreadsheet would take 12e34567 for a number.
-        return "r" + _hash(
+        return "r" + hash_values(
             [self.run.run_id, self.run.metric, question.id, method, found.response, found.context]
         )
 
     def group(self, question: AuditedQuestion) -> str:
-        return "g" + _hash([self.fingerprint, question.stratum])
-
-
-def _hash(values: Sequence[object]) -> str:
-    return hashlib.blake2b(json.dumps(values).encode(), digest_size=8).hexdigest()
+        return group_code(question.stratum, self.fingerprint)
 
 
 def _read_labels(run: AuditedRun, items: Sequence[AuditItem]) -> _Labels:
@@ -266,48 +279,3 @@ def _agree(run: AuditedRun, labels: _Labels, methods: Sequence[str]) -> JudgeAgr
         weighted=binary_agreement(judge, human, weights),
         alpha_unweighted=binary_agreement(judge, human).alpha,
     )
-
-
-def _correct_mean(run: AuditedRun, labels: _Labels, method: str) -> Corrected:
-    known, n_labels = _known(run, labels, [method])
-    corrected = corrected_mean(
-        [question.scores.get(method) for question in run.questions],
-        [value for (value,) in known],
-        [question.stratum for question in run.questions],
-    )
-    return replace(corrected, n_labels=n_labels)
-
-
-def _correct_difference(run: AuditedRun, labels: _Labels, a: str, b: str) -> Corrected:
-    known, n_labels = _known(run, labels, [a, b])
-    corrected = corrected_difference(
-        [(question.scores.get(a), question.scores.get(b)) for question in run.questions],
-        [(of_a, of_b) for of_a, of_b in known],
-        [question.stratum for question in run.questions],
-    )
-    return replace(corrected, n_labels=n_labels)
-
-
-def _known(
-    run: AuditedRun, labels: _Labels, methods: Sequence[str]
-) -> tuple[list[list[int | None]], int]:
-    """Return what is known to be right of each question, and on how many a person labelled it.
-
-    A failed search that counts 0 needs no label to be known; it is left out when there are too
-    few labels, so that it does not help to reach the least number.
-    """
-    known: list[list[int | None]] = []
-    for_want_of_labels: list[list[int | None]] = []
-    n_labels = 0
-    for question in run.questions:
-        values = [
-            labels.get((question.id, method))
-            if method in question.judged
-            else question.scores.get(method)
-            for method in methods
-        ]
-        labelled = any((question.id, method) in labels for method in methods)
-        n_labels += labelled and None not in values
-        known.append(values)
-        for_want_of_labels.append(values if labelled else [None] * len(methods))
-    return (known if n_labels >= MIN_LABELS else for_want_of_labels), n_labels

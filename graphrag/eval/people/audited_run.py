@@ -2,17 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.analysis import Row, paired_score, stored_metadata, stored_rows
+from graphrag.eval.analysis import (
+    Stratum,
+    paired_score,
+    question_stratum,
+    stored_metadata,
+    stored_rows,
+)
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.statistics import State
 from graphrag.eval.store import EvaluationStore, find_run
-
-Stratum: TypeAlias = tuple[str, tuple[str, ...]]
-"""A document, and how each method's response ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
     questions: list[AuditedQuestion] = []
     for sample in samples:
         of_method = {m: rows[sample.id, m] for m in methods if (sample.id, m) in rows}
-        ends = tuple(_end(of_method.get(method), metric) for method in methods)
+        unasked: Stratum = (sample.imdb_key, ("missing",) * len(methods))
         judged = {
             method: AuditedResponse(*texts[sample.id, method], verdict=score)
             for method, row in of_method.items()
@@ -105,7 +106,7 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
                 document=sample.imdb_key,
                 question=sample.question,
                 ground_truth=sample.ground_truth,
-                stratum=(sample.imdb_key, ends),
+                stratum=question_stratum(of_method, methods, metric) if of_method else unasked,
                 scores={method: paired_score(row, metric) for method, row in of_method.items()},
                 judged=judged,
             )
@@ -124,10 +125,3 @@ def read_audited_run(store: EvaluationStore, name: str, metric: str) -> AuditedR
         questions=tuple(questions),
         embedded_models=stored_metadata(store, run).embedded_models,
     )
-
-
-def _end(row: Row | None, metric: str) -> str:
-    if row is None:
-        return "missing"
-    state = row.states[metric]
-    return str(row.scores[metric]) if state is State.SCORED else state.value

@@ -105,6 +105,8 @@ class _Said:
     def _scope(self) -> str:
         """Return what the intervals speak of, where there are several documents."""
         names = {each.result.interval.rpartition(", ")[2] for each in self._family()}
+        if any(each.is_corrected for each in self._family()):
+            return ", corrected by people's labels"
         told = [_SPEAKS_OF[name] for name in _SPEAKS_OF if name in names]
         n = len(self.analysis.outcomes_by_document)
         return f", for {told[0].format(n=n)}" if told else ""
@@ -121,7 +123,8 @@ class _Said:
         for each in self.analysis.comparisons:
             if not each.in_family or {each.a, each.b} != {ahead, other} or each.family is None:
                 continue
-            low, high = each.family.low_simultaneous, each.family.high_simultaneous
+            found = each.corrected if each.corrected and each.is_corrected else each.family
+            low, high = found.low_simultaneous, found.high_simultaneous
             if low is None or high is None:
                 break
             limits = (low, high) if each.a == ahead else (-high, -low)

@@ -26,6 +26,7 @@ from graphrag.eval.reports.cells import (
     span,
     unfinished,
 )
+from graphrag.eval.reports.judge_error import describe_correction, describe_judge_error
 from graphrag.eval.statistics import describe_tests
 from graphrag.query.model_facts import (
     is_offline,
@@ -97,6 +98,8 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     ]
     for line in lines:
         console.print(f"  {line}", soft_wrap=True)
+    for line in describe_judge_error(analysis, results.metadata.get("run_id")):
+        console.print(line, soft_wrap=True)
     if results.repeats is not None:
         everything = label_results(results, of_first=False)
         console.print(_repeats_table(results.repeats, f" ({everything})" if everything else ""))
@@ -141,7 +144,8 @@ def describe_asked(results: "EvaluationResults") -> list[str]:
 def describe_comparisons(analysis: "Analysis") -> list[str]:
     """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
     return [
-        f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
+        describe_correction(compared)
+        or f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
         f"({_together(compared.family)}), "
         f"{p_value(compared.result.p_holm)}: {compared.verdict}{_dropped(compared.result)}"
         for compared in analysis.comparisons

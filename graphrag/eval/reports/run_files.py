@@ -19,9 +19,8 @@ from graphrag.eval.analysis import (
 )
 from graphrag.eval.errors import StoreError
 from graphrag.eval.results import DETAILED_FILE, SUMMARY_FILE, EvaluationResults
-from graphrag.eval.store import write_whole
+from graphrag.eval.store import run_folder, write_whole
 
-RUNS_FOLDER = "runs"
 _NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE)
 
 
@@ -40,11 +39,6 @@ class ShownRun:
     run_id: str | None
     n_questions: int | None
     timestamp: str
-
-
-def run_folder(output_dir: Path, run_id: str) -> Path:
-    """Return the folder of a run's own files."""
-    return output_dir / RUNS_FOLDER / run_id
 
 
 def render_files(

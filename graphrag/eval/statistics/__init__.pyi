@@ -39,6 +39,8 @@ from .family import (
     score_p,
 )
 from .figure_gate import FigureCase, FigureDecision, FigureTest, check_figure, decide_figure
+    LimitsAt,
+    limits_of,
 from .gate import (
     ALPHA,
     EARLY_ALPHA,
@@ -51,6 +53,12 @@ from .gate import (
 )
 from .gate_errors import ErrorRates, GateErrors, gate_errors
 from .gate_records import GateCase, GateDecision, GateOutcome
+from .judge_error import (
+    ASSUMED_AGREEMENT,
+    JudgeErrorReach,
+    corrected_change,
+    judge_error_reach,
+)
 from .latency import (
     BootstrapEstimate,
     CostPerCorrect,
@@ -92,6 +100,7 @@ from .verdicts import shown_sign, verdict_in_words
 
 __all__ = [
     "ALPHA",
+    "ASSUMED_AGREEMENT",
     "CONFIDENCE",
     "EARLY_ALPHA",
     "EQUIVALENCE_MARGIN",
@@ -117,8 +126,10 @@ __all__ = [
     "GateErrors",
     "GateOutcome",
     "Inference",
+    "JudgeErrorReach",
     "Latency",
     "LatencyQuantile",
+    "LimitsAt",
     "OrderedPreferences",
     "Outcome",
     "Outcomes",
@@ -152,6 +163,7 @@ __all__ = [
     "compare_family",
     "compare_with_rebuilds",
     "correct_family",
+    "corrected_change",
     "corrected_difference",
     "corrected_mean",
     "cost_per_correct",
@@ -169,7 +181,9 @@ __all__ = [
     "holm",
     "inference_at_any_stop",
     "inference_of",
+    "judge_error_reach",
     "latency_quantile",
+    "limits_of",
     "mcnemar_power",
     "mean_binary",
     "mean_binary_stratified",

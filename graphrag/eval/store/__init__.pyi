@@ -4,7 +4,7 @@ from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, late
 from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .session import MemorySession, Session, StoredSession
 from .setup import RunSetup
-from .whole_files import replace_files, write_file, write_whole
+from .whole_files import replace_files, run_folder, write_file, write_whole
 
 __all__ = [
     "LATEST",
@@ -28,6 +28,7 @@ __all__ = [
     "now",
     "open_store",
     "replace_files",
+    "run_folder",
     "write_file",
     "write_whole",
 ]

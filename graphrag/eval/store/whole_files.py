@@ -7,7 +7,13 @@ from pathlib import Path
 
 from graphrag.eval.errors import StoreError
 
+RUNS_FOLDER = "runs"
 _READABLE = 0o644
+
+
+def run_folder(output_dir: Path, run_id: str) -> Path:
+    """Return the folder of a run's own files."""
+    return output_dir / RUNS_FOLDER / run_id
 
 
 def write_whole(folder: Path, texts: Mapping[str, str]) -> list[Path]:

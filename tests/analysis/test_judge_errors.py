@@ -1,0 +1,215 @@
+"""What labels, or their want, do to comparisons between the methods of a run."""
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphrag.eval.analysis import (
+    Analysis,
+    LabelledQuestion,
+    Row,
+    RunLabels,
+    analyse,
+    correct_change,
+    correct_comparisons,
+    keep_labels,
+    note_judge_error,
+    question_stratum,
+    read_labels,
+)
+from graphrag.eval.records import METRICS
+from graphrag.eval.reports.judge_error import describe_correction, describe_judge_error
+from graphrag.eval.statistics import State, draw_for_labels
+from graphrag.eval.store import run_folder
+
+METHODS = ("tog", "basic")
+Verdicts = Mapping[tuple[str, str], tuple[int | None, int | None]]
+
+
+def rows_of(verdicts: Verdicts) -> list[Row]:
+    """Return rows; None is a failed search."""
+    return [
+        Row(
+            question_id=key[1],
+            document=key[0],
+            method=method,
+            states={
+                **dict.fromkeys(METRICS, State.NOT_JUDGED),
+                "correctness": State.SEARCH_FAILED if score is None else State.SCORED,
+            },
+            scores={**dict.fromkeys(METRICS), "correctness": score},
+            censored=score is None,
+        )
+        for key, scores in verdicts.items()
+        for method, score in zip(METHODS, scores, strict=True)
+    ]
+
+
+def draw(n: int, seed: int, favour: float = 0.0) -> tuple[Verdicts, Verdicts]:
+    """Return a judge's verdicts and the truth: it takes wrong answers of tog for right ones."""
+    chance = random.Random(seed)
+    truth = {(f"d{i % 3}", f"q{i}"): (chance.randint(0, 1), chance.randint(0, 1)) for i in range(n)}
+    seen = {
+        key: (int(right[0] or chance.random() < favour), right[1]) for key, right in truth.items()
+    }
+    return seen, truth
+
+
+def write_labels(
+    folder: Path, run: str, verdicts: Verdicts, truth: Verdicts, n: int, seed: int = 0
+) -> list[Row]:
+    rows = rows_of(verdicts)
+    by_key: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in rows:
+        by_key.setdefault(row.key, {})[row.method] = row
+    strata = {k: question_stratum(v, METHODS, "correctness") for k, v in by_key.items()}
+    keys = list(by_key)
+    drawn = {keys[i] for i in draw_for_labels([strata[k] for k in keys], n, seed)}
+    questions = [
+        LabelledQuestion(
+            key=key,
+            stratum=strata[key],
+            scores=dict(zip(METHODS, verdicts[key], strict=True)),
+            judged=[m for m, v in zip(METHODS, verdicts[key], strict=True) if v is not None],
+            labels={
+                method: int(right)
+                for method, right, said in zip(METHODS, truth[key], verdicts[key], strict=True)
+                if key in drawn and right is not None and said is not None
+            },
+        )
+        for key in keys
+    ]
+    kept = keep_labels(questions, METHODS, "correctness")
+    path = run_folder(folder, run) / "audit_correctness.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    labels = {
+        "metric": kept.metric,
+        "methods": kept.methods,
+        "fingerprint": kept.fingerprint,
+        "strata": kept.strata,
+        "responses": [
+            {name: getattr(each, name) for name in each.__slots__} for each in kept.responses
+        ],
+    }
+    path.write_text(json.dumps({"run_id": run, "labels": labels}), encoding="utf-8")
+    return rows
+
+
+def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:
+    plain = analyse(rows, METHODS, ["correctness"])
+    return note_judge_error(correct_comparisons(plain, labels), rows)
+
+
+def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: Path):
+    seen, truth = draw(360, seed=1, favour=0.5)
+    rows = write_labels(tmp_path, "r1", seen, truth, 120)
+    plain = note_judge_error(analyse(rows, METHODS, ["correctness"]), rows)
+    (before,) = plain.comparisons
+    assert before.verdict == "tog better than basic"
+    (told,) = describe_judge_error(plain, "r1")
+    assert "if it agrees with people in 85% (assumed, not measured)" in told
+    assert told.endswith("To measure it: graphrag eval audit export r1")
+
+    found = analysed(rows, read_labels(tmp_path, "r1", rows))
+    (after,) = found.comparisons
+    assert after.corrected is not None
+    assert after.result == before.result
+    assert after.corrected.n_labels == 120
+    assert abs(after.corrected.difference or 0) < 0.15 < (before.result.difference or 0)
+    assert after.corrected.p_holm == after.corrected.p
+    assert after.corrected.judged_alone == before.verdict
+    assert after.verdict.startswith("unknown: no difference shown; would have seen")
+    assert after.verdict.endswith("(corrected by labels on 120 questions)")
+    assert "by the judge alone +" in describe_correction(after)
+    assert found.judge_error is None
+    assert describe_judge_error(found) == []
+    kept = found.to_dict()
+    json.dumps(kept, allow_nan=False)
+    assert kept["judge_error"] is None
+    assert kept["comparisons"][0]["corrected"]["difference"] == after.corrected.difference
+
+
+def test_too_few_labels_leave_the_judges_figures_and_say_why(tmp_path: Path):
+    seen, truth = draw(200, seed=2)
+    rows = write_labels(tmp_path, "r1", seen, truth, 40)
+    found = analysed(rows, read_labels(tmp_path, "r1", rows))
+    (compared,) = found.comparisons
+    (plain,) = analyse(rows, METHODS, ["correctness"]).comparisons
+    assert replace(compared, corrected=None) == plain
+    assert compared.corrected is not None
+    assert compared.corrected.difference is None
+    why, told = describe_judge_error(found)
+    assert why.startswith("Not corrected by labels (tog - basic): 40 labelled responses are too")
+    assert "audit export" not in told
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"run_id": "r1"}', "was written without them; import its sheet again"),
+        ("{", "can't be read; import its sheet again"),
+        ("[]", "can't be read; import its sheet again"),
+        ('{"labels": {"metric": "correctness"}}', "can't be read; import its sheet again"),
+    ],
+)
+def test_files_without_usable_labels_correct_nothing_and_say_so(
+    tmp_path: Path, content: str, said: str
+):
+    seen, truth = draw(80, seed=3)
+    rows = write_labels(tmp_path, "r1", seen, truth, 80)
+    (run_folder(tmp_path, "r1") / "audit_correctness.json").write_text(content, encoding="utf-8")
+    found = analysed(rows, read_labels(tmp_path, "r1", rows))
+    assert said in describe_judge_error(found)[0]
+
+
+def test_labels_of_other_verdicts_are_not_used(tmp_path: Path):
+    seen, truth = draw(80, seed=4)
+    write_labels(tmp_path, "r1", seen, truth, 80)
+    key = next(iter(seen))
+    judged_again = rows_of({**seen, key: (1 - (seen[key][0] or 0), seen[key][1])})
+    labels = read_labels(tmp_path, "r1", judged_again)
+    assert "verdicts have changed" in (labels["correctness"].refused or "")
+    assert read_labels(tmp_path, "r2", judged_again) == {}
+    assert read_labels(tmp_path, None, judged_again) == {}
+
+
+def test_a_run_without_the_judges_verdicts_has_no_errors_of_it():
+    rows = rows_of({("d", f"q{i}"): (None, None) for i in range(5)})
+    analysis = note_judge_error(analyse(rows, METHODS, ["correctness"]), rows)
+    assert analysis.judge_error is None
+
+
+def test_a_change_between_runs_takes_the_labels_of_both(tmp_path: Path):
+    seen, truth = draw(360, seed=5, favour=0.6)
+    fair, also = draw(360, seed=6)
+    new = write_labels(tmp_path, "new", seen, truth, 120)
+    old = write_labels(tmp_path, "old", fair, also, 120, seed=1)
+    sides = {
+        name: read_labels(tmp_path, name, rows)["correctness"]
+        for name, rows in (("new", new), ("old", old))
+    }
+    then = {row.key: row for row in old if row.method == "tog"}
+    pairs = [(row, then[row.key]) for row in new if row.method == "tog"]
+    scores = [(a.scores["correctness"], b.scores["correctness"]) for a, b in pairs]
+    found = correct_change(pairs, scores, "tog", sides["new"], sides["old"])
+    assert found is not None
+    assert found.refused is None
+    assert found.n_labels == 240
+    right = sum((truth[k][0] or 0) - (also[k][0] or 0) for k in truth) / 360
+    assert found.uncorrected is not None
+    assert found.estimate.low is not None
+    assert found.estimate.high is not None
+    assert found.uncorrected > right + 0.2
+    assert found.estimate.low <= right <= found.estimate.high
+    assert correct_change(pairs, scores, "tog", None, None) is None
+    one = correct_change(pairs, scores, "tog", sides["new"], None)
+    assert one is not None
+    assert one.refused == "the baseline has no labels"
+    stale = RunLabels({}, "they are old")
+    other = correct_change(pairs, scores, "tog", stale, sides["old"])
+    assert other is not None
+    assert other.refused == "the new run has labels that can't be used: they are old"
