@@ -1,102 +1,25 @@
 """What labels, or their want, do to comparisons between the methods of a run."""
 
 import json
-import random
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.labelled_runs import METHODS, draw, rows_of, write_labels
 
 from graphrag.eval.analysis import (
     Analysis,
-    LabelledQuestion,
     Row,
     RunLabels,
     analyse,
     correct_change,
     correct_comparisons,
-    keep_labels,
     note_judge_error,
-    question_stratum,
     read_labels,
 )
-from graphrag.eval.records import METRICS
 from graphrag.eval.reports.judge_error import describe_correction, describe_judge_error
-from graphrag.eval.statistics import State, draw_for_labels
 from graphrag.eval.store import run_folder
-
-METHODS = ("tog", "basic")
-Verdicts = Mapping[tuple[str, str], tuple[int | None, int | None]]
-
-
-def rows_of(verdicts: Verdicts) -> list[Row]:
-    """Return rows; None is a failed search."""
-    return [
-        Row(
-            question_id=key[1],
-            document=key[0],
-            method=method,
-            states={
-                **dict.fromkeys(METRICS, State.NOT_JUDGED),
-                "correctness": State.SEARCH_FAILED if score is None else State.SCORED,
-            },
-            scores={**dict.fromkeys(METRICS), "correctness": score},
-            censored=score is None,
-        )
-        for key, scores in verdicts.items()
-        for method, score in zip(METHODS, scores, strict=True)
-    ]
-
-
-def draw(n: int, seed: int, favour: float = 0.0) -> tuple[Verdicts, Verdicts]:
-    """Return a judge's verdicts and the truth: it takes wrong answers of tog for right ones."""
-    chance = random.Random(seed)
-    truth = {(f"d{i % 3}", f"q{i}"): (chance.randint(0, 1), chance.randint(0, 1)) for i in range(n)}
-    seen = {
-        key: (int(right[0] or chance.random() < favour), right[1]) for key, right in truth.items()
-    }
-    return seen, truth
-
-
-def write_labels(
-    folder: Path, run: str, verdicts: Verdicts, truth: Verdicts, n: int, seed: int = 0
-) -> list[Row]:
-    rows = rows_of(verdicts)
-    by_key: dict[tuple[str, str], dict[str, Row]] = {}
-    for row in rows:
-        by_key.setdefault(row.key, {})[row.method] = row
-    strata = {k: question_stratum(v, METHODS, "correctness") for k, v in by_key.items()}
-    keys = list(by_key)
-    drawn = {keys[i] for i in draw_for_labels([strata[k] for k in keys], n, seed)}
-    questions = [
-        LabelledQuestion(
-            key=key,
-            stratum=strata[key],
-            scores=dict(zip(METHODS, verdicts[key], strict=True)),
-            judged=[m for m, v in zip(METHODS, verdicts[key], strict=True) if v is not None],
-            labels={
-                method: int(right)
-                for method, right, said in zip(METHODS, truth[key], verdicts[key], strict=True)
-                if key in drawn and right is not None and said is not None
-            },
-        )
-        for key in keys
-    ]
-    kept = keep_labels(questions, METHODS, "correctness")
-    path = run_folder(folder, run) / "audit_correctness.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    labels = {
-        "metric": kept.metric,
-        "methods": kept.methods,
-        "fingerprint": kept.fingerprint,
-        "strata": kept.strata,
-        "responses": [
-            {name: getattr(each, name) for name in each.__slots__} for each in kept.responses
-        ],
-    }
-    path.write_text(json.dumps({"run_id": run, "labels": labels}), encoding="utf-8")
-    return rows
 
 
 def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:

@@ -1,5 +1,6 @@
 """A judge's errors in differences: corrected by labels, bounded without."""
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_the_same_questions_labelled_in_both_runs_are_taken_as_pairs():
     judge, human, documents = drawn(200, 90, seed=4)
     found = corrected_change(judge, human, judge, documents)
     paired = corrected_difference(judge, human, judge, documents)
-    assert found == paired
+    assert found == replace(paired, n_labels=180)
     assert found.estimate.method == "ppi++"
 
 

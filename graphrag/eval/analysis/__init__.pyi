@@ -16,6 +16,7 @@ from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
 from .history import StoredRun, list_runs
+from .judge_changes import read_both_labels
 from .judge_errors import correct_change, correct_comparisons, note_judge_error, reach_of
 from .judge_labels import (
     KeptLabels,
@@ -123,6 +124,7 @@ __all__ = [
     "pinned_run_id",
     "question_stratum",
     "reach_of",
+    "read_both_labels",
     "read_gate_figures",
     "read_labels",
     "read_metric_terms",

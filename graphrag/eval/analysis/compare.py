@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.analysis.corrections import JudgeErrorNote
 from graphrag.eval.analysis.gate_decisions import (
     MetricKey,
     Spread,
@@ -19,6 +20,14 @@ from graphrag.eval.analysis.gate_figures import (
     compared_figure,
     hold_back,
 )
+from graphrag.eval.analysis.judge_changes import (
+    SideLabels,
+    correct_pairs,
+    has_embedded_judge,
+    reach_of_change,
+    usable,
+)
+from graphrag.eval.analysis.judge_errors import corrected_result, note_of
 from graphrag.eval.analysis.pairing import (
     MetricPairs,
     check_questions,
@@ -33,6 +42,7 @@ from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import (
     ALPHA,
     MARGIN,
+    Corrected,
     FigureCase,
     GateDecision,
     GateOutcome,
@@ -75,11 +85,14 @@ class GateTerms:
     figures : dict
         (method, figure) -> what is to be decided on beside verdicts, see ``read_gate_figures``;
         one family with the verdicts.
+    labels : dict
+        Metric -> labels of the new run and of the baseline, see ``read_both_labels``.
     """
 
     accept_index_change: bool = False
     margins: Mapping[str, float] = field(default_factory=dict[str, float])
     figures: Mapping[FigureKey, FigureCase] = field(default_factory=dict[FigureKey, FigureCase])
+    labels: Mapping[str, SideLabels] = field(default_factory=dict[str, SideLabels])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,11 @@ class MethodComparison:
         Documents whose index is another now.
     spread : Spread
         How differences vary between documents, and how often the gate errs then.
+    corrected : Corrected or None
+        What labels say of the difference, or why they can't; None without any.
+    corrected_difference : PairedDifference or None
+        The difference with that in its place, which the verdict is by; None where it is not
+        corrected, as well as where rebuilds of the index decide.
     """
 
     method: str
@@ -116,6 +134,8 @@ class MethodComparison:
     n_unanswered: tuple[int, int] = (0, 0)
     changed_indexes: tuple[str, ...] = ()
     spread: Spread = field(default_factory=Spread)
+    corrected: Corrected | None = None
+    corrected_difference: PairedDifference | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +151,9 @@ class RunComparison:
         What makes the comparison weaker than it looks.
     figures : tuple of FigureComparison
         What else the gate was asked to decide on.
+    judge_error : JudgeErrorNote or None
+        How far the judge's errors could move what no labels corrected; None where its verdicts
+        are those of embedded models, whose label says what they are worth.
     """
 
     new: RunMetadata
@@ -138,6 +161,7 @@ class RunComparison:
     items: tuple[MethodComparison, ...]
     warnings: tuple[str, ...]
     figures: tuple[FigureComparison, ...] = ()
+    judge_error: JudgeErrorNote | None = None
 
     @property
     def outcome(self) -> GateOutcome:
@@ -192,7 +216,15 @@ def compare_runs(
         key: case_of(new, baseline, key, joined[key[0]], pairs[key], terms.accept_index_change)
         for key in keys
     }
-    cases = {key: case for key, (case, _) in found.items()}
+    changes = {
+        key: correct_pairs(joined[key[0]], pairs[key], key, terms.labels, case)
+        for key, (case, _) in found.items()
+    }
+    cases = {
+        key: replace(case, corrected=change)
+        for key, (case, _) in found.items()
+        for change in [usable(changes[key])]
+    }
     asked = {key: case for key, case in terms.figures.items() if key[0] in chosen}
     if not terms.accept_index_change:
         asked = hold_back(asked, new, baseline)
@@ -202,20 +234,29 @@ def compare_runs(
     family = [*(decision.p_family for decision in decisions.values()), *further]
     level = ALPHA / max(1, sum(p is not None for p in family))
     results = [_difference(pairs[key]) for key in keys]
+    decided = [
+        result if change is None else corrected_result(result, change)
+        for key, result in zip(keys, results, strict=True)
+        for change in [usable(changes[key])]
+    ]
     items = tuple(
         MethodComparison(
             method=key[0],
             metric=key[1],
             difference=result,
-            verdict=verdict_in_words(result, NEW, BASELINE),
+            verdict=verdict_in_words(shown, NEW, BASELINE),
             decision=decisions[key],
             only_new=tuple(row.question_id for row in joined[key[0]].new),
             only_baseline=tuple(row.question_id for row in joined[key[0]].baseline),
             n_unanswered=count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(found[key][1]),
-            spread=spread_of(pairs[key], decisions[key], level),
+            spread=spread_of(pairs[key], decisions[key], level, cases[key].corrected is not None),
+            corrected=changes[key],
+            corrected_difference=None if usable(changes[key]) is None else shown,
         )
-        for key, result in zip(keys, correct_family(results), strict=True)
+        for key, result, shown in zip(
+            keys, correct_family(results), correct_family(decided), strict=True
+        )
     )
     warnings = _list_setup_warnings(new.metadata, baseline.metadata, chosen) + doubts
     if methods is None:
@@ -224,7 +265,18 @@ def compare_runs(
         compared_figure(key, decide_figure(test, p))
         for (key, test), p in zip(tests.items(), holm(family)[len(keys) :], strict=True)
     )
-    return RunComparison(new.metadata, baseline.metadata, items, tuple(warnings), figures)
+    note = None
+    if not (has_embedded_judge(new.metadata.setup) and has_embedded_judge(baseline.metadata.setup)):
+        note = note_of(
+            [
+                moved
+                for key in keys
+                if usable(changes[key]) is None
+                for moved in [reach_of_change(joined[key[0]], pairs[key], key, (NEW, BASELINE))]
+                if moved is not None
+            ]
+        )
+    return RunComparison(new.metadata, baseline.metadata, items, tuple(warnings), figures, note)
 
 
 def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:

@@ -53,6 +53,7 @@ class MovedDifference:
 
     a: str
     b: str
+    metric: str
     difference: float
     unshrunk: float
     low: float
@@ -67,7 +68,6 @@ class JudgeErrorNote:
     ``assumed_agreement`` is an assumption about the judge, and no measurement of it.
     """
 
-    metric: str
     assumed_agreement: float
     comparisons: tuple[MovedDifference, ...]
 

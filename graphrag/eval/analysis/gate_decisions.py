@@ -37,7 +37,8 @@ class Spread(NamedTuple):
         Whether differences vary between documents by more than chance; None where that can't be
         said.
     errors : GateErrors or None
-        How often the gate errs on such a run; None without pairs, and where rebuilds decide.
+        How often the gate errs on such a run; None without pairs, and where rebuilds or labels
+        decide.
     """
 
     shifts: DocumentShifts | None = None
@@ -121,7 +122,9 @@ def case_of(
     return case, changed
 
 
-def spread_of(pairs: MetricPairs, decision: GateDecision, level: float) -> Spread:
+def spread_of(
+    pairs: MetricPairs, decision: GateDecision, level: float, is_corrected: bool = False
+) -> Spread:
     """Return how differences vary between documents, and how often the gate errs then."""
     known = [
         (*scores, document)
@@ -130,7 +133,7 @@ def spread_of(pairs: MetricPairs, decision: GateDecision, level: float) -> Sprea
     ]
     are_known = bool(known) and all(document for _, _, document in known)
     shifts = document_shifts(Counter(known)) if are_known else None
-    if not known or decision.rebuilds is not None:
+    if not known or decision.rebuilds is not None or is_corrected:
         return Spread(shifts, None)
     sizes = Counter(document for _, _, document in known)
     errors = gate_errors(

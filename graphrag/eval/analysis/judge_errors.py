@@ -25,6 +25,7 @@ from graphrag.eval.statistics import (
     Estimate,
     FamilyFigures,
     Inference,
+    Pair,
     PairedDifference,
     State,
     compare_family,
@@ -35,7 +36,7 @@ from graphrag.eval.statistics import (
     verdict_in_words,
 )
 
-_NO_SPREAD = "no label and no verdict differs from the others, which leaves no interval"
+NO_SPREAD = "no label and no verdict differs from the others, which leaves no interval"
 
 
 def note_judge_error(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
@@ -52,30 +53,40 @@ def note_judge_error(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
             continue
         a, b = by_method.get(compared.a, {}), by_method.get(compared.b, {})
         both = [(row, b[key]) for key, row in a.items() if key in b]
-        found = reach_of(both, compared.metric)
+        metric = compared.metric
+        scores = [(paired_score(row, metric), paired_score(old, metric)) for row, old in both]
+        found = reach_of(both, scores, (compared.a, compared.b), metric)
         if found is not None:
             why = compared.corrected.refused if compared.corrected else None
-            moved.append(replace(found, a=compared.a, b=compared.b, not_corrected=why))
-    note = JudgeErrorNote(analysis.primary, ASSUMED_AGREEMENT, tuple(moved)) if moved else None
-    return replace(analysis, judge_error=note)
+            moved.append(replace(found, not_corrected=why))
+    return replace(analysis, judge_error=note_of(moved))
 
 
-def reach_of(pairs: Sequence[tuple[Row, Row]], metric: str) -> MovedDifference | None:
+def note_of(moved: Sequence[MovedDifference]) -> JudgeErrorNote | None:
+    """Return a note on these comparisons; None without any."""
+    return JudgeErrorNote(ASSUMED_AGREEMENT, tuple(moved)) if moved else None
+
+
+def reach_of(
+    pairs: Sequence[tuple[Row, Row]],
+    scores: Sequence[Pair],
+    names: tuple[str, str],
+    metric: str,
+) -> MovedDifference | None:
     """Return how far errors could move a difference; None where the judge gave no score."""
-    scores: list[tuple[int, int]] = []
+    known: list[tuple[int, int]] = []
     judged: list[tuple[bool, bool]] = []
-    for pair in pairs:
-        a, b = (paired_score(row, metric) for row in pair)
+    for (row, other), (a, b) in zip(pairs, scores, strict=True):
         if a is not None and b is not None:
-            scores.append((a, b))
-            of_a, of_b = (row.states[metric] is State.SCORED for row in pair)
+            known.append((int(a), int(b)))
+            of_a, of_b = (each.states[metric] is State.SCORED for each in (row, other))
             judged.append((of_a, of_b))
-    reach = judge_error_reach(scores, judged) if any(map(any, judged)) else None
+    reach = judge_error_reach(known, judged) if any(map(any, judged)) else None
     if reach is None:
         return None
     return MovedDifference(
-        a="",
-        b="",
+        *names,
+        metric=metric,
         difference=reach.difference,
         unshrunk=reach.unshrunk,
         low=reach.low,
@@ -108,7 +119,7 @@ def correct_comparisons(analysis: Analysis, found: Mapping[str, RunLabels]) -> A
 
 def correct_change(
     pairs: Sequence[tuple[Row, Row]],
-    scores: Sequence[tuple[float | None, float | None]],
+    scores: Sequence[Pair],
     method: str,
     new: RunLabels | None,
     baseline: RunLabels | None,
@@ -174,7 +185,7 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
         refused.append(CorrectedComparison(why, 0 if corrected is None else corrected.n_labels))
         found.append(None if why else corrected)
     results = [
-        compared.result if corrected is None else _corrected_result(compared.result, corrected)
+        compared.result if corrected is None else corrected_result(compared.result, corrected)
         for compared, corrected in zip(comparisons, found, strict=True)
     ]
     if not any(found):
@@ -212,10 +223,10 @@ def _correct_pair(
         corrected = correct_methods(questions, [compared.a, compared.b])
     except UsageError as error:  # a package is missing, and a run is shown even so
         return None, str(error).removesuffix(".")
-    return corrected, corrected.refused or (_NO_SPREAD if corrected.se is None else None)
+    return corrected, corrected.refused or (NO_SPREAD if corrected.se is None else None)
 
 
-def _corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
+def corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
     """Return the result with the corrected difference, test and limits in place of its own."""
     estimate, bounds = corrected.estimate, result.difference_bounds
     if bounds is not None and estimate.mean is not None and result.difference is not None:

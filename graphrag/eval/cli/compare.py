@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +21,7 @@ from graphrag.eval.analysis import (
     count_rebuilds,
     list_runs,
     pin_baseline,
+    read_both_labels,
     read_gate_figures,
     read_metric_terms,
     read_rows,
@@ -79,6 +80,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
         new = read_rows(place.take_run(options.new), store_path)
         baseline = read_rows(place.take_run(options.baseline), store_path)
         metrics, terms = _terms(options, new, baseline, store_path)
+        terms = replace(terms, labels=read_both_labels(new, baseline, store_path.parent))
         comparison = compare_runs(
             new,
             baseline,
@@ -156,7 +158,10 @@ def run_with_baseline(
             baseline,
             metrics=[metric],
             stopped=stopped,
-            terms=GateTerms(options.accept_index_change),
+            terms=GateTerms(
+                options.accept_index_change,
+                labels=read_both_labels(new, baseline, store_path.parent),
+            ),
         )
         _show(comparison, open_console(quiet=options.quiet), None)
         return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]

@@ -169,7 +169,7 @@ def _note(comparison: "RunComparison") -> str:
 
 
 def _cells(item: "MethodComparison") -> list[str]:
-    result = item.difference
+    result = item.corrected_difference or item.difference
     return [
         item.method,
         item.metric,

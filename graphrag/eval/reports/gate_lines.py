@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.analysis import BASELINE, NEW
 from graphrag.eval.reports.cells import points
+from graphrag.eval.reports.judge_error import list_judge_errors
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import FigureComparison, MethodComparison, RunComparison
@@ -25,6 +26,7 @@ def list_notes(comparison: "RunComparison") -> list[str]:
         *list_unanswered(comparison),
         *list_unjoined(comparison),
         *(line for item in comparison.items for line in _spread_lines(item)),
+        *list_judge_errors(comparison),
     ]
 
 
@@ -145,6 +147,7 @@ def render_json(comparison: "RunComparison") -> str:
             for item in comparison.items
         ],
         "figures": [asdict(each) for each in comparison.figures],
+        "judge_error": comparison.judge_error and asdict(comparison.judge_error),
         "warnings": list(comparison.warnings),
     }
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -6,7 +6,7 @@ from graphrag.command_lines import eval_line
 from graphrag.eval.reports.cells import UNKNOWN, p_value, points, span
 
 if TYPE_CHECKING:
-    from graphrag.eval.analysis import Analysis, Comparison, JudgeErrorNote, MovedDifference
+    from graphrag.eval.analysis import Analysis, Comparison, JudgeErrorNote, RunComparison
 
 
 def describe_correction(compared: "Comparison") -> str:
@@ -38,15 +38,43 @@ def describe_judge_error(analysis: "Analysis", run: str | None = None) -> list[s
     if note is None:
         return lines
     step = f" To measure it: {eval_line('audit', 'export', run or 'RUN')}"
-    return [*lines, describe_reach(note.widest, note) + ("" if refused else step)]
+    return [*lines, describe_reach(note) + ("" if refused else step)]
 
 
-def describe_reach(moved: "MovedDifference", note: "JudgeErrorNote") -> str:
-    """Return how far errors could move a difference, as a sentence."""
+def describe_reach(note: "JudgeErrorNote") -> str:
+    """Return how far errors could move the largest difference, as a sentence."""
+    moved = note.widest
     alike = f"truly {points(moved.unshrunk)}" if moved.difference else "as small"
     return (
         f"The judge's errors are not in these intervals: if it agrees with people in "
         f"{note.assumed_agreement:.0%} (assumed, not measured), {moved.a} - {moved.b} on "
-        f"{note.metric}, seen as {points(moved.difference)}, is {alike} where it errs alike on "
+        f"{moved.metric}, seen as {points(moved.difference)}, is {alike} where it errs alike on "
         f"both, and anything from {points(moved.low)} to {points(moved.high)} where it favours one."
     )
+
+
+def list_judge_errors(comparison: "RunComparison") -> list[str]:
+    """Return what labels did to the comparison of two runs, and how far errors could reach."""
+    lines: list[str] = []
+    for item in comparison.items:
+        found = item.corrected
+        if found is None:
+            continue
+        name = f"{item.method}, {item.metric}"
+        if item.corrected_difference is None:
+            lines.append(f"{name}: not corrected by labels: {found.refused}")
+            continue
+        lines.append(
+            f"{name}: corrected by {found.n_labels} labels; by the judge alone "
+            f"{points(item.difference.difference)} "
+            f"({span(item.difference.low, item.difference.high)})"
+        )
+    note = comparison.judge_error
+    if note is None:
+        return lines
+    export = [
+        eval_line("audit", "export", side.run_id or side.name)
+        for side in (comparison.new, comparison.baseline)
+    ]
+    step = f" To measure it: {export[0]}, and: {export[1]}"
+    return [*lines, describe_reach(note) + ("" if lines else step)]

@@ -39,8 +39,6 @@ from .family import (
     score_p,
 )
 from .figure_gate import FigureCase, FigureDecision, FigureTest, check_figure, decide_figure
-    LimitsAt,
-    limits_of,
 from .gate import (
     ALPHA,
     EARLY_ALPHA,
@@ -129,7 +127,6 @@ __all__ = [
     "JudgeErrorReach",
     "Latency",
     "LatencyQuantile",
-    "LimitsAt",
     "OrderedPreferences",
     "Outcome",
     "Outcomes",
@@ -183,7 +180,6 @@ __all__ = [
     "inference_of",
     "judge_error_reach",
     "latency_quantile",
-    "limits_of",
     "mcnemar_power",
     "mean_binary",
     "mean_binary_stratified",

@@ -205,6 +205,9 @@ def _test(
     if case.rebuilds is not None:
         p, lower = case.rebuilds.p, case.rebuilds.lower_bound
         test = bound = "t over rebuilds"
+    elif case.corrected is not None:
+        p, lower = case.corrected.p_below, max(-1.0, case.corrected.limits(1 - 2 * ALPHA)[0])
+        test = bound = case.corrected.estimate.method
     p_family = p
     if case.undecided is not None or (incomplete is not None and case.rebuilds is not None):
         p_family = None if p is None else 1.0  # keeps its place in the family and can't fail
@@ -212,6 +215,8 @@ def _test(
         shares = [share for share in (new, old) if share is not None]
         unseen = ceil((1 - min(shares, default=1.0)) * len(pairs) - 1e-9) - (len(pairs) - n)
         p_family = _best_case(pairs, documents, max(0, unseen))
+        if case.corrected is not None and p_family is not None and p is not None:
+            p_family = max(p_family, p)
     return _Tested(
         counts=(n, right, wrong),
         n_baseline=n_baseline,
@@ -303,7 +308,6 @@ def _decide(tested: _Tested, p_holm: float | None, margin: float, alpha: float) 
     n, right, wrong = tested.counts
     case = tested.case
     outcome, reason = _answer(tested, p_holm, margin, alpha)
-    difference = (right - wrong) / n if n else None
     return GateDecision(
         outcome=outcome,
         reason=reason,
@@ -311,7 +315,7 @@ def _decide(tested: _Tested, p_holm: float | None, margin: float, alpha: float) 
         n_dropped_pairs=tested.n_dropped,
         newly_wrong=wrong,
         newly_right=right,
-        difference=difference if case.rebuilds is None else case.rebuilds.difference,
+        difference=_shown_difference(case, (right - wrong) / n if n else None),
         lower_bound=tested.lower,
         margin=margin,
         p=tested.p,
@@ -330,6 +334,16 @@ def _decide(tested: _Tested, p_holm: float | None, margin: float, alpha: float) 
     )
 
 
+def _shown_difference(case: GateCase, plain: float | None) -> float | None:
+    if case.rebuilds is not None:
+        return case.rebuilds.difference
+    return plain if case.corrected is None else case.corrected.estimate.mean
+
+
+def _corrected_by(case: GateCase) -> str:
+    return "" if case.corrected is None else f", corrected by {case.corrected.n_labels} labels"
+
+
 def _answer(
     tested: _Tested, p: float | None, margin: float, alpha: float
 ) -> tuple[GateOutcome, str]:
@@ -340,6 +354,8 @@ def _answer(
         if case.rebuilds is not None:
             return GateOutcome.FAIL, f"worse than {case.rebuilds.in_words} explains (p = {p:.3g})"
         said = "more newly wrong than newly right answers"
+        if case.corrected is not None:
+            said = f"worse{_corrected_by(case)}"
         if tested.incomplete is None:
             return GateOutcome.FAIL, f"{said} (p = {p:.3g})"
         return (
@@ -349,7 +365,8 @@ def _answer(
         )
     if tested.incomplete is not None or lower is None:
         return GateOutcome.INCONCLUSIVE, tested.incomplete or "there is nothing to compare"
-    by = "" if case.rebuilds is None else f", against {case.rebuilds.in_words}"
+    against = "" if case.rebuilds is None else f", against {case.rebuilds.in_words}"
+    by = against or _corrected_by(case)
     if lower > -margin:
         loss = 100 * max(0.0, -lower)
         return (

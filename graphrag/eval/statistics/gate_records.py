@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from graphrag.eval.statistics.correction import Corrected
 from graphrag.eval.statistics.differences import MCNEMAR
 from graphrag.eval.statistics.rebuilds import RebuildComparison
 
@@ -33,6 +34,9 @@ class GateCase:
         Why the pairs can't decide, as when the index is another.
     rebuilds : RebuildComparison, optional
         Takes the place of the pairs' test and bound.
+    corrected : Corrected, optional
+        The difference as labels of both runs correct it, with a standard error; takes their
+        place where rebuilds do not.
     """
 
     documents: Sequence[Hashable] | None = None
@@ -41,6 +45,7 @@ class GateCase:
     n_other_reference: int = 0
     undecided: str | None = None
     rebuilds: RebuildComparison | None = None
+    corrected: Corrected | None = None
 
 
 @dataclass(frozen=True, slots=True)

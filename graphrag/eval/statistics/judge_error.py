@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -157,8 +157,14 @@ def corrected_change(
     if n_both >= MIN_LABELS:
         known = [_with_known(verdicts, pair, key) for verdicts, pair, key, _ in rows]
         paired = corrected_difference(judge, known, strata, documents)
-        if paired.refused is None:
-            return paired
+        if paired.se is not None:
+            used = [
+                key
+                for pair, key in zip(known, strata, strict=True)
+                if None not in pair and key != (None, None)
+            ]
+            n_labels = sum(stratum is not None for key in used for stratum in key)
+            return replace(paired, n_labels=n_labels)
     sides = [
         [
             _Response(_known(pair[side]), _label(labels[side]), key[side], document)
