@@ -103,7 +103,11 @@ class GateRule(NamedTuple):
             differing = newly_wrong + right.sum(axis=-1)
             return newly_wrong >= _fewest_wrong(self.level, self.n_pairs)[differing]
         sums = right - wrong
-        lower = np.flatnonzero(sums.sum(axis=-1) < 0)  # no other can fail at a level under 1/2
+        # Random signs take a sum of numbers to its standard deviation or further, on either side,
+        # with a chance of 6/64 or more (Dvorak and Tiwari 2021, arXiv 2104.10005), over any
+        # level here: only runs beyond it can fail.
+        seen = sums.sum(axis=-1)
+        lower = np.flatnonzero((seen < 0) & (seen**2 > (sums**2).sum(axis=-1)))
         found = np.zeros(len(sums), dtype=np.bool_)
         for run in lower:
             counted = Counter[int](sums[run].tolist())
