@@ -331,8 +331,11 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
             msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}"
             raise UsageError(as_sentence(msg))
     by_id = Counter((r.imdb_key, r.sample_id, r.method, r.trial) for r in results if r.sample_id)
-    folded = {text: fold_wording(text) for text in {r.question for r in results}}
-    by_text = Counter((r.imdb_key, folded[r.question], r.method, r.trial) for r in results)
+    # A run that an old release kept without its questions has no text to tell them apart by.
+    folded = {text: fold_wording(text) for text in {r.question for r in results if r.question}}
+    by_text = Counter(
+        (r.imdb_key, folded[r.question], r.method, r.trial) for r in results if r.question
+    )
     for times in (by_id, by_text):
         (document, question, method, trial), n = max(
             times.items(), key=lambda entry: entry[1], default=(("", "", "", 0), 0)

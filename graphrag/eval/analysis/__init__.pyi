@@ -40,6 +40,7 @@ from .means import (
     has_impossible_latency,
     mean_efficiency,
 )
+from .pairing import check_samples
 from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .race import MethodRace, RaceEnd
 from .repeats import RepeatAnalysis, analyse_repeats
@@ -95,6 +96,7 @@ __all__ = [
     "analyse",
     "analyse_repeats",
     "check_criteria",
+    "check_samples",
     "compare_figures",
     "compare_runs",
     "compute_figures",

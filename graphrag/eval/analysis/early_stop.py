@@ -1,6 +1,6 @@
 """Watches a run against a baseline and says when it has got worse, at a level of 2.5 %."""
 
-from graphrag.eval.analysis.rows import Row, paired_score, rows_of
+from graphrag.eval.analysis.rows import Row, gate_score, rows_of
 from graphrag.eval.analysis.runs import RunRows
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import EARLY_ALPHA, early_stop_evidence, should_stop_early
@@ -30,7 +30,7 @@ class EarlyStop:
         self.stopped: dict[tuple[str, str], float] = {}
         self._metric = metric
         self._scores = {
-            (row.method, row.document, row.question_id): paired_score(row, metric)
+            (row.method, row.document, row.question_id): gate_score(row, metric)
             for row in baseline.rows
         }
         self._counts = {method: [0, 0] for method, _, _ in self._scores}
@@ -40,7 +40,7 @@ class EarlyStop:
         if result.trial:
             return None
         row = rows_of([result])[0]
-        new, old = paired_score(row, self._metric), self._baseline_score(row)
+        new, old = gate_score(row, self._metric), self._baseline_score(row)
         if new is None or old is None or new == old:
             return None
         counts = self._counts[row.method]

@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.analysis.rows import Row, gate_score
+from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.statistics import Score
@@ -135,6 +136,29 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
             "that go by them are left out of the pairs"
         )
     return warnings
+
+
+def check_samples(samples: Sequence[Sample], baseline: Sequence[Row]) -> None:
+    """Refuse, before they are asked, questions that the baseline holds as others.
+
+    Raises
+    ------
+    UsageError
+        As ``check_questions``.
+    """
+    for method in dict.fromkeys(row.method for row in baseline):
+        asked = [
+            Row(
+                question_id=sample.id,
+                document=sample.imdb_key,
+                method=method,
+                states={},
+                scores={},
+                question=sample.question,
+            )
+            for sample in samples
+        ]
+        check_questions({method: join_rows(asked, baseline, method)})
 
 
 def _refuse_moved(joined: Mapping[str, Joined]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import commands, over_time
+from graphrag.eval.cli import commands, gate_commands, over_time
 from graphrag.eval.cli.options import AcceptIndexOption, Outer, note_command
 from graphrag.installation import refuse_if_unfit
 
@@ -24,7 +24,7 @@ app.add_typer(audit_app, name="audit")
 app.command("init")(commands.init)
 app.command("validate")(commands.validate)
 app.command("optimise")(commands.optimise)
-app.command("compare")(commands.compare)
+app.command("compare")(gate_commands.compare)
 app.command("judge")(commands.judge)
 app.command("plan")(commands.plan)
 app.command("show")(commands.show)
@@ -33,8 +33,8 @@ app.command("dashboard")(over_time.dashboard)
 app.command("monitor")(over_time.monitor)
 app.command("suite")(commands.suite)
 app.command("ratings")(commands.ratings)
-baseline_app.command("set")(commands.set_baseline)
-baseline_app.command("add")(commands.add_to_baseline)
+baseline_app.command("set")(gate_commands.set_baseline)
+baseline_app.command("add")(gate_commands.add_to_baseline)
 audit_app.command("export")(commands.export_audit)
 audit_app.command("import")(commands.import_audit)
 

@@ -16,6 +16,7 @@ from graphrag.eval.analysis import (
     RunComparison,
     RunRows,
     add_rebuild,
+    check_samples,
     compare_figures,
     compare_runs,
     count_rebuilds,
@@ -29,6 +30,7 @@ from graphrag.eval.analysis import (
 )
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open_console
+from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports import (
@@ -146,6 +148,10 @@ def run_with_baseline(
         source = place.take_run(options.source, quiet=options.quiet)
         baseline = read_rows(source, store_path)
         _keep_meaning(options.source, baseline, store_path)
+        keys = list(config.indexes)
+        only = keys[0] if len(keys) == 1 else None
+        dataset = read_dataset(config.dataset_path, only, config.dataset.columns)
+        check_samples(dataset.samples, baseline.rows)
         metric = shared_metrics(config.metrics, baseline.metrics)[0]
         early = EarlyStop(baseline, metric) if options.early_stop else None
         code = evaluate(None if early is None else early.watch)

@@ -178,5 +178,8 @@ def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcom
     labels = read_labels(description.config.output_folder, description.run.run_id, rows)
     if not labels:
         return analysis
+    if description.details.early_stop:
+        why = "the run was watched for a winner, which labels are not drawn for"
+        labels = {m: found._replace(questions={}, refused=why) for m, found in labels.items()}
     corrected = correct_comparisons(analysis, labels)
     return corrected if is_embedded_judge(first) else note_judge_error(corrected, rows)

@@ -18,15 +18,18 @@ from graphrag.eval.reports.cells import (
     UNSCORED,
     money,
     number,
-    p_value,
     percent,
-    points,
     seconds,
     share,
-    span,
     unfinished,
 )
-from graphrag.eval.reports.judge_error import describe_correction, describe_judge_error
+from graphrag.eval.reports.judge_error import describe_judge_error
+from graphrag.eval.reports.pair_lines import (
+    describe_comparisons,
+    describe_documents,
+    describe_race,
+    describe_repeats,
+)
 from graphrag.eval.statistics import describe_tests
 from graphrag.query.model_facts import (
     is_offline,
@@ -39,10 +42,7 @@ if TYPE_CHECKING:
     from graphrag.eval.records import QueryResult
     from graphrag.eval.results import EvaluationResults
     from graphrag.eval.statistics import (
-        Estimate,
-        FamilyFigures,
         Outcomes,
-        PairedDifference,
         VarianceComponents,
     )
 
@@ -141,52 +141,6 @@ def describe_asked(results: "EvaluationResults") -> list[str]:
     ]
 
 
-def describe_comparisons(analysis: "Analysis") -> list[str]:
-    """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
-    return [
-        describe_correction(compared)
-        or f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
-        f"({_together(compared.family)}), "
-        f"{p_value(compared.result.p_holm)}: {compared.verdict}{_dropped(compared.result)}"
-        for compared in analysis.comparisons
-        if compared.family is not None
-    ]
-
-
-def _together(family: "FamilyFigures") -> str:
-    return span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)
-
-
-def _dropped(result: "PairedDifference") -> str:
-    n = result.n_dropped_pairs
-    return f" ({counted(n, 'question')} without both verdicts left out)" if n else ""
-
-
-def describe_race(results: "EvaluationResults") -> list[str]:
-    """Return what watching a run for a winner did to its comparisons, if it was watched."""
-    race = results.metadata.get("early_stop")
-    if race is None:
-        return []
-    split = "as watching takes half of the 5 %, p is doubled and the intervals are as much wider"
-    if race["questions_counted"] == race["questions_planned"]:
-        return [f"The run was watched for a winner: {split}."]
-    return [
-        f"Of the first {race['questions_counted']:,} of {race['questions_planned']:,} questions in "
-        f"shuffled order, by tests and intervals that hold wherever a run stops; {split}."
-    ]
-
-
-def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
-    """Return the differences between the methods' means of questions, a line each pair."""
-    return [
-        f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
-        f"({span(compared.result.low, compared.result.high, missing=UNKNOWN)}), "
-        f"{p_value(compared.p_holm)}"
-        for compared in repeats.comparisons
-        if compared.metric == primary
-    ]
-
-
 def describe_costs(results: "EvaluationResults") -> list[str]:
     """Return what the table of the searches leaves out: the verdicts, and what was forgotten."""
     earlier = results.metadata.get("earlier_attempts")
@@ -210,22 +164,6 @@ def _describe_judge_cost(results: "EvaluationResults") -> str:
         everything = money(results.metadata["cost_usd"], "$", UNKNOWN)
         return f"{line} All repeats together, judge included, cost {everything}."
     return line
-
-
-def describe_documents(analysis: "Analysis") -> list[str]:
-    """Return what may be said of other documents, a line each comparison on the main metric."""
-    lines: list[str] = []
-    for compared in analysis.comparisons:
-        view = compared.result.by_document
-        if not compared.in_family or view is None or len(view.documents) < 2:
-            continue
-        agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
-        lines.append(
-            f"{compared.a} - {compared.b}: of {len(view.documents)} documents {agree}; mean over "
-            f"documents {points(view.estimate.mean, UNKNOWN)} {_limits(view.estimate)} "
-            f"({view.label})"
-        )
-    return lines
 
 
 def describe_price(model: str) -> str:
@@ -415,9 +353,3 @@ def _unfinished_note(analysis: "Analysis") -> str:
 def _total(*parts: float | None) -> float | None:
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None
-
-
-def _limits(estimate: "Estimate") -> str:
-    if estimate.low is None or estimate.high is None:
-        return "without an interval"
-    return f"({span(estimate.low, estimate.high)})"

@@ -1,0 +1,80 @@
+"""Two methods side by side, a line each pair: difference, how sure, what it shows."""
+
+from typing import TYPE_CHECKING
+
+from graphrag.eval.reports.cells import UNKNOWN, p_value, points, span
+from graphrag.eval.reports.judge_error import describe_correction
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.analysis import Analysis, RepeatAnalysis
+    from graphrag.eval.results import EvaluationResults
+    from graphrag.eval.statistics import Estimate, FamilyFigures, PairedDifference
+
+
+def describe_race(results: "EvaluationResults") -> list[str]:
+    """Return what watching a run for a winner did to its comparisons, if it was watched."""
+    race = results.metadata.get("early_stop")
+    if race is None:
+        return []
+    split = "as watching takes half of the 5 %, p is doubled and the intervals are as much wider"
+    if race["questions_counted"] == race["questions_planned"]:
+        return [f"The run was watched for a winner: {split}."]
+    return [
+        f"Of the first {race['questions_counted']:,} of {race['questions_planned']:,} questions in "
+        f"shuffled order, by tests and intervals that hold wherever a run stops; {split}."
+    ]
+
+
+def describe_comparisons(analysis: "Analysis") -> list[str]:
+    """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
+    return [
+        describe_correction(compared)
+        or f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
+        f"({_together(compared.family)}), "
+        f"{p_value(compared.result.p_holm)}: {compared.verdict}{_dropped(compared.result)}"
+        for compared in analysis.comparisons
+        if compared.family is not None
+    ]
+
+
+def describe_documents(analysis: "Analysis") -> list[str]:
+    """Return what may be said of other documents, a line each comparison on the main metric."""
+    lines: list[str] = []
+    for compared in analysis.comparisons:
+        view = compared.result.by_document
+        if not compared.in_family or view is None or len(view.documents) < 2:
+            continue
+        agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
+        lines.append(
+            f"{compared.a} - {compared.b}: of {len(view.documents)} documents {agree}; mean over "
+            f"documents {points(view.estimate.mean, UNKNOWN)} {_limits(view.estimate)} "
+            f"({view.label})"
+        )
+    return lines
+
+
+def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
+    """Return the differences between the methods' means of questions, a line each pair."""
+    return [
+        f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
+        f"({span(compared.result.low, compared.result.high, missing=UNKNOWN)}), "
+        f"{p_value(compared.p_holm)}"
+        for compared in repeats.comparisons
+        if compared.metric == primary
+    ]
+
+
+def _together(family: "FamilyFigures") -> str:
+    return span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)
+
+
+def _dropped(result: "PairedDifference") -> str:
+    n = result.n_dropped_pairs
+    return f" ({counted(n, 'question')} without both verdicts left out)" if n else ""
+
+
+def _limits(estimate: "Estimate") -> str:
+    if estimate.low is None or estimate.high is None:
+        return "without an interval"
+    return f"({span(estimate.low, estimate.high)})"
