@@ -517,7 +517,7 @@ def test_a_baseline_without_the_metric_is_known_before_any_call(make_evaluation:
     refused = evaluation.run("--baseline", "latest")
     assert refused.exit_code == USAGE
     assert "1 of 6 questions have other words" in " ".join(refused.output.split())
-    assert len(responses_by_run(evaluation)) == 1
+    evaluation.write_rows(ROWS)
     assert len(responses_by_run(evaluation)) == 1
     evaluation.configure(metrics=["relevance", "correctness"])
     compared = evaluation.run("--baseline", "latest", COLUMNS="200")

@@ -32,6 +32,11 @@ def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
     return missing if usd is None else f"{sign}{usd:.4f}"
 
 
+def plain_amount(value: float) -> str:
+    """Return a figure of any size with four digits or more, and without an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def p_value(p: float | None) -> str:
     """Return "p = 0.016", "p < 0.001", or that p is unknown."""
     if p is None:

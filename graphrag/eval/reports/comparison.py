@@ -9,7 +9,15 @@ from rich.table import Table
 from rich.text import Text
 
 from graphrag.eval.analysis import BASELINE, NEW
-from graphrag.eval.reports.cells import money, number, points, span
+from graphrag.eval.reports.cells import (
+    EACH_ALONE,
+    money,
+    number,
+    p_value,
+    plain_amount,
+    points,
+    span,
+)
 from graphrag.eval.reports.gate_lines import list_notes, list_reasons, word_of
 from graphrag.eval.statistics import GateOutcome, describe_tests
 
@@ -21,22 +29,28 @@ _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 
 
 def show_comparison(console: Console, comparison: "RunComparison") -> None:
-    """Print the table, the gate's reasons, and what did not join."""
-    table = Table(title=Text(_title(comparison)), title_justify="left")
-    for name in _COLUMNS:
-        justify = "left" if name in _TEXT_COLUMNS else "right"
-        table.add_column(name, justify=justify, no_wrap=name == "gate")
+    """Print the gate's answer and its reasons, the differences, and what did not join."""
+    answer = f"Gate: {word_of(comparison.outcome)}{_note(comparison)}"
+    for line in [answer, *list_reasons(comparison)]:
+        console.print(line, style="bold" if line is answer else "", soft_wrap=True)
+    table = Table(
+        title=Text(_title(comparison)),
+        title_justify="left",
+        caption=EACH_ALONE,
+        caption_justify="left",
+    )
+    shown = [place for place, name in enumerate(_COLUMNS) if name != "verdict"]
+    for name in (_COLUMNS[place] for place in shown):
+        table.add_column(name, justify="left" if name in _TEXT_COLUMNS else "right", no_wrap=True)
     for item in comparison.items:
-        table.add_row(*_cells(item))
+        cells = _cells(item)
+        table.add_row(*(cells[place] for place in shown))
     if comparison.items:
         console.print(table)
-    else:
-        console.print(_title(comparison), soft_wrap=True)
+    verdicts = [f"{item.method}, {item.metric}: {item.verdict}" for item in comparison.items]
     told = describe_tests([item.difference for item in comparison.items])
-    for line in [*list_reasons(comparison), *told, *list_notes(comparison)]:
+    for line in [*verdicts, *told, *list_notes(comparison)]:
         console.print(line, soft_wrap=True)
-    answer = f"Gate: {word_of(comparison.outcome)}"
-    console.print(answer, soft_wrap=True)
 
 
 def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
@@ -72,17 +86,21 @@ def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
         f"retrieval), beyond chance: {n_worse} worse, {len(certain) - n_worse} better "
         "(exploratory, Holm over all; the gate does not look at them)",
         *(
-            f"{'Worse' if c.is_worse else 'Better'}: {c.method}, {c.figure}: {c.baseline:.4g} -> "
-            f"{c.new:.4g} over {c.n_pairs} pairs (p = {c.p_holm:.3g})"
+            f"{'Worse' if c.is_worse else 'Better'}: {c.method}, {c.figure}: {_change(c)} over "
+            f"{c.n_pairs} pairs ({p_value(c.p_holm)})"
             for c in certain
         ),
         *(
-            f"Latency: {c.method}: {c.baseline:.4g} -> {c.new:.4g} s on average (not tested, as "
-            "the answers of a run share the load of its hour)"
+            f"Latency: {c.method}: {_change(c)} s on average (not tested, as the answers of a run "
+            "share the load of its hour)"
             for c in changes
             if c.figure == "latency_s"
         ),
     ]
+
+
+def _change(change: "FigureChange") -> str:
+    return f"{plain_amount(change.baseline)} -> {plain_amount(change.new)}"
 
 
 def render_junit(comparison: "RunComparison") -> str:

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from graphrag.eval.analysis import BASELINE, NEW
-from graphrag.eval.reports.cells import points
+from graphrag.eval.reports.cells import plain_amount, points
 from graphrag.eval.reports.judge_error import list_judge_errors
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def _figure_reason(each: "FigureComparison") -> str:
     decision = each.decision
     means = "no pairs"
     if decision.baseline is not None and decision.new is not None:
-        means = f"{decision.baseline:.4g} -> {decision.new:.4g} over {decision.n_pairs:,} pairs"
+        values = " -> ".join(plain_amount(value) for value in (decision.baseline, decision.new))
+        means = f"{values} over {decision.n_pairs:,} pairs"
     dropped = f", {decision.n_dropped_pairs:,} without both values" * bool(decision.n_dropped_pairs)
     note = "" if each.note is None else f"; {each.note}"
     return (
