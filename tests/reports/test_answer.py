@@ -13,14 +13,24 @@ from graphrag.eval import (
     QueryResult,
     aggregate_results,
 )
+from graphrag.eval.records import Failure
 from graphrag.eval.reports import show_results
 from graphrag.query.usage import Usage
 
 TOKENS = {"tog": 9000, "local": 4000, "basic": 1000}
 
 
-def evaluate(right: dict[str, range], n: int = 100, usd: float = 0.0) -> EvaluationResults:
-    """Return results in which each method answers a range of n questions rightly."""
+def evaluate(
+    right: dict[str, range],
+    n: int = 100,
+    usd: float = 0.0,
+    asked: dict[str, range] | None = None,
+    unread: dict[str, range] | None = None,
+) -> EvaluationResults:
+    """Return results in which each method answers a range of n questions rightly.
+
+    A method is ``asked`` all unless a range is given; its ``unread`` ones have no verdict.
+    """
     return aggregate_results(
         [
             QueryResult(
@@ -28,13 +38,21 @@ def evaluate(right: dict[str, range], n: int = 100, usd: float = 0.0) -> Evaluat
                 question=f"Q{i}",
                 method=method,
                 response="x",
-                scores=MetricScores(*[JudgeResult(int(i in given), "")] * 4),
+                scores=MetricScores(
+                    *[
+                        JudgeResult(None, "", Failure("judge", "error", "503"))
+                        if i in (unread or {}).get(method, ())
+                        else JudgeResult(int(i in given), "")
+                    ]
+                    * 4
+                ),
                 efficiency=EfficiencyMetrics(1.0, 1, TOKENS[method], 0),
                 usage=Usage(cost_usd=usd * TOKENS[method]),
                 judge_usage=Usage(),
             )
             for i in range(n)
             for method, given in right.items()
+            if i in (asked or {}).get(method, range(n))
         ]
     )
 
@@ -94,3 +112,55 @@ def test_without_a_verdict_there_is_no_answer(methods):
         ]
     )
     assert first_lines(unjudged) == "Answer: none, as no response has a verdict on correctness.\n"
+
+
+def test_the_cheapest_with_the_highest_score_is_not_taken_on_a_few_questions():
+    shown = first_lines(evaluate({"tog": range(0), "basic": range(1)}, n=1))
+    assert shown.startswith("Answer: undecided. With 1 question no method is shown to be the best")
+    assert "basic, the cheapest of these, may be up to 73.4 points worse than tog or 100.0" in shown
+
+
+def test_a_higher_mean_on_other_questions_is_no_reason_to_take_a_method():
+    """On the questions that both were asked tog is right in 60 and basic in 30 of 100."""
+    right = {"tog": range(60), "basic": range(30, 300)}
+    results = evaluate(right, n=300, asked={"tog": range(100)})
+    shown = first_lines(results)
+    assert shown.startswith("Answer: undecided.")
+    assert " points worse than tog" in shown
+    assert "200 questions without both verdicts left out" in shown
+
+
+def test_methods_that_were_asked_nothing_in_common_are_not_compared():
+    right = {"tog": range(50), "basic": range(100, 200)}
+    asked = {"tog": range(100), "basic": range(100, 200)}
+    shown = first_lines(evaluate(right, n=200, asked=asked))
+    assert shown.startswith("Answer: undecided.")
+    assert "is not compared with tog, as no question has a verdict on both" in shown
+
+
+def test_the_cheapest_is_held_against_every_contender():
+    """Local has not the highest mean, but was asked little: it may be far better than basic."""
+    right = {"tog": range(2, 2000), "local": range(1, 40), "basic": range(3, 2000)}
+    shown = first_lines(evaluate(right, n=2000, asked={"local": range(40)}))
+    assert shown.startswith("Answer: undecided.")
+    assert "points worse than local" in shown
+
+
+def test_missing_verdicts_may_all_be_losses():
+    right = dict.fromkeys(("tog", "basic"), range(2000))
+    shown = first_lines(evaluate(right, n=2000, unread={"basic": range(200)}))
+    assert shown.startswith("Answer: undecided.")
+    little = first_lines(evaluate(right, n=2000, unread={"basic": range(20)}))
+    assert little.startswith("Answer: use basic")
+
+
+def test_a_method_without_any_verdict_is_not_beaten():
+    right = dict.fromkeys(("tog", "basic"), range(100))
+    shown = first_lines(evaluate(right, unread={"tog": range(100)}))
+    assert shown.startswith("Answer: undecided.")
+    assert "basic, the cheapest of these, is not compared with tog" in shown
+
+
+def test_where_everything_is_wrong_nothing_is_recommended():
+    shown = first_lines(evaluate({"tog": range(0), "basic": range(0)}))
+    assert shown == "Answer: none, as correctness is 0.0 % for every method.\n"

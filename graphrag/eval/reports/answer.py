@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag.eval.reports.cells import share
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.analysis import Analysis, Best
+    from graphrag.eval.analysis import Analysis, Best, Comparison
     from graphrag.eval.results import EvaluationResults
     from graphrag.eval.statistics import Estimate
 
@@ -26,7 +26,7 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
 
     A method is recommended when it is shown to be better than every other, or when it is the
     cheapest of those not shown to be worse and is shown to lose less than the equivalence margin
-    to the best of them. Else the answer is "Undecided".
+    to each of them, however the missing verdicts fell. Else the answer is "Undecided".
     """
     analysis = results.analysis
     if analysis is None or not results.metrics or not analysis.outcomes:
@@ -34,6 +34,8 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
     said = _Said(results, analysis, analysis.best)
     if not said.best.contenders:
         lines = [f"none, as no response has a verdict on {analysis.primary}."]
+    elif said.is_nothing_right():
+        lines = [f"none, as {analysis.primary} is 0.0 % for every method."]
     elif len(analysis.outcomes) == 1:
         lines = [said.single()]
     else:
@@ -46,6 +48,10 @@ class _Said:
     results: "EvaluationResults"
     analysis: "Analysis"
     best: "Best"
+
+    def is_nothing_right(self) -> bool:
+        means = [self._estimate(method).mean for method in self.analysis.outcomes]
+        return len(means) > 1 and not any(means)
 
     def single(self) -> str:
         (method,) = self.best.contenders
@@ -78,29 +84,45 @@ class _Said:
         worse = [f"{method} (than {by})" for method, by in self.best.beaten.items()]
         lines = [f"Shown to be worse: {', '.join(worse)}."] if worse else []
         scores = ", ".join(f"{method} {self._score(method)}" for method in contenders)
-        if cheapest is not None and self._loses_little(cheapest):
-            top = contenders[0]
-            if cheapest == top:
-                why = "no method is shown to be better"
-            else:
-                why = (
-                    f"it is shown to lose less than {self._margin():g} points to {top}, and none "
-                    "is shown to be better"
+        rivals = [method for method in self._unbeaten() if method != cheapest]
+        if cheapest is not None and all(
+            self._may_lose(cheapest, r) < self._margin() for r in rivals
+        ):
+            shown = "no other method is left that is not shown to be worse"
+            if rivals:
+                shown = (
+                    f"it is shown to lose less than {self._margin():g} points to "
+                    f"{', '.join(rivals)}, and none is shown to be better"
                 )
-            line = f"use {cheapest}: on {self.analysis.primary} {why} ({scores})"
+            line = f"use {cheapest}: on {self.analysis.primary} {shown} ({scores})"
             return [f"{line}, {_JOINT}{self._scope()}.", *self._price(cheapest), *lines]
         n = max(self._estimate(method).n for method in contenders)
         line = (
             f"undecided. With {counted(n, 'question')} no method is shown to be the best on "
             f"{self.analysis.primary} ({scores}), {_JOINT}{self._scope()}."
         )
-        if cheapest is not None and cheapest != contenders[0]:
-            low, high = self._behind(contenders[0], cheapest)
-            line += (
-                f" {cheapest}, the cheapest of these, may be up to {high:.1f} points worse than "
-                f"{contenders[0]}" + (f" or {-low:.1f} better." if low < 0 else ".")
-            )
+        if cheapest is not None:
+            rival = max(rivals, key=lambda method: self._may_lose(cheapest, method))
+            line += f" {cheapest}, the cheapest of these, {self._compared(cheapest, rival)}."
         return [line, *lines, *(self._price(cheapest) if cheapest is not None else [])]
+
+    def _unbeaten(self) -> list[str]:
+        """Return the contenders, and the methods that have no score to be beaten on."""
+        unknown = [m for m in self.analysis.outcomes if self._estimate(m).mean is None]
+        return [*self.best.contenders, *unknown]
+
+    def _compared(self, method: str, rival: str) -> str:
+        """Return how much a method may lose to another; each may hold what the other was asked."""
+        compared = self._find(rival, method)
+        if compared is None or compared.result.difference is None:
+            return f"is not compared with {rival}, as no question has a verdict on both"
+        low, high = self._behind(rival, method)
+        told = f"may be up to {high:.1f} points worse than {rival}"
+        told += f" or {-low:.1f} better" if low < 0 else ""
+        missing = compared.result.n_dropped_pairs
+        return told + (
+            f", {counted(missing, 'question')} without both verdicts left out" * bool(missing)
+        )
 
     def _scope(self) -> str:
         """Return what the intervals speak of, where there are several documents."""
@@ -118,29 +140,35 @@ class _Said:
         found = self.analysis.outcomes[method][self.analysis.primary]
         return found.end_to_end or found.given_answer
 
+    def _find(self, a: str, b: str) -> "Comparison | None":
+        return next((each for each in self._family() if {each.a, each.b} == {a, b}), None)
+
     def _behind(self, ahead: str, other: str) -> tuple[float, float]:
         """Return the simultaneous limits of how many points a method is behind another."""
-        for each in self.analysis.comparisons:
-            if not each.in_family or {each.a, each.b} != {ahead, other} or each.family is None:
-                continue
-            found = each.corrected if each.corrected and each.is_corrected else each.family
-            low, high = found.low_simultaneous, found.high_simultaneous
-            if low is None or high is None:
-                break
-            limits = (low, high) if each.a == ahead else (-high, -low)
-            return floor(1000 * limits[0] + 1e-9) / 10, ceil(1000 * limits[1] - 1e-9) / 10
-        return -100.0, 100.0
+        each = self._find(ahead, other)
+        if each is None or each.family is None:
+            return -100.0, 100.0
+        found = each.corrected if each.corrected and each.is_corrected else each.family
+        low, high = found.low_simultaneous, found.high_simultaneous
+        if low is None or high is None:
+            return -100.0, 100.0
+        limits = (low, high) if each.a == ahead else (-high, -low)
+        return floor(1000 * limits[0] + 1e-9) / 10, ceil(1000 * limits[1] - 1e-9) / 10
+
+    def _may_lose(self, method: str, rival: str) -> float:
+        """Return how many points a method may be behind another, however missing verdicts fell."""
+        each, high = self._find(rival, method), self._behind(rival, method)[1]
+        if each is None or each.result.difference is None or each.result.difference_bounds is None:
+            return high
+        (low, up), seen = each.result.difference_bounds, each.result.difference
+        return high + 100 * max(0.0, up - seen if each.a == rival else seen - low)
 
     def _margin(self) -> float:
         margins = [each.family.equivalence_margin for each in self._family() if each.family]
         return 100 * min(margins, default=0.0)
 
-    def _family(self) -> list[Any]:
+    def _family(self) -> "list[Comparison]":
         return [each for each in self.analysis.comparisons if each.in_family]
-
-    def _loses_little(self, method: str) -> bool:
-        top = self.best.contenders[0]
-        return method == top or self._behind(top, method)[1] < self._margin()
 
     def _cheapest(self) -> str | None:
         """Return the contender that costs least; None when not all prices are known."""
