@@ -236,6 +236,48 @@ def whole(number: int, rates: dict[str, int], **changes: Any) -> RunRows:
     return found._replace(metadata=replace(found.metadata, setup=setup))
 
 
+def test_rebuilds_decide_only_over_the_baselines_questions():
+    """The new run is wrong on a third, of which the rebuilds have no verdict."""
+    known = range(200)
+    rebuilds = tuple(
+        run(
+            [row(i, int(i % 20 != n) if i in known else None) for i in range(300)],
+            f"run{n}",
+            **indexed(str(n), "A"),
+        )
+        for n in range(3)
+    )
+    old = run([row(i) for i in range(300)], "old", **indexed("then", "A"))
+    new = run([row(i, int(i in known)) for i in range(300)], **indexed("now", "A"))
+    (item,) = compare_runs(new, old._replace(rebuilds=rebuilds)).items
+    assert item.decision.outcome is INCONCLUSIVE
+    assert "200 of the baseline's 300 scored questions" in item.decision.reason
+
+
+def test_an_index_that_only_one_run_knows_is_not_the_same():
+    rows = [row(i, document=document) for i in range(100) for document in "AB"]
+    known, unknown = indexed("then", "A", "B"), indexed("then", "A", "B")
+    del unknown["indexes"]["B"]["m"]["index"]
+    for new, old in ((known, unknown), (unknown, known)):
+        comparison = compare_runs(run(rows, **new), run(rows, "old", **old))
+        assert comparison.outcome is INCONCLUSIVE
+        assert comparison.items[0].changed_indexes == ("B",)
+    assert compare_runs(run(rows, **unknown), run(rows, "old", **unknown)).outcome is PASS
+
+
+def test_what_is_ruled_out_is_rounded_outwards():
+    """The limits are -3.131 and -5.034 points; the second is more than 5, and reads so."""
+    for n_wrong, n_right, told in ((9, 4, "a loss over 3.2"), (26, 19, "a loss of up to 5.1")):
+        old = [row(i, int(i >= n_right)) for i in range(360)]
+        new = [row(i, int(i < 360 - n_wrong)) for i in range(360)]
+        assert f"{told} points" in gate(new, old).items[0].decision.reason
+
+
+def test_a_small_p_is_no_row_of_digits():
+    comparison = gate([row(i, 0) for i in range(100)], [row(i) for i in range(100)])
+    assert "(p < 0.001)" in comparison.items[0].decision.reason
+
+
 def test_rebuilds_are_added_to_the_pinned_baseline(tmp_path: Path):
     from graphrag.cli.main import app
 

@@ -94,7 +94,7 @@ def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path:
     assert compared(tmp_path / "a", FAIR, (0, 0), truth=lost).outcome is GateOutcome.PASS
     found = compared(tmp_path / "b", FAIR, (200, 200), truth=lost)
     assert found.outcome is GateOutcome.FAIL
-    assert "worse, corrected by 210 labels (p = " in found.items[0].decision.reason
+    assert "worse, corrected by 210 labels (p " in found.items[0].decision.reason
     assert found.items[0].difference.difference == 0
 
 

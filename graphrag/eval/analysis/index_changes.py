@@ -21,7 +21,7 @@ def fingerprints_of(told: RunMetadata, method: str) -> dict[str, str]:
 def changed_indexes(
     new: RunMetadata, baseline: RunMetadata, method: str, documents: Iterable[str]
 ) -> list[str]:
-    """Return the documents whose index is another now, sorted.
+    """Return the documents whose index is another now, sorted; one that one run knows is another.
 
     Parameters
     ----------
@@ -29,9 +29,14 @@ def changed_indexes(
         Those that are compared; with "" among them, as documents are not known, all.
     """
     now, then = fingerprints_of(new, method), fingerprints_of(baseline, method)
+    both = _documents_of(new) & _documents_of(baseline)  # a run of an old format names none
     compared = set(documents)
-    keys = now.keys() & then.keys() if "" in compared else now.keys() & then.keys() & compared
-    return sorted(key for key in keys if now[key] != then[key])
+    keys = both if "" in compared else both & compared
+    return sorted(key for key in keys if now.get(key) != then.get(key))
+
+
+def _documents_of(told: RunMetadata) -> set[str]:
+    return set(told.setup.indexes) if "indexes" in told.setup.root else set()
 
 
 def indexes_of(told: RunMetadata, method: str, documents: Sequence[str]) -> list[str]:

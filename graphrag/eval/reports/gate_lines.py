@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from graphrag.eval.analysis import BASELINE, NEW
-from graphrag.eval.reports.cells import plain_amount, points
+from graphrag.eval.reports.cells import p_value, plain_amount, points
 from graphrag.eval.reports.judge_error import list_judge_errors
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _spread_lines(item: "MethodComparison") -> list[str]:
     if shifts is not None:
         more = "more than chance" if shifts.p <= 0.05 else "not surely more than chance"
         lines.append(
-            f"{name}: differences vary between documents {more}: {_p(shifts.p)} "
+            f"{name}: differences vary between documents {more}: {p_value(shifts.p)} "
             f"({shifts.n_documents} documents, exploratory)"
         )
     if errors is not None:
@@ -124,10 +124,6 @@ def _spread_lines(item: "MethodComparison") -> list[str]:
 def _rates(rates: "ErrorRates") -> str:
     how = "exact" if rates.n_draws is None else f"{rates.n_draws:,} simulated runs"
     return f"{rates.false_fail:.1%} and {rates.false_pass:.1%} ({how})"
-
-
-def _p(p: float) -> str:
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def render_json(comparison: "RunComparison") -> str:

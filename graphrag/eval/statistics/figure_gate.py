@@ -12,7 +12,7 @@ import numpy as np
 from graphrag.eval.statistics.differences import flip_signs
 from graphrag.eval.statistics.estimates import present
 from graphrag.eval.statistics.gate import ALPHA, MIN_COVERAGE
-from graphrag.eval.statistics.gate_records import GateOutcome
+from graphrag.eval.statistics.gate_records import GateOutcome, p_in_words
 from graphrag.eval.statistics.rebuilds import bounded_half_width
 from graphrag.eval.statistics.scales import scale_interval
 from graphrag.eval.statistics.structure import Structure, choose_structure
@@ -218,7 +218,7 @@ def _answer(
         )
     if p is not None and p <= alpha:
         saved = "" if test.incomplete is None else " even with all that is missing in its favour"
-        return GateOutcome.FAIL, f"worse beyond chance{saved} (p = {p:.3g})"
+        return GateOutcome.FAIL, f"worse beyond chance{saved} ({p_in_words(p)})"
     if test.incomplete is not None:
         return GateOutcome.INCONCLUSIVE, test.incomplete
     if upper is None or margin is None:

@@ -18,6 +18,8 @@ from graphrag.eval.statistics.gate_records import (
     GateCase,
     GateDecision,
     GateOutcome,
+    loss_in_points,
+    p_in_words,
 )
 from graphrag.eval.statistics.paired import Pair, bonett_price, holm, paired_counts
 from graphrag.eval.statistics.structure import Structure, choose_structure
@@ -193,7 +195,8 @@ def _test(
     new = _coverage([pair[0] for pair in pairs]) if new is None else new
     old = _coverage([pair[1] for pair in pairs]) if old is None else old
     n_baseline = sum(then is not None for _, then in pairs)
-    incomplete = _incompleteness(new, old, n, n_baseline)
+    n_held = n if case.rebuilds is None else min(n, case.rebuilds.n_questions)
+    incomplete = _incompleteness(new, old, n_held, n_baseline)
     documents = [document or None for document in case.documents or [None] * len(pairs)]
     known = Counter[tuple[Score, Score, Hashable]](
         (*pair, document)
@@ -352,15 +355,18 @@ def _answer(
         return GateOutcome.INCONCLUSIVE, case.undecided
     if p is not None and p <= alpha:
         if case.rebuilds is not None:
-            return GateOutcome.FAIL, f"worse than {case.rebuilds.in_words} explains (p = {p:.3g})"
+            return (
+                GateOutcome.FAIL,
+                f"worse than {case.rebuilds.in_words} explains ({p_in_words(p)})",
+            )
         said = "more newly wrong than newly right answers"
         if case.corrected is not None:
             said = f"worse{_corrected_by(case)}"
         if tested.incomplete is None:
-            return GateOutcome.FAIL, f"{said} (p = {p:.3g})"
+            return GateOutcome.FAIL, f"{said} ({p_in_words(p)})"
         return (
             GateOutcome.FAIL,
-            f"{said} even with all that is missing in favour of the new run (p = {p:.3g}); "
+            f"{said} even with all that is missing in favour of the new run ({p_in_words(p)}); "
             f"{tested.incomplete}",
         )
     if tested.incomplete is not None or lower is None:
@@ -368,15 +374,14 @@ def _answer(
     against = "" if case.rebuilds is None else f", against {case.rebuilds.in_words}"
     by = against or _corrected_by(case)
     if lower > -margin:
-        loss = 100 * max(0.0, -lower)
         return (
             GateOutcome.PASS,
-            f"a loss over {loss:.1f} points is ruled out at 95 % confidence{by}",
+            f"a loss over {loss_in_points(lower)} points is ruled out at 95 % confidence{by}",
         )
     return (
         GateOutcome.INCONCLUSIVE,
-        f"a loss of up to {-100 * lower:.1f} points can't be ruled out at 95 % confidence{by}, "
-        f"more than the accepted loss of {100 * margin:g} points",
+        f"a loss of up to {loss_in_points(lower)} points can't be ruled out at 95 % confidence"
+        f"{by}, more than the accepted loss of {100 * margin:g} points",
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 
 from graphrag.eval.statistics.correction import Corrected
 from graphrag.eval.statistics.differences import MCNEMAR
@@ -108,3 +109,13 @@ class GateDecision:
     test: str = MCNEMAR
     bound: str = PLAIN_BOUND
     rebuilds: RebuildComparison | None = None
+
+
+def p_in_words(p: float) -> str:
+    """Return "p = 0.0123", or "p < 0.001"."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3g}"
+
+
+def loss_in_points(lower: float) -> str:
+    """Return the loss that a lower limit of a difference leaves, rounded up: it is at most that."""
+    return f"{ceil(round(-1000 * min(lower, 0.0), 6)) / 10:.1f}"
