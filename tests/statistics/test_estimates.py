@@ -155,7 +155,7 @@ def test_ten_documents_need_no_warning_and_agree_with_scipy():
     means = values.reshape(10, 5).mean(axis=1)
     low, high = stats.t.interval(0.95, 9, loc=means.mean(), scale=stats.sem(means))
     assert (view.estimate.low, view.estimate.high) == pytest.approx((low, high))
-    assert view.note is None
+    assert (view.label, view.note) == ("generalisation to new documents", None)
     assert view.n_agreeing == int((means > 0).sum())
 
 

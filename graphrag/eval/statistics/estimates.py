@@ -37,7 +37,7 @@ Totals: TypeAlias = Mapping[Hashable, tuple[float, int]]
 """Document -> the sum of its scores, and how many they are (>= 1)."""
 
 CONFIDENCE = 0.95
-NEW_DOCUMENTS_LABEL = "generalisation to new documents, low power"
+_NEW_DOCUMENTS = "generalisation to new documents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +287,11 @@ def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) ->
     estimate = t_estimate(np.array([entry.mean for entry in means], dtype=np.float64), limits)
     total = sum(count for count, _ in totals.values())
     agreeing = None if total == 0 else sum(entry.mean * total > 0 for entry in means)
-    note = None
+    label, note = _NEW_DOCUMENTS, None
     if len(means) < FEW_DOCUMENTS:
+        label += ", low power"
         note = f"only {len(means)} documents: almost nothing can be claimed about new ones"
-    return DocumentView(means, estimate, agreeing, NEW_DOCUMENTS_LABEL, note)
+    return DocumentView(means, estimate, agreeing, label, note)
 
 
 def total_by_document(values: Sequence[Score], documents: Sequence[Hashable]) -> Totals:
