@@ -17,6 +17,7 @@ from graphrag.eval.records import Failure
 from graphrag.eval.reports import show_results
 from graphrag.query.usage import Usage
 
+NOTHING = EfficiencyMetrics(1.0, 1, 1, 1)
 TOKENS = {"tog": 9000, "local": 4000, "basic": 1000}
 
 
@@ -164,3 +165,23 @@ def test_a_method_without_any_verdict_is_not_beaten():
 def test_where_everything_is_wrong_nothing_is_recommended():
     shown = first_lines(evaluate({"tog": range(0), "basic": range(0)}))
     assert shown == "Answer: none, as correctness is 0.0 % for every method.\n"
+
+
+def test_a_row_for_each_of_many_documents_does_not_hide_the_answer():
+    results = [
+        QueryResult(f"d{i}", "Q", method, "x", MetricScores(*[JudgeResult(1, "")] * 4), NOTHING)
+        for i in range(21)
+        for method in ("tog", "basic")
+    ]
+    console = Console(record=True, width=400)
+    show_results(console, aggregate_results(results))
+    shown = console.export_text()
+    assert "d20" not in shown
+    assert "The summary file has the means on each of the 21 indexes." in shown
+
+
+def test_what_was_not_planned_is_refused_by_name():
+    result = QueryResult("d", "Q", "tog", "x", MetricScores(), NOTHING)
+    for planned in ({"basic": {"d": 1}}, {"tog": {"e": 1}}):
+        with pytest.raises(ValueError, match="the plan asks tog nothing about 'd'"):
+            aggregate_results([result], planned=planned)

@@ -175,9 +175,18 @@ def analyse(
     race : RaceEnd, optional
         Of a run that was watched: one that is incomplete is compared on what was counted, by
         tests that hold at any stop, and a complete one at the level that is left for the end.
+
+    Raises
+    ------
+    ValueError
+        If a row was not planned.
     """
     if planned is None:
         planned = dict.fromkeys(methods, _count_questions(rows))
+    for row in rows:
+        if row.document not in planned.get(row.method, {}):
+            msg = f"the plan asks {row.method} nothing about {row.document!r}, and it has results"
+            raise ValueError(msg)
     primary = metrics[0] if metrics else METRICS[0]
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
     documents = list(dict.fromkeys(row.document for row in rows))
@@ -191,7 +200,7 @@ def analyse(
                 found,
                 metric,
                 metric in metrics,
-                n_planned=sum(planned[method].values()),
+                n_planned=sum(planned.get(method, {}).values()),
                 stratified=True,
             )
             for metric, found in of_method.items()

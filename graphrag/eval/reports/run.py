@@ -50,6 +50,7 @@ _HOLM = "Intervals of 95 %, not corrected; p corrected by Holm over these pairs.
 _TOGETHER = (
     "All intervals hold together at 95 % confidence, and p is corrected by Holm over these pairs."
 )
+_MOST_INDEXES = 20  # beyond it a table of them leaves nothing else on the terminal
 _PERMUTED = "Differences between the means of questions, by a permutation test."
 
 
@@ -74,7 +75,10 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         table = _outcomes_table(title, results.metrics, analysis.outcomes.items())
         table.caption = EACH_ALONE
         console.print(table)
-    if results.metrics and len(results.by_movie) > 1:
+    if len(results.by_movie) > _MOST_INDEXES:
+        n = len(results.by_movie)
+        console.print(f"The summary file has the means on each of the {n:,} indexes.")
+    elif results.metrics and len(results.by_movie) > 1:
         rows = [
             (f"{movie}  {method}", outcomes)
             for movie, by_method in analysis.outcomes_by_document.items()
