@@ -21,6 +21,7 @@ from graphrag.eval.records import (
     QueryResult,
     combine_repeats,
 )
+from graphrag.eval.reports.pair_lines import describe_repeats
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
@@ -169,6 +170,31 @@ def test_the_same_ids_in_two_documents_are_different_questions():
     assert [figures.mean.mean for figures in repeats.figures] == [0.5, 0.5]
     (compared,) = repeats.comparisons
     assert (compared.result.n_pairs, compared.result.difference) == (40, 0)
+
+
+def test_questions_that_one_method_alone_was_asked_are_dropped_and_counted():
+    results = [
+        QueryResult(
+            imdb_key="A",
+            question=f"Q{i}",
+            method=method,
+            response="x",
+            scores=MetricScores(*[JudgeResult(1, "")] * 4),
+            efficiency=EfficiencyMetrics(1.0, 1, 1, 1),
+            trial=trial,
+        )
+        for method, asked in (("tog", range(10)), ("basic", range(5, 15)))
+        for i in asked
+        for trial in range(2)
+    ]
+    found = analyse_repeats(results, ["tog", "basic"], ["correctness"])
+    assert found is not None
+    (compared,) = found.comparisons
+    assert (compared.result.n_pairs, compared.result.n_dropped_pairs) == (5, 10)
+    assert (
+        "(10 questions without both verdicts left out)"
+        in describe_repeats(found, "correctness").pop()
+    )
 
 
 def test_questions_of_a_document_that_move_together_are_not_taken_as_independent():

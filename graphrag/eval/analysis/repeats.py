@@ -210,11 +210,11 @@ def _compare(
     }
     compared: list[RepeatComparison] = []
     for a, b in combinations(by_method, 2):
-        shared = [key for key in means[a] if key in means[b]]
+        asked = dict.fromkeys([*means[a], *means[b]])  # by one alone: a pair dropped
         difference = paired_scale(
-            [(means[a][key], means[b][key]) for key in shared],
+            [(means[a].get(key), means[b].get(key)) for key in asked],
             limits=(-1.0, 1.0),
-            documents=[document for document, _ in shared],
+            documents=[document for document, _ in asked],
         )
         compared.append(RepeatComparison(a, b, metric, difference, None))
     if not in_family:

@@ -9,7 +9,7 @@ from graphrag.text.phrases import counted
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results import EvaluationResults
-    from graphrag.eval.statistics import Estimate, FamilyFigures, PairedDifference
+    from graphrag.eval.statistics import Estimate, FamilyFigures, PairedDifference, ScaleDifference
 
 
 def describe_race(results: "EvaluationResults") -> list[str]:
@@ -59,7 +59,7 @@ def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
     return [
         f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
         f"({span(compared.result.low, compared.result.high, missing=UNKNOWN)}), "
-        f"{p_value(compared.p_holm)}"
+        f"{p_value(compared.p_holm)}{_dropped(compared.result)}"
         for compared in repeats.comparisons
         if compared.metric == primary
     ]
@@ -69,7 +69,7 @@ def _together(family: "FamilyFigures") -> str:
     return span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)
 
 
-def _dropped(result: "PairedDifference") -> str:
+def _dropped(result: "PairedDifference | ScaleDifference") -> str:
     n = result.n_dropped_pairs
     return f" ({counted(n, 'question')} without both verdicts left out)" if n else ""
 
