@@ -15,6 +15,9 @@ Coverage is of what the interval claims: of the documents' own chances where doc
 import sys
 from typing import NamedTuple
 
+if __name__ == "coverage":  # what a benchmark beside it imports looks for the package of that name
+    raise ImportError
+
 import numpy as np
 
 from graphrag.eval.statistics import (

@@ -571,7 +571,7 @@ def test_a_baseline_is_compared_through_the_gate(
     assert "the questions differ" in captured.err
     assert "the judges differ" in captured.err
     compared = evaluation.run("compare", "latest", "pinned", COLUMNS="160")
-    assert "1 newly wrong, 1 newly right" in " ".join(compared.output.split())
+    assert "2 with another accepted answer now" in " ".join(compared.output.split())
 
 
 def test_a_baseline_of_something_else_is_refused_before_the_run(evaluation: Evaluation):

@@ -41,6 +41,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import (
     ALPHA,
+    EARLY_ALPHA,
     MARGIN,
     Corrected,
     FigureCase,
@@ -232,7 +233,8 @@ def compare_runs(
     further = [test.p_family for test in tests.values()]
     decisions = decide(pairs, joined, margins, cases, stopped, further)
     family = [*(decision.p_family for decision in decisions.values()), *further]
-    level = ALPHA / max(1, sum(p is not None for p in family))
+    # A run that was watched has half of the level left for the test whose errors are told.
+    level = (ALPHA if stopped is None else EARLY_ALPHA) / max(1, sum(p is not None for p in family))
     results = [_difference(pairs[key]) for key in keys]
     decided = [
         result if change is None else corrected_result(result, change)

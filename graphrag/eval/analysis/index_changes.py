@@ -68,7 +68,10 @@ def why_undecided(changed: Sequence[str], rebuilds: RebuildComparison | None) ->
     """Say why a run on changed indexes is not decided, and what to do."""
     named = ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
     of = "index" if len(changed) == 1 else "indexes"
-    said = f"the {of} of {named} changed since the baseline, which shifts whole documents by chance"
+    said = (
+        f"the {of} of {named} changed since the baseline, or is known of one run alone; a rebuilt "
+        "one shifts whole documents by chance"
+    )
     if rebuilds is not None:
         return (
             f"{said}, and the {rebuilds.n_runs} rebuilds in the baseline do not differ at all, so "

@@ -323,7 +323,7 @@ def _outcomes_on(
 def _pair_counts(a: _Scores, b: _Scores) -> PairCounts:
     """Pair by document and question; what only one of them was asked is a pair dropped."""
     return Counter[tuple[Score, Score, Hashable]](
-        (a.get(key), b.get(key), key[0]) for key in dict.fromkeys([*a, *b])
+        (a.get(key), b.get(key), key[0] or None) for key in dict.fromkeys([*a, *b])
     )
 
 

@@ -30,7 +30,8 @@ _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 
 def show_comparison(console: Console, comparison: "RunComparison") -> None:
     """Print the gate's answer and its reasons, the differences, and what did not join."""
-    answer = f"Gate: {word_of(comparison.outcome)}{_note(comparison)}"
+    methods = dict.fromkeys(each.method for each in (*comparison.items, *comparison.figures))
+    answer = f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{_note(comparison)}"
     for line in [answer, *list_reasons(comparison)]:
         console.print(line, style="bold" if line is answer else "", soft_wrap=True)
     table = Table(
