@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 
 import yaml
 from dotenv import dotenv_values
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from graphrag.command_lines import release_line
 from graphrag.config.defaults import graphrag_config_defaults
@@ -16,6 +16,7 @@ from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.redaction import know_settings, know_variables
 
 _SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
 _PATHS = (
@@ -33,6 +34,13 @@ class ProjectConfig(GraphRagConfig):
     """The released configuration with the ``tog_search:`` section beside the others."""
 
     tog_search: ToGSearchConfig = Field(default_factory=ToGSearchConfig)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _know_secrets(cls, values: object) -> object:
+        """Note the keys, which neither this project nor the release may then write anywhere."""
+        know_settings(values)
+        return values
 
 
 def is_project(root: Path | str) -> bool:
@@ -129,6 +137,7 @@ def _is_mapping(annotation: Any) -> bool:
 
 def _parse(path: Path) -> dict[str, Any]:
     known = {k: v for k, v in dotenv_values(path.parent / ".env").items() if v is not None}
+    know_variables(known)
     try:
         text = Template(path.read_text(encoding="utf-8")).substitute({**known, **os.environ})
         values = yaml.safe_load(text)

@@ -10,7 +10,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from aiolimiter import AsyncLimiter
@@ -27,6 +27,7 @@ from graphrag.query.usage import (
     current_phase,
     current_scope,
 )
+from graphrag.redaction import know_settings, redact, redact_data
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -113,6 +114,7 @@ class CutOffReplyError(RuntimeError):
         self.content = content
 
 
+_LONGEST_READ = 20_000
 CONTEXT_IS_FULL = "the model's context is too small"
 """Part of every sentence about a request or reply that the context had no room for."""
 
@@ -120,9 +122,10 @@ CONTEXT_IS_FULL = "the model's context is too small"
 def describe_error(error: BaseException) -> str:
     """Return an error's kind and message on one line of at most 300 characters, and the remedy.
 
+    Keys and passwords in it are left out, whoever wrote them: services say which key they refuse.
     An error that says of a service no more than that there is none is named by the remedy alone.
     """
-    text = " ".join(str(error).split())
+    text = redact(" ".join(str(error)[:_LONGEST_READ].split()))
     if isinstance(error, CutOffReplyError):
         return text
     if has_no_room(error):
@@ -202,6 +205,7 @@ class ModelCaller:
     def __init__(
         self, kind: Literal["completion", "embedding"], config: "ModelConfig", retry: RetryPolicy
     ) -> None:
+        know_settings(config.model_dump())
         self.kind: Literal["completion", "embedding"] = kind
         self.model = f"{config.model_provider}/{config.model}"
         self._config = config
@@ -314,7 +318,7 @@ class ModelCaller:
     ) -> Any:
         started = time.perf_counter()
         try:
-            answer = await send()
+            answer = _without_keys(await send())
         except BaseException as error:
             attempts.append(self.attempt(started, error=self.describe(error)))
             raise
@@ -372,6 +376,13 @@ class ModelCaller:
         text = json.dumps({**self._identity, **request}, sort_keys=True, default=str)
         fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return f"{fingerprint}-{scope.ordinal(fingerprint)}"
+
+
+def _without_keys(answer: Answer) -> Answer:
+    """Return an answer in which the service does not repeat a key: it is kept and shown."""
+    if not isinstance(answer.reply, str):
+        return answer
+    return replace(answer, reply=redact_data(answer.reply))
 
 
 def _limiter(rate: int | None, period_s: float) -> AsyncLimiter | None:

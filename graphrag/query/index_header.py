@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.config.models.prompt_files import prompt_files
 from graphrag.config.models.tog_search_config import ToGSearchConfig
@@ -146,9 +146,16 @@ async def read_header(
 
 def public_call_args(config: "ModelConfig") -> dict[str, Any]:
     """Return a model's call arguments, with what may be a secret replaced by its hash."""
-    given: dict[str, Any] = config.call_args
+    return _public(config.call_args)
+
+
+def _public(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        name: _hash(repr(value).encode()) if _SECRET.search(name) else value
+        name: _hash(repr(value).encode())
+        if _SECRET.search(name)
+        else _public(cast("Mapping[str, Any]", value))
+        if isinstance(value, Mapping)
+        else value
         for name, value in given.items()
     }
 

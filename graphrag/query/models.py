@@ -50,6 +50,7 @@ from graphrag.query.usage import (
     RecordedCall,
     current_scope,
 )
+from graphrag.redaction import StreamRedactor
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -237,6 +238,8 @@ class CountedCompletion(LLMCompletion):
         reason: str | None = None
         abstained = False
         failed: str | None = None
+        shown = StreamRedactor()
+        last: LLMCompletionChunk | None = None
         try:
             stream = await self._ask(**request, stream=True, stream_options={"include_usage": True})
             async for chunk in stream:
@@ -248,7 +251,12 @@ class CountedCompletion(LLMCompletion):
                     abstained = abstained or bool(refusal)
                     delta.content = delta.content or refusal
                     pieces.append(delta.content)
+                    delta.content = shown.feed(delta.content)
+                    last = chunk
                     yield chunk
+            if last is not None and (rest := shown.end()):
+                last.choices[0].delta.content = rest
+                yield last
         except BaseException as error:
             failed = self._caller.describe(error)
             raise

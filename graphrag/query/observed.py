@@ -20,6 +20,7 @@ from graphrag_llm.types import LLMCompletionChunk, LLMEmbeddingResponse
 from graphrag.query.calls import describe_error, read_usage
 from graphrag.query.replies import read_refusal
 from graphrag.query.usage import CallAttempt, CallLog, CountedBy
+from graphrag.redaction import know_settings
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
@@ -64,6 +65,7 @@ class Observation:
         """Return the configuration with models that tell this observation what they are asked."""
         register_completion(_TYPE, _ObservedCompletion)
         register_embedding(_TYPE, _ObservedEmbedding)
+        know_settings(config.model_dump())
         models = ("completion_models", "embedding_models")
         return config.model_copy(
             update={

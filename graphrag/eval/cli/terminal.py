@@ -1,16 +1,24 @@
 """The exit codes of the commands, and how an error becomes one of them and a sentence."""
 
 import os
+import traceback
 from collections.abc import Callable
+from typing import Any
 
 from rich.console import Console
 
 from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import EvalError, UsageError
+from graphrag.redaction import redact
 
 
 class _Console(Console):
     """A console on which a reader that goes away ends the showing, not the work."""
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print, without the keys and passwords that a text may hold."""
+        said = (redact(each) if isinstance(each, str) else each for each in objects)
+        super().print(*said, **how)
 
     def on_broken_pipe(self) -> None:
         """Show nothing more: the files of a run are still to be written."""
@@ -41,7 +49,7 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
     except EvalError as error:
         errors.print(f"Error: {error}", style="red", soft_wrap=True)
         if verbose:
-            errors.print_exception()
+            errors.print(traceback.format_exc(), soft_wrap=True)
         return USAGE if isinstance(error, UsageError) else ERROR
     except KeyboardInterrupt:
         text = "Interrupted."
@@ -54,7 +62,8 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         return INTERRUPTED
     except Exception as error:
         if verbose:
-            raise
+            errors.print(traceback.format_exc(), soft_wrap=True)
+            return ERROR
         from graphrag.query.calls import describe_error
 
         text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."

@@ -17,6 +17,7 @@ from filelock import FileLock, Timeout
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
+from graphrag.eval.store.connection import CleanConnection
 from graphrag.eval.store.records import (
     CallScope,
     Judgement,
@@ -63,7 +64,7 @@ class EvaluationStore:
             raise StoreError(msg) from error
         try:
             with explain_errors(path):
-                self._db = sqlite3.connect(path, isolation_level=None)
+                self._db = sqlite3.connect(path, isolation_level=None, factory=CleanConnection)
                 try:
                     prepare_database(self._db, path)
                 except BaseException:

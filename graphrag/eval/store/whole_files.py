@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from graphrag.eval.errors import StoreError
+from graphrag.redaction import redact_data
 
 RUNS_FOLDER = "runs"
 _READABLE = 0o644
@@ -98,7 +99,7 @@ def replace_files(files: Mapping[Path, str | bytes], mode: int = _READABLE) -> N
 def _encode(content: str | bytes) -> bytes:
     if isinstance(content, bytes):
         return content
-    return content.replace("\n", os.linesep).encode()
+    return redact_data(content).replace("\n", os.linesep).encode()
 
 
 def _mode(path: Path) -> int:

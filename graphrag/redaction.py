@@ -1,0 +1,244 @@
+"""Keys and passwords stay out of every text that leaves: log lines, errors, stores, files.
+
+They are known by value, from the settings that are read, the models that are opened and the
+environment, and by their form, where a service or a library writes one that was never configured.
+What a command says (:func:`redact`) goes by both. What it keeps and computes with, as responses
+and contexts (:func:`redact_data`), goes by values alone, and by none that could be an ordinary
+word: there a false alarm would change what is measured.
+"""
+
+import base64
+import html
+import json
+import logging
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, cast
+from urllib.parse import quote, unquote
+
+REDACTED = "[redacted]"
+
+_MIN_SAID = 6
+_MIN_DATA = 8
+_SURE = 20
+"""From this length on even words are no ordinary ones."""
+
+_WORDS = re.compile(r"(?:[A-Z]?[a-z]+|[A-Z]+)(?:[-_. /](?:[A-Z]?[a-z]+|[A-Z]+))*|\d+")
+_PLACEHOLDERS = {
+    "<api_key>",
+    "api_key",
+    "api-key",
+    "changeme",
+    "default",
+    "lm-studio",
+    "no-key-required",
+    "not-needed",
+    "not-used",
+    "offline",
+    "ollama",
+    "openai",
+    "password",
+    "secret",
+    "sk-no-key-required",
+    "your-api-key",
+}
+
+_SECRET_SETTING = re.compile(
+    r"key$|secret|password|passwd|credential|connection_?string|auth(?:orization)?$|cookie|"
+    r"signature|token$|bearer",
+    re.IGNORECASE,
+)
+_SECRET_VARIABLE = re.compile(
+    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|JWT|CONNECTION_STRING|GIGACHAT_CREDENTIALS)$",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"^(?:basic|bearer|token)\s+", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"://([^\s/?#'\"<>]*)@")
+_IN_STRING = re.compile(r"(?:Key|Signature|Password|Pwd|[?&](?:key|sig|code))=([^;&\s]+)", re.I)
+
+# Each begins with fixed letters, so that a long text without them is read in one pass.
+_NAMED = re.compile(
+    r"((?:api[_-]?key|access[_-]?key|account[_-]?key|subscription-key|secret|password|passwd|"
+    r"(?:access|auth|ad|session|security)[_-]?token)[\w-]{0,40}\\*['\"]?\s*[:=]\s*)"
+    r"(\\*['\"]?)([^\s,;&'\"\\)}\]<>]+)",
+    re.IGNORECASE,
+)
+_FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"(://)[^\s/?#'\"<>]*@"), rf"\1{REDACTED}@"),
+    (re.compile(r"([?&](?:key|sig|code|api[_-]?key)=)[^\s&'\"]{8,}", re.I), rf"\1{REDACTED}"),
+    (
+        re.compile(r"(authorization\\*['\"]?\s*[:=]\s*\\*['\"]?)(?:\w+ )?[^\s,'\"\\]+", re.I),
+        rf"\1{REDACTED}",
+    ),
+    (re.compile(r"(bearer\s+)[\w.~+/=-]{16,}", re.I), rf"\1{REDACTED}"),
+    (
+        re.compile(
+            r"\b(?:sk-(?=[A-Za-z_-]*\d)[\w-]{16,}|gsk_\w{20,}|hf_\w{20,}|gh[pousr]_\w{20,}|"
+            r"github_pat_\w{20,}|xai-\w{20,}|pplx-\w{20,}|AIza[\w-]{30,}|AKIA[0-9A-Z]{16}|"
+            r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]+)"
+        ),
+        REDACTED,
+    ),
+)
+_UNSET = {"none", "null", "true", "false", "...", "**********", REDACTED.strip("[]"), "[redacted"}
+_SHORTEST_UNQUOTED = 8
+
+
+class _Known:
+    """The values that this process knows, each form of the longest first."""
+
+    said: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    reads_logs: bool = False
+
+
+def redact(text: str) -> str:
+    """Return a text that is said, as a log line or an error, without keys and passwords."""
+    text = _replace(text, _Known.said)
+    text = _NAMED.sub(_without_value, text)
+    for form, by in _FORMS:
+        text = form.sub(by, text)
+    return text
+
+
+def redact_data(text: str) -> str:
+    """Return a text that is kept or computed with, without the values that are known for keys."""
+    return _replace(text, _Known.data)
+
+
+class StreamRedactor:
+    """:func:`redact_data` of a text that arrives in pieces, which may break a key in two."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, piece: str) -> str:
+        """Return what can be shown by now: all but an end that may be the beginning of a key."""
+        text = redact_data(self._held + piece)
+        longest = max((len(value) for value in _Known.data), default=1) - 1
+        for start in range(max(0, len(text) - longest), len(text)):
+            if any(value.startswith(text[start:]) for value in _Known.data):
+                self._held = text[start:]
+                return text[:start]
+        self._held = ""
+        return text
+
+    def end(self) -> str:
+        """Return what was held back."""
+        held, self._held = self._held, ""
+        return held
+
+
+def know_settings(values: object) -> None:
+    """Take the keys and passwords of settings, and those in the environment, for secrets.
+
+    Parameters
+    ----------
+    values : object
+        Mappings and lists of settings, or anything else: what a name such as ``api_key`` stands
+        for, a password in an address, a key in a connection string.
+    """
+    given = _all_forms(_of_settings(values, is_secret=False))
+    _know(form for form in given if len(form) >= _MIN_SAID and form.lower() not in _PLACEHOLDERS)
+    know_variables(os.environ)
+
+
+def know_variables(variables: Mapping[str, str | None]) -> None:
+    """Take the values of variables whose names say so for secrets, unless they are mere words."""
+    given = {name: value for name, value in variables.items() if value}
+    named = [value for name, value in given.items() if _SECRET_VARIABLE.search(name)]
+    _know(filter(_is_sure, _all_forms([*named, *chain(*map(_parts, given.values()))])))
+
+
+def _know(values: Iterable[str]) -> None:
+    _Known.said = _longest_first({*_Known.said, *values})
+    _Known.data = _longest_first(filter(_is_sure, _Known.said))
+    if not _Known.reads_logs:
+        _Known.reads_logs = True
+        _read_log_records()
+
+
+def _of_settings(values: object, is_secret: bool) -> list[str]:
+    if isinstance(values, Mapping):
+        given = cast("Mapping[object, object]", values)
+        return [
+            found
+            for name, value in given.items()
+            for found in _of_settings(value, bool(_SECRET_SETTING.search(str(name))))
+        ]
+    if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+        return [
+            found
+            for value in cast("Sequence[object]", values)
+            for found in _of_settings(value, is_secret)
+        ]
+    if not isinstance(values, str):
+        return []
+    return [*([values.strip()] if is_secret else []), *_parts(values)]
+
+
+def _parts(value: str) -> list[str]:
+    """Return the secrets within an address or a connection string."""
+    found = _IN_STRING.findall(value) if "=" in value else []
+    for user in _IN_ADDRESS.findall(value) if "@" in value else []:
+        name, colon, password = user.partition(":")
+        found.append(password if colon else name)
+        pair = f"{unquote(name)}:{unquote(password)}"
+        found.append(base64.b64encode(pair.encode()).decode())  # as HTTP sends it
+    return found
+
+
+def _all_forms(values: Iterable[str]) -> set[str]:
+    """Return how values may be written: as they are, in an address, JSON, Python or HTML."""
+    bare = {_SCHEME.sub("", value) for value in values}
+    plain = bare | {unquote(value) for value in bare}
+    escaped = {quote(each, safe=safe) for each in plain for safe in ("", "/")}
+    written = {json.dumps(each, ensure_ascii=a)[1:-1] for each in plain for a in (True, False)}
+    shown = {form for each in plain for form in (repr(each)[1:-1], html.escape(each))}
+    return plain | escaped | written | shown
+
+
+def _is_sure(value: str) -> bool:
+    return len(value) >= _SURE or (len(value) >= _MIN_DATA and not _WORDS.fullmatch(value))
+
+
+def _longest_first(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(values, key=lambda value: (-len(value), value)))
+
+
+def _replace(text: str, values: Sequence[str]) -> str:
+    for value in values:
+        if value in text:
+            text = text.replace(value, REDACTED)
+    return text
+
+
+def _without_value(found: re.Match[str]) -> str:
+    name, mark, value = found.groups()
+    is_given = bool(mark) or name.rstrip().endswith("=") or len(value) >= _SHORTEST_UNQUOTED
+    return f"{name}{mark}{REDACTED}" if is_given and value.lower() not in _UNSET else found[0]
+
+
+def _read_log_records() -> None:
+    """Redact every record that is made from now on, whichever library's and wherever it goes."""
+    make = logging.getLogRecordFactory()
+
+    def make_redacted(*args: Any, **kwargs: Any) -> logging.LogRecord:
+        record = make(*args, **kwargs)
+        try:
+            said = record.getMessage()
+        except Exception:  # logging itself tells of arguments that don't fit the message
+            return record
+        clean = redact(said)
+        if clean != said:
+            record.msg, record.args = clean, ()
+        if record.exc_info and record.exc_info[0] is not None:
+            trace = logging.Formatter().formatException(record.exc_info)
+            clean = redact(trace)
+            if clean != trace:
+                record.exc_info, record.exc_text = None, clean
+        return record
+
+    logging.setLogRecordFactory(make_redacted)
