@@ -108,6 +108,30 @@ def redact_data(text: str) -> str:
     return _replace(text, _Known.data)
 
 
+def redact_error(error: BaseException) -> bool:
+    """Redact an error that is about to be shown by others, and those that it was raised from.
+
+    Returns
+    -------
+    bool
+        Whether all of them are clean now; an error may make its text of what can't be changed.
+    """
+    chain_of: list[BaseException] = []
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is not None and not any(each is known for known in chain_of):
+            chain_of.append(each)
+            left += [each.__cause__, each.__context__]
+    for each in chain_of:
+        each.args = tuple(redact(arg) if isinstance(arg, str) else arg for arg in each.args)
+        if isinstance(message := getattr(each, "message", None), str):
+            cast("Any", each).message = redact(message)
+        if notes := getattr(each, "__notes__", None):
+            each.__notes__ = [redact(note) for note in notes]
+    return all(redact(str(each)) == str(each) for each in chain_of)
+
+
 class StreamRedactor:
     """:func:`redact_data` of a text that arrives in pieces, which may break a key in two."""
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from inspect import signature
 from pathlib import Path
@@ -15,6 +15,7 @@ from graphrag.installation import refuse_if_unfit
 from graphrag.log_lines import lines_to
 from graphrag.offline.counted import watch_offline
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
+from graphrag.redaction import redact, redact_error
 
 if TYPE_CHECKING:
     from graphrag.query.counted_result import CountedSearchResult
@@ -116,7 +117,7 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
         # Not read from the settings: the release may have answered by what is refused here.
-        with watch_offline() as asked:
+        with watch_offline() as asked, _redacted_errors():
             released(
                 query=query,
                 root=root,
@@ -135,6 +136,17 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         )
 
     return query
+
+
+@contextlib.contextmanager
+def _redacted_errors() -> Generator[None]:
+    """Let an error of the release pass as it is, without the keys that a service wrote into it."""
+    try:
+        yield
+    except Exception as error:
+        if not redact_error(error):
+            raise RuntimeError(redact(f"{type(error).__name__}: {error}")) from None
+        raise
 
 
 def _say_if_offline(answers: Part, embeddings: Part) -> None:

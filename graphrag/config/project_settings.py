@@ -16,7 +16,7 @@ from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.redaction import know_settings, know_variables
+from graphrag.redaction import know_settings, know_variables, redact
 
 _SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
 _PATHS = (
@@ -98,7 +98,7 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "settings"
-        msg = f"{path}: {where}: {first['msg'].removeprefix('Value error, ')}"
+        msg = f"{path}: {where}: {redact(first['msg'].removeprefix('Value error, '))}"
         raise SettingsError(msg) from error
 
 
@@ -149,7 +149,7 @@ def _parse(path: Path) -> dict[str, Any]:
         msg = f"{path}: a lone $ must be written $$ ({error})."
         raise SettingsError(msg) from error
     except yaml.YAMLError as error:
-        msg = f"{path} is not valid YAML: {' '.join(str(error).split())}"
+        msg = f"{path} is not valid YAML: {redact(' '.join(str(error).split()))}"
         raise SettingsError(msg) from error
     except OSError as error:
         msg = f"{path} can't be read: {error.strerror}."

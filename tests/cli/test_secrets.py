@@ -1,13 +1,17 @@
 """Keys and passwords stay where they are configured, whatever fails and however loudly."""
 
-from collections.abc import Callable
+import asyncio
+import gc
+import logging
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import Result
-from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 from typer.testing import CliRunner
 
@@ -84,12 +88,30 @@ FAULTS: dict[str, Callable[[int, Any], Fault | None]] = {
     "401": lambda n, request: Fault(status=401, message=SAID),
     "429": lambda n, request: Fault(status=429, message=SAID),
     "500": lambda n, request: Fault(status=500, message=SAID),
-    "garbage": lambda n, request: Fault(content=f"{REPEATED} Idris Vane") if "messages" in request else None,
+    "garbage": lambda n, request: (
+        Fault(content=f"{REPEATED} Idris Vane") if "messages" in request else None
+    ),
     "judge": lambda n, request: (
         Fault(status=400, message=SAID) if request.get("model") == "gpt-4o-mini" else None
     ),
     "guarded": lambda n, request: None,
 }
+
+
+@pytest.fixture
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Undo what the released commands leave behind: the working directory, log handlers."""
+    monkeypatch.chdir(Path.cwd())
+    yield
+    for logger in (logging.getLogger("graphrag"), logging.getLogger("graphrag_llm")):
+        for handler in list(logger.handlers):
+            logger.removeHandler(handler)
+            handler.close()
+    with warnings.catch_warnings():
+        # asyncio.run, which graphrag_llm patches, leaves its event loop open.
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.set_event_loop(None)
+        gc.collect()
 
 
 @pytest.mark.parametrize("kind", FAULTS)
@@ -105,3 +127,40 @@ def test_no_key_leaves_a_run(
     assert (planted.output / "eval.log").stat().st_size > 0
     printed = result.output, str(result.exception), captured.out, captured.err
     assert not find_leaks(*printed, below=planted.root)
+
+
+@pytest.mark.usefixtures("_as_before")
+@pytest.mark.parametrize(
+    ("kind", "flags"),
+    [
+        ("401", ["--method", "local", "--verbose"]),
+        ("401", ["--method", "tog", "--verbose"]),
+        ("garbage", ["--method", "tog", "--streaming"]),
+    ],
+)
+def test_no_key_leaves_a_query(
+    planted: Evaluation,
+    server: LocalServer,
+    kind: str,
+    flags: list[str],
+    capfd: pytest.CaptureFixture[str],
+):
+    from graphrag.cli.main import app
+
+    server.behaviour = Behaviour(offline_reply(), FAULTS[kind])
+    asked = ["query", ROWS[0]["question"], "--root", str(planted.project), *flags]
+    result = CliRunner().invoke(app, asked)
+    captured = capfd.readouterr()
+    error = result.exception
+    is_shown = error is not None and not isinstance(error, SystemExit)
+    trace = "".join(traceback.format_exception(error)) if is_shown else ""
+    assert result.exit_code == 1, result.output
+    assert not find_leaks(result.output, trace, captured.out, captured.err, below=planted.root)
+
+
+def test_settings_that_are_no_yaml_are_not_quoted_with_their_key(planted: Evaluation):
+    path = planted.project / "settings.yaml"
+    path.write_text(f"models:\n  api_key: '{FROM_SETTINGS}\n a: b: c", encoding="utf-8")
+    result = planted.run()
+    assert "is not valid YAML" in result.output
+    assert not find_leaks(result.output)

@@ -1,7 +1,7 @@
 """The connection to a store, which no key or password of a service passes."""
 
 import sqlite3
-from typing import Any
+from typing import Any, cast
 
 from graphrag.redaction import redact_data
 
@@ -20,7 +20,8 @@ class CleanConnection(sqlite3.Connection):
 
 def _clean(values: Any) -> Any:
     if isinstance(values, dict):
-        return {name: _clean_value(value) for name, value in values.items()}
+        named = cast("dict[str, object]", values)
+        return {name: _clean_value(value) for name, value in named.items()}
     return tuple(_clean_value(value) for value in values)
 
 
