@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -11,12 +10,10 @@ from pathlib import Path
 from graphrag.eval.errors import UsageError
 from graphrag.eval.people.audit import AuditItem
 from graphrag.eval.store import write_file
+from graphrag.text.spreadsheet import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
 
-# A spreadsheet would run such a cell as a formula. One more apostrophe each time keeps it exact.
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
-_QUOTED_FORMULA = re.compile(r"'+[=+\-@\t\r\n]")
 _LABELS = {"": None, "0": 0, "1": 1}
 _LONGEST_CELL = 2**31 - 1  # the context of a search is longer than what csv reads by itself
 
@@ -41,7 +38,7 @@ def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
     writer.writerow(COLUMNS)
     for item in items:
         values = [getattr(item, name) for name in COLUMNS]
-        writer.writerow([_harmless("" if v is None else str(v)) for v in values])
+        writer.writerow([harmless_cell("" if v is None else str(v)) for v in values])
     write_file(path, text.getvalue().encode("utf-8-sig"), flag="--to")
 
 
@@ -85,20 +82,12 @@ def read_sheet(path: Path) -> list[AuditItem]:
 
 
 def _read_item(row: dict[str, str], where: str) -> AuditItem:
-    values = {name: _as_it_was(row[name]) for name in COLUMNS}
+    values = {name: read_cell(row[name]) for name in COLUMNS}
     label = values.pop("label").strip()
     if label not in _LABELS:
         msg = f"{where}: the label is {label!r}; it is 0, 1, or blank where there is none."
         raise UsageError(msg)
     return AuditItem(**values, label=_LABELS[label])
-
-
-def _harmless(cell: str) -> str:
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def _as_it_was(cell: str) -> str:
-    return cell[1:] if _QUOTED_FORMULA.match(cell) else cell
 
 
 @contextmanager

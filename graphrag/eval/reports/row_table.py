@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.results import EvaluationResults
+from graphrag.text.spreadsheet import harmless_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,9 +63,16 @@ def check_table_file(path: Path) -> None:
 
 
 def render_table(table: "pd.DataFrame", suffix: str) -> str | bytes:
-    """Return a table in the format of one of ``SUFFIXES``."""
+    """Return a table in the format of one of ``SUFFIXES``.
+
+    In CSV a text that a spreadsheet would run as a formula has an apostrophe before it.
+    """
     if suffix.lower() == ".csv":
-        return table.to_csv(index=False, lineterminator="\n")
+        return table.map(_csv_cell).to_csv(index=False, lineterminator="\n")
     content = BytesIO()
     table.to_parquet(content, index=False)
     return content.getvalue()
+
+
+def _csv_cell(value: object) -> object:
+    return harmless_cell(value) if isinstance(value, str) else value
