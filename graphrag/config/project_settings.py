@@ -16,6 +16,7 @@ from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.config.safe_yaml import read_yaml
 from graphrag.redaction import know_settings, know_variables, redact
 
 _SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
@@ -140,7 +141,7 @@ def _parse(path: Path) -> dict[str, Any]:
     know_variables(known)
     try:
         text = Template(path.read_text(encoding="utf-8")).substitute({**known, **os.environ})
-        values = yaml.safe_load(text)
+        values = read_yaml(text)
     except KeyError as error:
         name = error.args[0]
         msg = f"{path}: ${{{name}}} is not set; put {name}=... into {path.parent / '.env'}."

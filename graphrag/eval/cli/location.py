@@ -95,8 +95,10 @@ class Place:
         ConfigError
             If it can't be read, or the results would go into a file.
         """
-        config = EvaluationConfig.from_yaml(self.config_path, self.root)
         folder = self.folder
+        config = EvaluationConfig.from_yaml(
+            self.config_path, self.root, allow_outside=folder is not None
+        )
         if folder is None:
             _check_folder(config.output_folder, "output.dir")
             return config

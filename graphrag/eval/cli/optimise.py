@@ -43,7 +43,9 @@ def find_roots(place: Place) -> dict[str, Path]:
     """
     if not place.has_config():
         return {place.root.resolve().name: place.root}
-    return EvaluationConfig.from_yaml(place.config_path, place.root).project_folders()
+    return EvaluationConfig.from_yaml(
+        place.config_path, place.root, allow_outside=True
+    ).project_folders()
 
 
 def run_optimise(place: Place, quiet: bool = False, verbose: bool = False) -> int:

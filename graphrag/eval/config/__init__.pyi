@@ -1,4 +1,5 @@
 from .evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
+from .places import check_below
 from .sections import (
     CONTROLS,
     DEFAULT_CRITERIA,
@@ -21,5 +22,6 @@ __all__ = [
     "Met",
     "OutputSettings",
     "SuccessCriterion",
+    "check_below",
     "parse_config",
 ]

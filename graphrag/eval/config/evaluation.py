@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from graphrag.command_lines import eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.config.safe_yaml import read_yaml
+from graphrag.eval.config.places import check_below
 from graphrag.eval.config.sections import (
     CONTROLS,
     DatasetSettings,
@@ -164,8 +166,13 @@ class EvaluationConfig(FrozenSection):
         return self
 
     @classmethod
-    def from_yaml(cls, path: Path | str, root: Path | str | None = None) -> "EvaluationConfig":
+    def from_yaml(
+        cls, path: Path | str, root: Path | str | None = None, *, allow_outside: bool = False
+    ) -> "EvaluationConfig":
         """Read a file; ``root`` is the file's folder unless given.
+
+        ``allow_outside`` takes an ``output.dir`` outside of the root as ``output.allow_outside``
+        in the file does.
 
         Raises
         ------
@@ -174,7 +181,7 @@ class EvaluationConfig(FrozenSection):
         """
         file = Path(path)
         try:
-            values = yaml.safe_load(file.read_text(encoding="utf-8"))
+            values = read_yaml(file.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise ConfigError(_describe_missing(file)) from error
         except (OSError, UnicodeDecodeError) as error:
@@ -192,7 +199,11 @@ class EvaluationConfig(FrozenSection):
         if "root" in given:
             msg = f"{file}: unknown key 'root'; pass --root instead."
             raise ConfigError(msg)
-        return parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
+        config = parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
+        if not (allow_outside or config.output.allow_outside):
+            setting, allow = f"{file}: output.dir", "output.allow_outside"
+            check_below(config.output_folder, config.root, setting, allow)
+        return config
 
     def to_dict(self) -> dict[str, object]:
         """Return the settings as JSON-ready values, ``root`` as an absolute path."""

@@ -140,11 +140,13 @@ class OutputSettings(FrozenSection):
     """Where results go; ``dir`` is relative to the root.
 
     ``save_intermediate`` keeps every response and verdict in eval.db as it arrives; without it
-    an interrupted run can't be resumed.
+    an interrupted run can't be resumed. ``allow_outside`` lets a file name a ``dir`` that does not
+    lie below the root.
     """
 
     dir: str = "eval/results"
     save_intermediate: bool = True
+    allow_outside: bool = False
 
 
 class JudgeSettings(FrozenSection):

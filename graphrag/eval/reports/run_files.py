@@ -64,8 +64,10 @@ def read_shown_run(output_dir: Path) -> ShownRun | None:
     try:
         values: Any = json.loads(path.read_text(encoding="utf-8"))
         given = cast("dict[str, Any]", values["metadata"])
-        return ShownRun(given.get("run_id"), given.get("total_questions"), given["timestamp"])
-    except (OSError, ValueError, TypeError, KeyError):  # not of this project, or cut short
+        run_id, timestamp = given.get("run_id"), given["timestamp"]
+        run_folder(output_dir, run_id or timestamp)  # anybody's file: it may lead elsewhere
+        return ShownRun(run_id, given.get("total_questions"), timestamp)
+    except (OSError, ValueError, TypeError, KeyError, StoreError):  # not ours, or cut short
         stamp = f"{path.stat().st_mtime:.0f}"
         return ShownRun(None, None, f"of-unknown-origin-{stamp}")
 

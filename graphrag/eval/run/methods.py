@@ -106,6 +106,17 @@ def load_method(spec: str, root: Path) -> Method:
     return cast("Method", found)
 
 
+def _load_own(spec: str, root: Path) -> Method:
+    """Import a method, which is none of Python: ``os:system`` takes a question, too."""
+    method = load_method(spec, root)
+    module = sys.modules[spec.partition(":")[0]]
+    is_own = Path(getattr(module, "__file__", None) or "").is_relative_to(root.resolve())
+    if module.__name__.partition(".")[0] in sys.stdlib_module_names and not is_own:
+        msg = f"{spec} is part of Python, not a method; name a function of your own."
+        raise ConfigError(msg)
+    return method
+
+
 class MethodSource(TypedDict):
     """What is known of a function from outside."""
 
@@ -197,7 +208,7 @@ class MethodSet:
         self._config = config
         named = {name: v.function for name, v in config.variants.items() if v.function is not None}
         self._functions = {
-            **{name: load_method(spec, config.root) for name, spec in named.items()},
+            **{name: _load_own(spec, config.root) for name, spec in named.items()},
             **(registered or {}),
         }
 

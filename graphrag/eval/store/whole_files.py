@@ -13,7 +13,16 @@ _READABLE = 0o644
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
-    """Return the folder of a run's own files."""
+    """Return the folder of a run's own files.
+
+    Raises
+    ------
+    StoreError
+        If the id, which may be read from anybody's files, leads anywhere else.
+    """
+    if run_id in (".", "..") or {"/", "\\", "\0"} & {*run_id}:
+        msg = f"{run_id!r} is no run's id: it leads out of {output_dir / RUNS_FOLDER}."
+        raise StoreError(msg)
     return output_dir / RUNS_FOLDER / run_id
 
 

@@ -10,6 +10,7 @@ import yaml
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
+from graphrag.config.safe_yaml import read_yaml
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase
 
@@ -244,12 +245,12 @@ def read_values_of(file: Path) -> object:
         raise ConfigError(msg)
     try:
         text = file.read_text(encoding="utf-8-sig")
-        values = json.loads(text) if file.suffix.lower() == ".json" else yaml.safe_load(text)
+        values = json.loads(text) if file.suffix.lower() == ".json" else read_yaml(text)
     except FileNotFoundError as error:
         raise ConfigError(f"The suite {file} does not exist.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The suite {file} can't be read: {error}.") from error
-    except (yaml.YAMLError, json.JSONDecodeError) as error:
+    except (yaml.YAMLError, json.JSONDecodeError, RecursionError) as error:
         kind = "JSON" if file.suffix.lower() == ".json" else "YAML"
         msg = f"The suite {file} is not valid {kind}: {' '.join(str(error).split())}"
         raise ConfigError(msg) from error

@@ -8,6 +8,7 @@ from typing import Any, cast
 from pydantic import ConfigDict, Field, ValidationError
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence
+from graphrag.eval.config import check_below
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.cases import (
     Suite,
@@ -67,7 +68,8 @@ class Reporting(StrictSection):
     save_detailed_results : bool
         Whether suite_results.json has the cases.
     results_directory : Path
-        From the folder of evaluation.yml.
+        From the folder of evaluation.yml, and below it unless ``allow_outside`` is set.
+    allow_outside : bool
     compare_with_baseline : bool
         Whether parts of the scores are held against the pinned run, if there is one.
     """
@@ -76,6 +78,7 @@ class Reporting(StrictSection):
 
     save_detailed_results: bool = True
     results_directory: Path = Path("evaluation_results")
+    allow_outside: bool = False
     compare_with_baseline: bool = True
 
 
@@ -117,8 +120,12 @@ class EvaluationFile:
 
     @property
     def results_directory(self) -> Path:
-        """Where results go."""
-        return self.path.parent / self.reporting.results_directory
+        """Where results go; raises ConfigError if that is not below the file's folder."""
+        folder = self.path.parent / self.reporting.results_directory
+        if not self.reporting.allow_outside:
+            setting = f"{self.path}: reporting.results_directory"
+            check_below(folder, self.path.parent, setting, "reporting.allow_outside")
+        return folder
 
     def suites(self, indexes: Sequence[str]) -> list[Suite]:
         """Return the enabled suites as the command runs them.

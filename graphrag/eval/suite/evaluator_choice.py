@@ -85,6 +85,9 @@ def _make(suite: Suite, root: Path, registered: Mapping[str, Evaluator]) -> Eval
             f"{nearest(name, known) or '; write your own as module:Class'}"
         )
         raise ConfigError(as_sentence(msg))
+    if not hasattr(kind, "evaluate"):  # asked before it is called: a suite may be anybody's
+        msg = f"Suite {suite.name}: {name} has no method evaluate(case, tools)."
+        raise ConfigError(msg)
     try:
         made: Any = kind(**suite.settings)
     except ValidationError as error:

@@ -1,0 +1,120 @@
+"""Files that somebody else wrote: they are data, and name no place and no code by themselves."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphrag.config.models.prompt_files import SettingsError
+from graphrag.config.project_settings import read_settings
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ConfigError, EvalError
+from graphrag.eval.reports import read_shown_run, run_folder
+from graphrag.eval.results import SUMMARY_FILE
+from graphrag.eval.run import MethodSet
+from graphrag.eval.suite import parse_suite, read_evaluation_file, read_suite
+from graphrag.eval.suite.evaluator_choice import make_evaluator
+
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)
+)
+MERGED = "a0: &a0 {k: v}\n" + "".join(
+    f"a{n}: &a{n} {{'<<': [*a{n - 1}, *a{n - 1}]}}\n" for n in range(1, 40)
+)
+BAD_YAML = {
+    "laughs": LAUGHS,
+    "merged": MERGED,
+    "itself": "a: &a [*a]",
+    "class": "a: !!python/object/apply:os.system ['touch PLANTED']",
+    "name": "a: !!python/name:os.system",
+    "deep": "a: " + "[" * 1500,
+    "digits": f"a: {'9' * 5000}",
+    "date": "a: 2024-02-31",
+}
+
+
+@pytest.mark.parametrize("kind", BAD_YAML)
+def test_yaml_is_data(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for name, read, error in (
+        ("eval_config.yaml", EvaluationConfig.from_yaml, ConfigError),
+        ("suite.yaml", read_suite, ConfigError),
+        ("settings.yaml", lambda path: read_settings(path.parent), SettingsError),
+    ):
+        path = tmp_path / name
+        path.write_text(BAD_YAML[kind], encoding="utf-8")
+        with pytest.raises(error, match="YAML"):
+            read(path)
+    assert not (tmp_path / "PLANTED").exists()
+
+
+def test_json_that_is_nested_too_deeply(tmp_path: Path):
+    path = tmp_path / "suite.json"
+    path.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(ConfigError, match="not valid JSON"):
+        read_suite(path)
+
+
+def test_aliases_are_fine_as_long_as_they_stay_small(tmp_path: Path):
+    path = tmp_path / "eval_config.yaml"
+    path.write_text("indexes: &i {a: ../elsewhere, b: /abs}\nmethods: [tog]\nvariants: {}\n")
+    assert EvaluationConfig.from_yaml(path).indexes == {"a": "../elsewhere", "b": "/abs"}
+
+
+@pytest.mark.parametrize("folder", ["../out", "/tmp/out", "a/../../out"])
+def test_results_go_outside_of_the_root_only_where_that_is_allowed(tmp_path: Path, folder: str):
+    root = tmp_path / "given"
+    root.mkdir()
+    path = root / "eval_config.yaml"
+    path.write_text(json.dumps({"output": {"dir": folder}}))
+    with pytest.raises(ConfigError, match=r"output\.dir: .*allow_outside: true, or .*--output"):
+        EvaluationConfig.from_yaml(path)
+    assert EvaluationConfig.from_yaml(path, allow_outside=True).output.dir == folder
+    path.write_text(json.dumps({"output": {"dir": folder, "allow_outside": True}}))
+    assert EvaluationConfig.from_yaml(path).output.dir == folder
+    path.write_text(json.dumps({"output": {"dir": str(root / "x" / ".." / "y")}}))
+    assert EvaluationConfig.from_yaml(path).output_folder.resolve() == root / "y"
+
+    file = root / "evaluation.yml"
+    reporting = {"results_directory": folder}
+    file.write_text(json.dumps({"evaluation": {"reporting": reporting}}))
+    with pytest.raises(ConfigError, match=r"reporting\.allow_outside: true"):
+        _ = read_evaluation_file(file).results_directory
+    reporting["allow_outside"] = True  # type: ignore
+    file.write_text(json.dumps({"evaluation": {"reporting": reporting}}))
+    assert read_evaluation_file(file).results_directory == root / folder
+
+
+@pytest.mark.parametrize("name", ["os:system", "asyncio:create_subprocess_shell"])
+def test_a_method_is_no_function_of_python(tmp_path: Path, name: str):
+    config = EvaluationConfig.model_validate(
+        {"methods": [{"name": "mine", "function": name}], "root": tmp_path}
+    )
+    with pytest.raises(ConfigError, match="part of Python"):
+        MethodSet(config)
+
+
+def test_what_does_not_evaluate_is_not_even_called(tmp_path: Path):
+    planted = tmp_path / "PLANTED"
+    suite = parse_suite(
+        {
+            "name": "s",
+            "evaluator": "subprocess:run",
+            "settings": {"args": ["touch", str(planted)]},
+            "cases": [{"id": "a"}],
+        }
+    )
+    with pytest.raises(ConfigError, match="has no method evaluate"):
+        make_evaluator(suite, tmp_path)
+    assert not planted.exists()
+
+
+@pytest.mark.parametrize("run_id", ["../../x", "/x", "..", "a\\b"])
+def test_a_run_id_leads_nowhere_else(tmp_path: Path, run_id: str):
+    with pytest.raises(EvalError, match="no run's id"):
+        run_folder(tmp_path, run_id)
+    metadata = {"run_id": run_id, "timestamp": "2026-01-01T00:00:00"}
+    (tmp_path / SUMMARY_FILE).write_text(json.dumps({"metadata": metadata}))
+    shown = read_shown_run(tmp_path)
+    assert shown is not None
+    assert shown.run_id is None
