@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag import redaction
+from graphrag.eval.monitoring import post_alarm
 from graphrag.redaction import (
     REDACTED,
     StreamRedactor,
@@ -150,3 +151,10 @@ def test_log_records_of_any_library(caplog: pytest.LogCaptureFixture):
 
 def test_a_long_text_is_read_in_one_pass():
     assert redact("a" * 200_000) == "a" * 200_000
+
+
+def test_a_webhook_does_not_say_the_password_of_its_address():
+    told = post_alarm("http://me:hunter2x@127.0.0.1:9/T0/token", {}, timeout_s=1)
+    assert told is not None
+    assert "could not be told" in told
+    assert not {"hunter2x", "token"} & {*told.replace("/", " ").replace("@", " ").split()}

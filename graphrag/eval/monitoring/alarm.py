@@ -3,11 +3,12 @@
 import json
 import urllib.error
 import urllib.request
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import asdict
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring.watch import LEVEL, WatchState, describe_figure
@@ -59,11 +60,16 @@ def post_alarm(url: str, alarm: Mapping[str, Any], timeout_s: float = _TIMEOUT_S
 
     The sentence names the host alone: the rest of such an address is often a secret.
     """
-    host = urlsplit(url).netloc.rpartition("@")[2]
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    headers = {"Content-Type": "application/json"}
+    if user:  # in the address urllib takes the password for a port, and says so in its error
+        headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
+    url = urlunsplit(parts._replace(netloc=host))
     request = urllib.request.Request(
         url,
         data=json.dumps(alarm, ensure_ascii=False, allow_nan=False).encode(),
-        headers={"Content-Type": "application/json"},
+        headers=headers,
         method="POST",
     )
     try:
