@@ -9,6 +9,7 @@ EvalError
 ├── IndexBuildError        a workflow of the indexing failed: exit code 1
 ├── StoreError             the results can't be kept: exit code 1
 └── RunStoppedError        every further model call would fail: exit code 1
+    └── ServiceDownStop    the service is down for longer than it is waited for: exit code 3
 """
 
 
@@ -46,3 +47,7 @@ class StoreError(EvalError):
 
 class RunStoppedError(EvalError):
     """The model's service refuses every request; what was paid for is kept."""
+
+
+class ServiceDownStop(RunStoppedError):
+    """A service is down, or asks to wait, for longer than the run waits; nothing is lost by it."""

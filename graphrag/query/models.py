@@ -17,34 +17,35 @@ from graphrag_llm.embedding import LLMEmbedding, create_embedding
 from graphrag_llm.metrics.noop_metrics_store import NoopMetricsStore
 from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
 from graphrag_llm.types import (
-    LLMChoice,
     LLMCompletionChunk,
-    LLMCompletionMessage,
     LLMCompletionResponse,
-    LLMCompletionUsage,
     LLMEmbeddingResponse,
-    LLMEmbeddingUsage,
 )
-from graphrag_llm.types import LLMEmbedding as EmbeddingRow
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
+from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
     Answer,
     CutOffReplyError,
-    ModelCaller,
+    GarbledReplyError,
+    NoReplyError,
     RetryPolicy,
-    describe_error,
-    is_transient,
     read_retry_policy,
     read_usage,
 )
+from graphrag.query.garbled import check_content, check_size, check_vectors
+from graphrag.query.limits import Place
 from graphrag.query.output import bind_output, describe_cut
+from graphrag.query.recorded_replies import (
+    completion_response,
+    embedding_response,
+    in_one_chunk,
+)
 from graphrag.query.replies import UnreadableReplyError as UnreadableReplyError
 from graphrag.query.replies import read_refusal
 from graphrag.query.replies import read_reply as read_reply
 from graphrag.query.usage import (
     CUT_OFF,
-    CallAttempt,
     CallLog,
     OutputBound,
     RecordedCall,
@@ -175,7 +176,7 @@ class CountedCompletion(LLMCompletion):
         if kwargs.pop("stream", False):
             if scope.live:
                 return self._stream_live(kwargs, scope)
-            return _in_one_chunk(await self._complete(kwargs, bound))
+            return in_one_chunk(await self._complete(kwargs, bound))
         return await self._complete(kwargs, bound)
 
     async def _complete(
@@ -191,10 +192,12 @@ class CountedCompletion(LLMCompletion):
             # Services that refuse leave the content out: what they say instead is the reply.
             answer = self._count(request, response.content or refusal, response.usage)
             reason = choice.finish_reason if choice else None
-            return replace(answer, finish_reason=reason, abstained=bool(refusal))
+            answer = replace(answer, finish_reason=reason, abstained=bool(refusal))
+            check_content(answer, _shown(request["messages"]))
+            return answer
 
         call = await self._caller.call(described, send, lambda: self._count_prompt(request))
-        response = _response(call)
+        response = completion_response(call)
         if form is not None:
             shown = _shown(request["messages"])
             try:
@@ -211,28 +214,32 @@ class CountedCompletion(LLMCompletion):
         self, request: dict[str, Any], scope: CallLog
     ) -> AsyncIterator[LLMCompletionChunk]:
         """Stream under the limit; a stream that fails before its first chunk is tried again."""
-        begun = False
+        begun, n_failed, mark = False, 0, object()
 
-        def may_retry(error: BaseException) -> bool:
-            return not begun and is_transient(error)
+        def count_tokens() -> int:
+            return self._count_prompt(request)
 
         try:
             with scope.own_time.call():
-                async for attempt in self._caller.retrying(may_retry):
-                    with attempt:
-                        await self._caller.keep_rate(lambda: self._count_prompt(request), scope)
-                        async with self._caller.place(scope):
-                            async for chunk in self._stream_once(request, scope):
+                while True:
+                    try:
+                        async with self._caller.admitted(mark, count_tokens, scope) as place:
+                            async for chunk in self._stream_once(request, scope, place):
                                 begun = True
                                 yield chunk
+                        return
+                    except Exception as error:
+                        if begun:
+                            raise
+                        n_failed = await self._caller.wait_to_retry(error, n_failed, scope)
         except Exception as error:
-            scope.failures.append(describe_error(error))
+            self._caller.note_failure(error, scope)
             raise
 
     async def _stream_once(
-        self, request: dict[str, Any], scope: CallLog
+        self, request: dict[str, Any], scope: CallLog, place: Place
     ) -> AsyncIterator[LLMCompletionChunk]:
-        started = time.perf_counter()
+        started, allowed, n_characters = time.perf_counter(), self._caller.time(scope), 0
         pieces: list[str] = []
         usage: Any = None
         reason: str | None = None
@@ -251,6 +258,10 @@ class CountedCompletion(LLMCompletion):
                     abstained = abstained or bool(refusal)
                     delta.content = delta.content or refusal
                     pieces.append(delta.content)
+                    n_characters += len(delta.content)
+                    check_size(n_characters)
+                    if time.perf_counter() - started > allowed.seconds:
+                        raise NoReplyError(allowed.exceeded())
                     delta.content = shown.feed(delta.content)
                     last = chunk
                     yield chunk
@@ -264,7 +275,10 @@ class CountedCompletion(LLMCompletion):
             answered = self._count(request, "".join(pieces), usage) if pieces or usage else None
             if answered is not None:
                 answered = replace(answered, finish_reason=reason, abstained=abstained)
-            scope.attempts.append(self._caller.attempt(started, answered, failed))
+            attempt = self._caller.attempt(started, answered, failed)
+            scope.attempts.append(attempt)
+            if failed is None:
+                place.answered(attempt.prompt_tokens + attempt.output_tokens, attempt.latency_s)
 
     def _count(self, request: dict[str, Any], content: str, usage: Any) -> Answer:
         prompt, output, cached = read_usage(usage, output=True)
@@ -300,9 +314,16 @@ class CountedEmbedding(LLMEmbedding):
         kwargs.pop("metrics", None)
 
         async def send() -> Answer:
-            return self._count(kwargs, await self._inner.embedding_async(**kwargs))
+            try:
+                response = await self._inner.embedding_async(**kwargs)
+            except ValidationError as error:
+                msg = "it holds no embeddings"
+                raise GarbledReplyError(msg) from error
+            answer = self._count(kwargs, response)
+            check_vectors(answer, len(kwargs["input"]))
+            return answer
 
-        return _embedding_response(
+        return embedding_response(
             await self._caller.call(kwargs, send, lambda: self._count_prompt(kwargs))
         )
 
@@ -320,7 +341,7 @@ class CountedEmbedding(LLMEmbedding):
             raise
         attempt = self._caller.attempt(started, answer)
         scope.attempts.append(attempt)
-        return _embedding_response(RecordedCall(answer.reply, (attempt,)))
+        return embedding_response(RecordedCall(answer.reply, (attempt,)))
 
     def _count(self, request: dict[str, Any], response: LLMEmbeddingResponse) -> Answer:
         prompt, _, _ = read_usage(response.usage, output=False)
@@ -336,57 +357,3 @@ def _shown(messages: list[Any]) -> str:
     """Return what a model was shown, its own replies left out."""
     given = (cast("dict[str, Any]", each) for each in messages if isinstance(each, dict))
     return "\n".join(str(each["content"]) for each in given if each["role"] != "assistant")
-
-
-def _response(call: RecordedCall) -> LLMCompletionResponse[BaseModel]:
-    answered = call.attempts[-1]
-    refusal = call.reply if answered.abstained else None
-    message = LLMCompletionMessage(role="assistant", content=call.reply, refusal=refusal)
-    return LLMCompletionResponse[BaseModel](
-        id="counted",
-        object="chat.completion",
-        created=0,
-        model=answered.model,
-        choices=[LLMChoice(index=0, message=message, finish_reason=_finish_reason(answered))],
-        usage=LLMCompletionUsage(
-            prompt_tokens=answered.prompt_tokens,
-            completion_tokens=answered.output_tokens,
-            total_tokens=answered.prompt_tokens + answered.output_tokens,
-        ),
-    )
-
-
-async def _in_one_chunk(
-    response: LLMCompletionResponse[BaseModel],
-) -> AsyncIterator[LLMCompletionChunk]:
-    delta, reason = {"content": response.content}, response.choices[0].finish_reason
-    yield LLMCompletionChunk.model_validate(
-        {
-            "id": response.id,
-            "object": "chat.completion.chunk",
-            "created": response.created,
-            "model": response.model,
-            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
-        }
-    )
-
-
-def _finish_reason(answered: CallAttempt) -> Any:
-    # A reply that an earlier release kept has none: it was taken for whole then.
-    return CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
-
-
-def _embedding_response(call: RecordedCall) -> LLMEmbeddingResponse:
-    answered = call.attempts[-1]
-    vectors: list[list[float]] = call.reply
-    return LLMEmbeddingResponse(
-        object="list",
-        data=[
-            EmbeddingRow(object="embedding", embedding=vector, index=index)
-            for index, vector in enumerate(vectors)
-        ],
-        model=answered.model,
-        usage=LLMEmbeddingUsage(
-            prompt_tokens=answered.prompt_tokens, total_tokens=answered.prompt_tokens
-        ),
-    )

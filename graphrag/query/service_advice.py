@@ -54,13 +54,13 @@ def advise(
     if is_wrong_provider(error):
         error.add_note(_Advice(_describe_provider(kind, config.model_provider, where)))
     elif is_unconnected(error):
-        address = _address(config)
+        address = name_service(config)
         remedy = f"start the service, or check api_base {where}"
         if config.api_base is None:
             remedy = f"check the network, or set api_base {where}"
         error.add_note(_Advice(f"no connection to {address}; {remedy}"))
     elif keys is not None:
-        error.add_note(_Advice(f"; {_address(config)} was asked: check {keys} {where}"))
+        error.add_note(_Advice(f"; {name_service(config)} was asked: check {keys} {where}"))
 
 
 def read_advice(error: BaseException) -> str | None:
@@ -80,7 +80,7 @@ def _describe_provider(kind: str, provider: str, where: str) -> str:
     return f"there is no provider {provider!r}{meant}{correct}"
 
 
-def _address(config: "ModelConfig") -> str:
+def name_service(config: "ModelConfig") -> str:
     """Return the model and the address of its service, without a password or a key in it."""
     model = f"{config.model_provider}/{config.model}"
     if config.api_base is None:

@@ -19,6 +19,8 @@ from graphrag.query.own_time import OwnTime
 if TYPE_CHECKING:
     import asyncio
 
+    from graphrag.query.limits import CallLimit, CallTime, ServiceDownError
+
 CountedBy = Literal["provider", "tokenizer", "nobody"]
 CUT_OFF = "length"
 """The finish reason of a reply that was cut off."""
@@ -179,8 +181,8 @@ class CallLog:
 
     Attributes
     ----------
-    limit : asyncio.Semaphore or None
-        Held while a request is in flight; shared between the scopes of a run.
+    limit : CallLimit, asyncio.Semaphore or None
+        Gives a place to each request in flight; shared between the scopes of a run.
     journal : CallJournal or None
         Where finished calls are kept and looked up.
     live : bool
@@ -188,6 +190,8 @@ class CallLog:
         request is sent as an ordinary one, whose usage figures and retries are exact.
     bound : OutputBound or None
         Of every completion that sets none itself; None: as the provider has it.
+    time : CallTime or None
+        Of each request; None: ten minutes.
     own_time : OwnTime
         Stands still while all calls of this scope wait for their turn.
     replayed : int
@@ -195,22 +199,28 @@ class CallLog:
     attempts : list of CallAttempt
     failures : list of str
         Causes of the calls that failed for good.
+    service_down : ServiceDownError or None
+        Why one of them failed, where that says nothing of what was asked.
+    was_held_up : bool
+        Whether a call waited for a service that was down: the seconds are not known then.
     """
 
     def __init__(
         self,
-        limit: "asyncio.Semaphore | None" = None,
+        limit: "CallLimit | asyncio.Semaphore | None" = None,
         journal: CallJournal | None = None,
         live: bool = False,
         bound: OutputBound | None = None,
         own_time: OwnTime | None = None,
+        time: "CallTime | None" = None,
     ) -> None:
         self.limit = limit
         self.journal = journal
         self.live = live
         self.bound = bound
-        self.own_time = own_time or OwnTime()
-        self.replayed = 0
+        self.own_time, self.time = own_time or OwnTime(), time
+        self.service_down: ServiceDownError | None = None
+        self.was_held_up, self.replayed = False, 0
         self.attempts: list[CallAttempt] = []
         self.failures: list[str] = []
         self._asked: Counter[str] = Counter()
@@ -373,7 +383,7 @@ def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
 def attempt_cost_usd(attempt: CallAttempt) -> float | None:
     """Return what one attempt cost in US dollars, None when the model's price is not known.
 
-    Requests without tokens (never answered) and the embedded models cost nothing.
+    Requests without tokens and the embedded models cost nothing.
     """
     if attempt.prompt_tokens + attempt.output_tokens == 0 or is_offline(attempt.model):
         return 0.0

@@ -12,7 +12,8 @@ from graphrag.eval import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.run import Unit
 from graphrag.eval.testing import ScriptedRunner
-from graphrag.query.calls import Answer, ModelCaller, RetryPolicy
+from graphrag.query.caller import ModelCaller
+from graphrag.query.calls import Answer, RetryPolicy
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import CallLog
 

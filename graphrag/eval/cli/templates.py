@@ -38,6 +38,8 @@ equivalence_margin: 0.05 # methods whose means are shown to differ by less count
 
 concurrency: 8 # model calls in flight at the same time
 timeout_s: 300 # for one search; waiting for its turn is not counted
+request_timeout_s: null # for one request; null: half of timeout_s, at least 60
+patience_s: 300 # how long a service that is down is waited for, until the run stops
 max_output_tokens: 2000 # of each reply to a method's call
 thresholds: {{}} # e.g. {{correctness: 0.6}}: a lower mean of any method ends with exit code 100
 """

@@ -25,6 +25,7 @@ from graphrag.eval.config.sections import (
 )
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import DEFAULT_METRICS
+from graphrag.query.limits import DEFAULT_PATIENCE_S
 
 DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]
 _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
@@ -64,6 +65,13 @@ class EvaluationConfig(FrozenSection):
     timeout_s : float
         Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
         configured rate is not counted.
+    request_timeout_s : float or None
+        Seconds after which one request is given up and sent again, > 0; waiting for its turn is
+        not counted. None: half of ``timeout_s``, and at least 60. A model's ``timeout`` in its
+        ``call_args`` holds in place of this.
+    patience_s : float
+        Seconds, > 0, that the run waits for a service that is down, and the longest wait that a
+        service may ask for; then the run stops and can be resumed.
     max_output_tokens : int
         Tokens that each reply to a method's call may have, >= 16, except those of tog, which has
         settings of its own. A model that is known to think before it answers gets 25,000 more for
@@ -95,6 +103,8 @@ class EvaluationConfig(FrozenSection):
     trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
     timeout_s: float = Field(default=300.0, gt=0)
+    request_timeout_s: float | None = Field(default=None, gt=0)
+    patience_s: float = Field(default=DEFAULT_PATIENCE_S, gt=0)
     max_output_tokens: int = Field(default=2000, ge=16)
     measures: MeasuresSettings = MeasuresSettings()
     equivalence_margin: float = Field(default=0.05, gt=0, lt=1)

@@ -1,10 +1,14 @@
 from .answered import Answer, read_answer, record_response
 from .bounds import (
+    check_service,
     describe_timeout,
     judge_bound,
+    judge_time,
     needs_new_run,
+    open_limit,
     search_bound,
     search_failure,
+    search_time,
 )
 from .budget_warnings import list_budget_warnings, list_judge_limit_warnings
 from .controls import ask_control, response_type
@@ -100,6 +104,7 @@ __all__ = [
     "check_keys",
     "check_output",
     "check_prices",
+    "check_service",
     "check_success",
     "choose_run",
     "describe_indexes",
@@ -115,6 +120,7 @@ __all__ = [
     "is_wanted",
     "judge_bound",
     "judge_model",
+    "judge_time",
     "judgeable",
     "list_budget_warnings",
     "list_data_warnings",
@@ -127,6 +133,7 @@ __all__ = [
     "needs_new_run",
     "open_answering",
     "open_judge",
+    "open_limit",
     "own_header",
     "pair_kind",
     "plan_judging",
@@ -142,5 +149,6 @@ __all__ = [
     "run_bounded",
     "search_bound",
     "search_failure",
+    "search_time",
     "watching",
 ]

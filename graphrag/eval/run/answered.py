@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Protocol, cast
 
 from graphrag.eval.records import Failure, Retrieved
+from graphrag.eval.run.bounds import check_service
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import StoredResponse
 from graphrag.query.usage import CallLog, Usage
@@ -75,8 +76,15 @@ def record_response(
 ) -> StoredResponse:
     """Return what is kept of a search that gave an answer or failed.
 
-    ``latency_s`` (seconds) is left out of one that was put together from a run before.
+    ``latency_s`` (seconds) is left out of one that was put together from a run before, or that a
+    service which was down held up.
+
+    Raises
+    ------
+    ServiceDownStop
+        If it is not known what the search would have given, as a service is down.
     """
+    check_service(log)
     answer = None if isinstance(ending, Failure) else ending
     return StoredResponse(
         unit=unit.key,
@@ -84,7 +92,7 @@ def record_response(
         method=unit.method,
         response=f"ERROR: {ending.message}" if isinstance(ending, Failure) else ending.response,
         context_text="" if answer is None else answer.context_text,
-        latency_s=None if log.replayed else latency_s,
+        latency_s=None if log.replayed or log.was_held_up else latency_s,
         usage=log.usage() if answer is None else answer.usage,
         failure=ending if isinstance(ending, Failure) else None,
         trial=unit.trial,

@@ -2,11 +2,14 @@
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ServiceDownStop
 from graphrag.eval.records import Failure
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
+from graphrag.query.limits import CallLimit, CallTime
 from graphrag.query.usage import CallLog, OutputBound
 
 _OF_JUDGE = "judge.max_output_tokens"
+_LEAST_S = 60.0
 _SO_RAISE = "of its replies were cut off, so raise"
 
 
@@ -19,6 +22,38 @@ def judge_bound(config: EvaluationConfig) -> OutputBound:
     """Return the bound of the judge's replies."""
     setting = f"{_OF_JUDGE} in {config_name()}"
     return OutputBound(config.judge.max_output_tokens, setting)
+
+
+def search_time(config: EvaluationConfig) -> CallTime:
+    """Return what one request of a search may take."""
+    given = config.request_timeout_s
+    seconds = max(_LEAST_S, config.timeout_s / 2) if given is None else given
+    return CallTime(seconds, f"request_timeout_s in {config_name()}")
+
+
+def judge_time(config: EvaluationConfig) -> CallTime:
+    """Return what one request to the judge may take, and whether a late one is sent again."""
+    own = config.judge.timeout_s
+    seconds = search_time(config).seconds if own is None else own
+    return CallTime(seconds, f"judge.timeout_s in {config_name()}", config.judge.hedge)
+
+
+def open_limit(config: EvaluationConfig) -> CallLimit:
+    """Return the limit that all calls of a run keep together."""
+    return CallLimit(config.concurrency, config.patience_s)
+
+
+def check_service(log: CallLog) -> None:
+    """Stop the run where what was asked of a service is not known, because it is down.
+
+    Raises
+    ------
+    ServiceDownStop
+        Then nothing is recorded of the search or the judging.
+    """
+    if log.service_down is not None:
+        msg = str(log.service_down)
+        raise ServiceDownStop(msg) from log.service_down
 
 
 def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:

@@ -1,16 +1,15 @@
 """What further judges say of responses that are there: rubric, quality, and pairs of methods."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import ConfigError, RunStoppedError
+from graphrag.eval.errors import ConfigError, RunStoppedError, ServiceDownStop
 from graphrag.eval.metrics import EvaluableQueryResult, PairwiseJudge, QualityJudge, RubricJudge
 from graphrag.eval.records import Failure, QueryResult
-from graphrag.eval.run.bounds import judge_bound
+from graphrag.eval.run.bounds import check_service, judge_bound, judge_time
 from graphrag.eval.run.progress import Tally
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Work
 from graphrag.eval.run.units import Unit
@@ -174,7 +173,7 @@ class FurtherWork:
             n_left = await self._run_tasks(tasks, request, outcome, work)
             stopped = work.stop_reason if n_left else None
         except RunStoppedError as error:
-            stopped, refused = str(error), True
+            stopped, refused = str(error), not isinstance(error, ServiceDownStop)
         judged = list_judged(self._config, request.units, session)
         return replace(
             outcome,
@@ -189,13 +188,14 @@ class FurtherWork:
         self, tasks: Sequence[FurtherTask], request: RunRequest, outcome: RunOutcome, work: Work
     ) -> int:
         """Run the tasks side by side; return how many are left."""
-        session, limit = request.session, asyncio.Semaphore(self._config.concurrency)
+        session = request.session
+        bound, time = judge_bound(self._config), judge_time(self._config)
         n_done = 0
 
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
             journal = session.journal(CallScope(task.kind, task.subject))
-            log = CallLog(limit, journal, bound=judge_bound(self._config))
+            log = CallLog(work.limit, journal, bound=bound, time=time)
             session.keep_judgement(await _judge(task, log))
             n_done += 1
             tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())
@@ -208,6 +208,7 @@ class FurtherWork:
 async def _judge(task: FurtherTask, log: CallLog) -> Judgement:
     with measure_calls(log):
         value, failures = await task.judge()
+    check_service(log)
     for failure in failures:
         if failure.kind == "refused":
             msg = f"The judge's service refuses the requests: {failure.message}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import RunStoppedError
+from graphrag.eval.errors import RunStoppedError, ServiceDownStop
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
@@ -15,7 +15,13 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.run.bounds import judge_bound, search_bound
+from graphrag.eval.run.bounds import (
+    judge_bound,
+    judge_time,
+    open_limit,
+    search_bound,
+    search_time,
+)
 from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit, shuffled
@@ -113,7 +119,7 @@ class Work:
         self._search_unit = search
         self._judge_unit = judge
         self._stop = stop
-        self._limit = asyncio.Semaphore(config.concurrency)
+        self.limit = open_limit(config)
         self._results: dict[str, QueryResult] = {}
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
@@ -189,7 +195,7 @@ class Work:
         try:
             finished = await self._search_and_judge(unit)
         except RunStoppedError as error:
-            self._refused = True
+            self._refused = not isinstance(error, ServiceDownStop)
             self._stop.request(str(error))
             return
         if finished:
@@ -202,14 +208,16 @@ class Work:
         if not self.may_begin():
             return False
         journal = self._session.journal(CallScope.of_verdicts(unit.key))
-        log = CallLog(self._limit, journal, bound=judge_bound(self._config))
+        bound, time = judge_bound(self._config), judge_time(self._config)
+        log = CallLog(self.limit, journal, bound=bound, time=time)
         verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage())
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
         journal = self._session.journal(CallScope.of_search(unit.key))
-        log = CallLog(self._limit, journal, bound=search_bound(self._config))
+        bound, time = search_bound(self._config), search_time(self._config)
+        log = CallLog(self.limit, journal, bound=bound, time=time)
         found = await self._search_unit(unit, log)
         self._session.keep_response(found)
         self._failed_in_a_row = self._failed_in_a_row + 1 if found.failure else 0

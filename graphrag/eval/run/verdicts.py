@@ -10,9 +10,11 @@ from graphrag.eval.errors import EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.metrics import NO_REASON, Judge, whole_number
 from graphrag.eval.records import Failure, JudgeResult, combine_repeats
+from graphrag.eval.run.bounds import check_service
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import StoredResponse
 from graphrag.query.calls import describe_error, is_refusal
+from graphrag.query.usage import CallLog, current_scope
 
 
 def judgeable(sample: Sample, metrics: Sequence[str]) -> tuple[str, ...]:
@@ -33,9 +35,10 @@ async def ask_verdicts(
     Raises
     ------
     RunStoppedError
-        If the judge's service would refuse every further request as well.
+        If the judge's service would refuse every further request as well, or is down.
     """
     given = await asyncio.gather(*(_ask(judge, unit, found, metrics) for _ in range(repeats)))
+    check_service(current_scope() or CallLog())
     for verdict in (verdict for verdicts in given for verdict in verdicts.values()):
         if verdict.failure is not None and verdict.failure.kind == "refused":
             msg = f"The judge's service refuses the requests: {verdict.failure.message}"

@@ -11,7 +11,15 @@ from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError
 from graphrag.eval.measures import Extraction, IndexView
 from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.run import Unit, judge_bound, search_bound
+from graphrag.eval.run import (
+    Unit,
+    check_service,
+    judge_bound,
+    judge_time,
+    open_limit,
+    search_bound,
+    search_time,
+)
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import StoredResponse
 from graphrag.eval.suite.extractor import ModelExtractor
@@ -58,7 +66,7 @@ class SharedTools:
         roots = {key: root for key, root in config.project_folders().items() if key in headers}
         self.config = config
         self.runner = EvaluationRunner(config, judge, roots)
-        self.limit = asyncio.Semaphore(config.concurrency)
+        self.limit = open_limit(config)
         self._headers = headers
         self._extractors: dict[str, ModelExtractor] = {}
         self._views: dict[str, IndexView] = {}
@@ -149,6 +157,7 @@ class CaseTools:
             with measure_calls(log):
                 found = await self._shared.extractor(self._index())(text)
         except Exception as error:
+            check_service(log)
             if is_refusal(error):
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
@@ -189,8 +198,9 @@ class CaseTools:
         CaseFailedError
             If the judge gave no verdict.
         """
-        bound = judge_bound(self._shared.config)
-        log = CallLog(self._shared.limit, bound=bound, own_time=self._kept.own_time)
+        config, own_time = self._shared.config, self._kept.own_time
+        time = judge_time(config)
+        log = CallLog(self._shared.limit, bound=judge_bound(config), own_time=own_time, time=time)
         self._kept.judge_logs.append(log)
         unit = self._unit(question, ground_truth, self.method or "")
         found = StoredResponse(unit.key, self._case_id, unit.method, response, "", None, Usage())
@@ -215,7 +225,9 @@ class CaseTools:
         return sum_usages([log.usage() for log in self._kept.judge_logs])
 
     def _log(self, bound: OutputBound | None) -> CallLog:
-        log = CallLog(self._shared.limit, bound=bound, own_time=self._kept.own_time)
+        time = search_time(self._shared.config)
+        own_time = self._kept.own_time
+        log = CallLog(self._shared.limit, bound=bound, own_time=own_time, time=time)
         self._kept.logs.append(log)
         return log
 

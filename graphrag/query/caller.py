@@ -1,0 +1,319 @@
+"""Sending the calls of one model: its place, its time, its journal, attempts and retries.
+
+The clients below graphrag retry unseen and know nothing of a limit that several models share.
+Here a request is sent exactly once, counted whatever becomes of it, and retried in the open.
+"""
+
+import asyncio
+import hashlib
+import json
+import random
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from graphrag.query.calls import (
+    Answer,
+    GarbledReplyError,
+    NoReplyError,
+    describe_error,
+    is_transient,
+)
+from graphrag.query.hedging import first_answer
+from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownError
+from graphrag.query.retrying import LONGEST_WAIT_S, RetryPolicy, read_symptom, retry_after_s
+from graphrag.query.service_advice import advise, name_service
+from graphrag.query.usage import (
+    CallAttempt,
+    CallLog,
+    RecordedCall,
+    current_phase,
+    current_scope,
+)
+from graphrag.redaction import know_settings, redact_data
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+
+_UNBOUNDED_S = CallTime(600.0)
+"""What a request may take where no run says: what the clients below would wait for a silent one."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call under way: how it is sent, where it is counted, and the attempts so far."""
+
+    send: Callable[[], Awaitable[Answer]]
+    count_tokens: Callable[[], int]
+    scope: CallLog
+    mark: object = field(default_factory=object)
+    attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
+
+
+class ModelCaller:
+    """Sends the calls of one model.
+
+    Parameters
+    ----------
+    kind : {"completion", "embedding"}
+    config : ModelConfig
+        Names the model; its ``rate_limit:`` section is kept without blocking the loop, for all
+        calls of a run together.
+    retry : RetryPolicy
+    """
+
+    def __init__(
+        self, kind: Literal["completion", "embedding"], config: "ModelConfig", retry: RetryPolicy
+    ) -> None:
+        know_settings(config.model_dump())
+        self.kind: Literal["completion", "embedding"] = kind
+        self.model = f"{config.model_provider}/{config.model}"
+        self._config = config
+        self._retry = retry
+        self._identity = {"kind": kind, "model": self.model, "call_args": config.call_args}
+        self._service = name_service(config)
+        self._own_limit = CallLimit()
+
+    async def call(
+        self,
+        request: Mapping[str, Any],
+        send: Callable[[], Awaitable[Answer]],
+        count_tokens: Callable[[], int],
+    ) -> RecordedCall:
+        """Return the reply to a request, from the journal or by sending it.
+
+        Parameters
+        ----------
+        request : mapping
+            Everything that gives the request its meaning; JSON-ready.
+        send : callable
+            Sends it once.
+        count_tokens : callable
+            Counts the prompt's tokens; asked only when a token rate is configured.
+
+        Raises
+        ------
+        ServiceDownError
+            If the service is down, or asks to wait, for longer than it is waited for.
+        Exception
+            Whatever the last attempt raised.
+        """
+        scope = current_scope() or CallLog()
+        with scope.own_time.call():
+            return await self._call(request, _Call(send, count_tokens, scope))
+
+    async def _call(self, request: Mapping[str, Any], call: _Call) -> RecordedCall:
+        scope, journal, key, send = call.scope, call.scope.journal, "", call.send
+        if journal is not None:
+            key = self._key(request, scope)
+            recorded = journal.replay(key)
+            if recorded is not None:
+                scope.attempts.extend(recorded.attempts)
+                scope.replayed += 1
+                return recorded
+
+            async def noted() -> Answer:
+                journal.start(key)
+                return await send()
+
+            call.send = noted
+        try:
+            reply = await self._with_retries(call)
+        except Exception as error:
+            if journal is not None:
+                journal.abandon(key)
+            self.note_failure(error, scope)
+            raise
+        finally:
+            scope.attempts.extend(call.attempts)
+        recorded = RecordedCall(reply, tuple(call.attempts))
+        if journal is not None:
+            journal.finish(key, recorded)
+        return recorded
+
+    def note_failure(self, error: Exception, scope: CallLog) -> None:
+        """Note in a scope that one of its calls failed for good."""
+        scope.failures.append(describe_error(error))
+        if isinstance(error, ServiceDownError):
+            scope.service_down = error
+
+    async def _with_retries(self, call: _Call) -> Any:
+        n_failed = 0
+        while True:
+            try:
+                async with self.admitted(call.mark, call.count_tokens, call.scope) as place:
+                    return await self._send(call, place)
+            except Exception as error:
+                n_failed = await self.wait_to_retry(error, n_failed, call.scope)
+
+    async def wait_to_retry(self, error: Exception, n_failed: int, scope: CallLog) -> int:
+        """Wait before a request is sent again; return how many failures count so far.
+
+        Those of a service that is down and waited for do not count. Waiting for the service, and
+        as long as it asks, is done in its lane.
+
+        Raises
+        ------
+        Exception
+            The error itself where sending again is no use or not allowed any more.
+        ServiceDownError
+            If the service is not to be waited for.
+        """
+        if not is_transient(error):
+            raise error
+        limit, lane = self._limit(scope)
+        is_run = limit.patience_s is not None
+        asked_s, longest_s = retry_after_s(error), limit.patience_s or LONGEST_WAIT_S
+        if asked_s > longest_s:
+            why = f"{lane.name} asks to wait {asked_s:,.0f} s, longer than "
+            why += f"the {longest_s:,.0f} s of patience_s" if is_run else f"{longest_s:,.0f} s"
+            raise limit.give_up(lane, why) if is_run else ServiceDownError(why) from error
+        lane.latest = describe_error(error)
+        if is_run and lane.outage.is_down and lane.outage.has_answered:
+            return n_failed
+        if n_failed >= self._retry.max_retries:
+            if is_run and lane.outage.is_down:
+                raise limit.give_up(lane, lane.latest) from error
+            raise error
+        most_s = min(self._retry.max_delay_s, self._retry.base_delay_s * 2.0**n_failed)
+        await asyncio.sleep(random.uniform(0.0, most_s))
+        return n_failed + 1
+
+    def _limit(self, scope: CallLog) -> tuple[CallLimit, Lane]:
+        limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit
+        key = (self.kind, self.model, self._config.api_base)
+        return limit, limit.lane(key, self._service, self._config.rate_limit)
+
+    @asynccontextmanager
+    async def admitted(
+        self, request: Hashable, count_tokens: Callable[[], int], scope: CallLog
+    ) -> AsyncGenerator[Place]:
+        """Hold a place of the scope's limit; waiting for it is not the scope's own time.
+
+        Parameters
+        ----------
+        request : hashable
+            The same for every attempt of one request.
+        count_tokens : callable
+            Counts the prompt's tokens; asked only when a token rate is configured.
+        scope : CallLog
+
+        Notes
+        -----
+        What is sent to ask whether a service is back is not the scope's own time either; a
+        search that waited for that has no latency.
+        """
+        limit, lane = self._limit(scope)
+        tokens = 0 if lane.tokens_rate is None else count_tokens()
+        async with AsyncExitStack() as held:
+            with scope.own_time.waiting():
+                if isinstance(scope.limit, asyncio.Semaphore):
+                    await held.enter_async_context(scope.limit)
+                place = await held.enter_async_context(limit.place(lane, request, tokens))
+            if lane.outage.is_down:
+                held.enter_context(scope.own_time.waiting())
+            try:
+                yield place
+            except Exception as error:
+                if is_transient(error):
+                    place.failed(read_symptom(error))
+                else:  # it answered, and will say the same again
+                    lane.outage.answered()
+                raise
+            finally:
+                scope.was_held_up = scope.was_held_up or lane.outage.is_down
+
+    async def _send(self, call: _Call, place: Place) -> Any:
+        slow_s = place.lane.slow_after_s() if call.scope.time and call.scope.time.hedge else None
+        if slow_s is None:
+            return await self._send_once(call, place, call.attempts)
+        limit, lane = self._limit(call.scope)
+        lost: list[CallAttempt] = []
+        won: list[CallAttempt] = []
+
+        async def send(into: list[CallAttempt], place: Place) -> Any:
+            return await self._send_once(call, place, into)
+
+        @asynccontextmanager
+        async def again() -> AsyncGenerator[Callable[[], Coroutine[Any, Any, Any]] | None]:
+            tokens = 0 if lane.tokens_rate is None else call.count_tokens()
+            other = limit.try_acquire(lane, place.request, tokens)
+            try:
+                yield None if other is None else lambda: send(won, other)
+            finally:
+                if other is not None:
+                    limit.release(other)
+
+        try:
+            return await first_answer(lambda: send(lost, place), again, slow_s)
+        finally:
+            # The one that was answered stands last: its figures are those of the reply.
+            both = sorted([*lost, *won], key=lambda attempt: attempt.error is None)
+            call.attempts.extend(both)
+
+    async def _send_once(self, call: _Call, place: Place, attempts: list[CallAttempt]) -> Any:
+        started = time.perf_counter()
+        try:
+            answer = await self._in_time(call.send, call.scope)
+        except BaseException as error:
+            paid = error.answer if isinstance(error, GarbledReplyError) else None
+            attempts.append(self.attempt(started, paid, self.describe(error)))
+            raise
+        attempts.append(self.attempt(started, answer))
+        place.answered(answer.prompt_tokens + answer.output_tokens, attempts[-1].latency_s)
+        return answer.reply
+
+    async def _in_time(self, send: Callable[[], Awaitable[Answer]], scope: CallLog) -> Answer:
+        allowed = self.time(scope)
+        timer = asyncio.timeout(allowed.seconds)
+        try:
+            async with timer:
+                return _without_keys(await send())
+        except TimeoutError as error:
+            if timer.expired():
+                raise NoReplyError(allowed.exceeded()) from error
+            raise
+
+    def time(self, scope: CallLog) -> CallTime:
+        """Return what one request may take: the model's own ``timeout``, else the scope's."""
+        own: Any = self._config.call_args.get("timeout")
+        if isinstance(own, int | float) and own > 0:
+            return CallTime(float(own), f"call_args.timeout of {self.model} in settings.yaml")
+        return scope.time or _UNBOUNDED_S
+
+    def describe(self, error: BaseException) -> str:
+        """Return the sentence of a request's error, and put what it says of the service on it."""
+        advise(error, self.kind, self._config)
+        return describe_error(error)
+
+    def attempt(
+        self, started: float, answer: Answer | None = None, error: str | None = None
+    ) -> CallAttempt:
+        """Record one attempt that began at ``started`` (perf_counter seconds) and ends now."""
+        return CallAttempt(
+            kind=self.kind,
+            model=self.model,
+            phase=current_phase(),
+            prompt_tokens=answer.prompt_tokens if answer else 0,
+            output_tokens=answer.output_tokens if answer else 0,
+            counted_by=answer.counted_by if answer else "nobody",
+            latency_s=time.perf_counter() - started,
+            cached_prompt_tokens=answer.cached_prompt_tokens if answer else 0,
+            error=error,
+            finish_reason=answer.finish_reason if answer else None,
+            abstained=answer is not None and answer.abstained,
+        )
+
+    def _key(self, request: Mapping[str, Any], scope: CallLog) -> str:
+        text = json.dumps({**self._identity, **request}, sort_keys=True, default=str)
+        fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return f"{fingerprint}-{scope.ordinal(fingerprint)}"
+
+
+def _without_keys(answer: Answer) -> Answer:
+    """Return an answer in which the service does not repeat a key: it is kept and shown."""
+    if not isinstance(answer.reply, str):
+        return answer
+    return replace(answer, reply=redact_data(answer.reply))

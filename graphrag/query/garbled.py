@@ -1,0 +1,87 @@
+"""Telling what no model says from what it may say, before it is taken for an answer.
+
+A reply that is well-formed and well worded can be wrong all the same: nothing here says that it
+is right.
+"""
+
+import re
+from math import isfinite
+from typing import Any, cast
+
+from graphrag.query.calls import Answer, GarbledReplyError
+
+MOST_CHARACTERS = 2_000_000
+"""Of one reply: several times what any model writes at most."""
+_BROKEN = "\N{REPLACEMENT CHARACTER}"
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
+_PAGE = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
+
+
+def check_size(n_characters: int) -> None:
+    """Refuse a reply that is longer than any model writes.
+
+    Raises
+    ------
+    ReplyTooLongError
+        It is not asked for again.
+    """
+    if n_characters > MOST_CHARACTERS:
+        raise ReplyTooLongError(n_characters)
+
+
+class ReplyTooLongError(RuntimeError):
+    """A reply is longer than any model writes."""
+
+    def __init__(self, n_characters: int) -> None:
+        super().__init__(
+            f"the service sent {n_characters:,} characters or more in one reply, where "
+            f"{MOST_CHARACTERS:,} are taken; check what stands between here and the model"
+        )
+
+
+def check_content(answer: Answer, shown: str) -> None:
+    """Refuse a completion whose text was damaged on its way or is not the model's.
+
+    Parameters
+    ----------
+    answer : Answer
+        Its reply is text.
+    shown : str
+        What the model was shown: what stands in it may be repeated.
+
+    Raises
+    ------
+    GarbledReplyError
+        If the text holds replacement or control characters that the model was not shown, or is a
+        web page and none was shown.
+    ReplyTooLongError
+        If it is longer than any model writes.
+    """
+    text = cast("str", answer.reply)
+    check_size(len(text))
+    if _BROKEN in text and _BROKEN not in shown:
+        raise GarbledReplyError("its text was damaged (replacement characters)", answer)
+    control = _CONTROL.search(text)
+    if control is not None and control.group() not in shown:
+        raise GarbledReplyError("its text was damaged (control characters)", answer)
+    if _PAGE.match(text) and "<html" not in shown.lower():
+        raise GarbledReplyError("it is a web page", answer)
+
+
+def check_vectors(answer: Answer, n_texts: int) -> None:
+    """Refuse embeddings that are not one vector of finite numbers for each text.
+
+    Raises
+    ------
+    GarbledReplyError
+        If there are more or fewer, one is empty or of another length, or holds something else
+        than finite numbers.
+    """
+    vectors = cast("list[list[Any]]", answer.reply)
+    if len(vectors) != n_texts:
+        msg = f"{len(vectors)} embeddings came for {n_texts} texts"
+        raise GarbledReplyError(msg, answer)
+    if len({len(vector) for vector in vectors}) > 1 or not all(vectors):
+        raise GarbledReplyError("its embeddings are empty or of different lengths", answer)
+    if not all(isfinite(number) for vector in vectors for number in vector):
+        raise GarbledReplyError("its embeddings are not finite numbers", answer)
