@@ -145,9 +145,15 @@ class Outage:
         return self.down_since is not None
 
     @property
+    def is_waited_for(self) -> bool:
+        """Whether the service is down and has been there before."""
+        return self.is_down and self.has_answered
+
+    @property
     def ends_at(self) -> float:
-        """The moment at which patience ends; ``inf`` while the service is up."""
-        return inf if self.down_since is None else self.down_since + self.patience_s
+        """The moment at which patience ends; ``inf`` while the service is not waited for."""
+        since = self.down_since if self.has_answered else None
+        return inf if since is None else since + self.patience_s
 
     def answered(self) -> None:
         """Note an answer."""
@@ -169,8 +175,9 @@ class Outage:
         """
         self._n_signs += 1
         self._signs.add(("sign", self._n_signs) if is_of_service else ("request", request))
-        if self.is_down:
-            self._probe_s = min(2 * self._probe_s, _LONGEST_PROBE_S)
-        elif len(self._signs) >= _SIGNS_OF_AN_OUTAGE:
+        if self.is_waited_for:
+            longest_s = min(_LONGEST_PROBE_S, max(_FIRST_PROBE_S, self.patience_s / 10))
+            self._probe_s = min(2 * self._probe_s, longest_s)
+        elif not self.is_down and len(self._signs) >= _SIGNS_OF_AN_OUTAGE:
             self.down_since = now
-        self.probe_at = now + self._probe_s if self.is_down else -inf
+        self.probe_at = now + self._probe_s if self.is_waited_for else -inf

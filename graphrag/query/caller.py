@@ -171,7 +171,7 @@ class ModelCaller:
             why += f"the {longest_s:,.0f} s of patience_s" if is_run else f"{longest_s:,.0f} s"
             raise limit.give_up(lane, why) if is_run else ServiceDownError(why) from error
         lane.latest = describe_error(error)
-        if is_run and lane.outage.is_down and lane.outage.has_answered:
+        if is_run and lane.outage.is_waited_for:
             return n_failed
         if n_failed >= self._retry.max_retries:
             if is_run and lane.outage.is_down:
@@ -212,7 +212,7 @@ class ModelCaller:
                 if isinstance(scope.limit, asyncio.Semaphore):
                     await held.enter_async_context(scope.limit)
                 place = await held.enter_async_context(limit.place(lane, request, tokens))
-            if lane.outage.is_down:
+            if lane.outage.is_waited_for:
                 held.enter_context(scope.own_time.waiting())
             try:
                 yield place
@@ -223,7 +223,7 @@ class ModelCaller:
                     lane.outage.answered()
                 raise
             finally:
-                scope.was_held_up = scope.was_held_up or lane.outage.is_down
+                scope.was_held_up = scope.was_held_up or lane.outage.is_waited_for
 
     async def _send(self, call: _Call, place: Place) -> Any:
         slow_s = place.lane.slow_after_s() if call.scope.time and call.scope.time.hedge else None

@@ -111,7 +111,7 @@ class Lane:
 
     def ready_at(self, now: float) -> float:
         """Return from when the first that waits may be sent; ``inf``: after another ended."""
-        if self.in_flight >= (1 if self.outage.is_down else self.adaptive.places):
+        if self.in_flight >= (1 if self.outage.is_waited_for else self.adaptive.places):
             return inf
         ready = max(now, self.paused_until, self.outage.probe_at)
         if self.requests_rate is not None:
@@ -143,7 +143,7 @@ class Lane:
             self._output += 0.2 * (of_reply - self._output)
             place.taken.amount = float(tokens)
         before = self.adaptive.places
-        if self.outage.is_down:
+        if self.outage.is_waited_for:
             _log.warning("%s answers again", self.name)
         self.outage.answered()
         self.adaptive.answered()
@@ -151,7 +151,7 @@ class Lane:
 
     def failed(self, place: Place, symptom: Symptom) -> None:
         """See :meth:`Place.failed`."""
-        now, was_down, before = self.clock(), self.outage.is_down, self.adaptive.places
+        now, was_down, before = self.clock(), self.outage.is_waited_for, self.adaptive.places
         wait_s = symptom.wait_s
         if symptom.is_throttled:
             self.adaptive.throttled(place.sent_at, now, self.in_flight)
@@ -159,7 +159,7 @@ class Lane:
             self.paused_until = now + wait_s
             _log.info("%s: nothing is sent for %.1f s, as the service asks", self.name, wait_s)
         self.outage.failed(place.request, symptom.is_of_service, now)
-        if self.outage.is_down and not was_down:
+        if self.outage.is_waited_for and not was_down:
             _log.warning("%s is down: one request at a time asks whether it is back", self.name)
         self._tell(before, "the service turns requests away")
 
@@ -202,7 +202,7 @@ class CallLimit:
         self.patience_s = patience_s
         self._most: float = inf if most is None else most
         self._clock = clock
-        self._in_flight = 0
+        self.in_flight = 0
         self._lanes: dict[Hashable, Lane] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -263,7 +263,7 @@ class CallLimit:
     def release(self, place: Place) -> None:
         """Give a place back."""
         place.lane.in_flight -= 1
-        self._in_flight -= 1
+        self.in_flight -= 1
         self._give()
 
     def give_up(self, lane: Lane, why: str) -> ServiceDownError:
@@ -301,17 +301,17 @@ class CallLimit:
             chosen = self._choose(ready, now)
             if chosen is None:
                 break
-            self._in_flight += 1
+            self.in_flight += 1
             chosen.send(now)
         if soonest < inf:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(max(0.0, soonest - now) + 1e-3, self._give)
 
     def _choose(self, ready: list[Lane], now: float) -> Lane | None:
-        if not ready or self._in_flight >= self._most:
+        if not ready or self.in_flight >= self._most:
             return None
         best = min(ready, key=lambda lane: (lane.in_flight, lane.waiting[0].since))
-        is_last = self._most >= _KEPT_FREE_FROM and self._in_flight == self._most - 1
+        is_last = self._most >= _KEPT_FREE_FROM and self.in_flight == self._most - 1
         if is_last and best.in_flight:
             others = (lane for lane in self._lanes.values() if lane is not best)
             if any(not o.in_flight and now - o.asked_at < _RECENT_S for o in others):

@@ -578,10 +578,10 @@ def test_a_service_that_is_not_there_stops_the_run_soon(make_evaluation: MakeEva
         [{"question": f"What did Idris Vane build in year {n}?", "answer": "x"} for n in range(30)]
     )
     result = evaluation.run()
-    assert result.exit_code in (ERROR, INCOMPLETE), result.output
-    assert "searches all failed" in sentence(result)
-    assert "--retry-errors" in result.output
-    assert 10 <= len(responses(evaluation)) <= 14
+    assert result.exit_code == INCOMPLETE, result.output
+    assert "no connection to http://127.0.0.1:9/v1" in sentence(result)
+    assert "--resume" in result.output
+    assert responses(evaluation) == {}, "nothing is known of what was asked"
 
 
 def test_a_run_of_failures_only_is_an_error(

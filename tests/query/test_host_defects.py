@@ -215,7 +215,7 @@ async def test_a_reply_of_another_form_loses_its_usage(
     assert server.totals()["chat"].output_tokens > 0
 
 
-# Work-around: searches use no such cache; ModelCaller._key holds the model and its call_args.
+# Work-around: searches use no such cache; caller.ModelCaller._key holds the model and its call_args.
 async def test_the_cache_takes_another_model_for_the_same(
     config: Configure, server: SpiedServer
 ) -> None:
@@ -246,7 +246,7 @@ async def test_streams_are_not_cached(config: Configure, server: SpiedServer) ->
     assert len(server.of("chat")) == 2
 
 
-# Work-around: calls.ModelCaller.keep_rate.
+# Work-around: limits.CallLimit.
 async def test_the_released_rate_limiter_blocks_the_loop(config: Configure) -> None:
     rate = {"type": "sliding_window", "period_in_seconds": 1, "requests_per_period": 1}
     model = create_completion(config(rate_limit=rate))

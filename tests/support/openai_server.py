@@ -39,7 +39,7 @@ import uvicorn
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -54,6 +54,7 @@ ERRORS: dict[int, tuple[str, str | None, str]] = {  # status: type, code, messag
     429: ("requests", "rate_limit_exceeded", "Too many requests."),
     500: ("server_error", None, "The server had an error."),
     503: ("server_error", "service_unavailable", "The server is overloaded."),
+    529: ("overloaded_error", None, "Overloaded."),
 }
 
 Json = dict[str, Any]
@@ -74,6 +75,12 @@ class Fault:
         maximum context length is 8 tokens.``
     retry_after_s, retry_after_ms : float | None
         Sent with an error as the header ``retry-after`` (seconds) or ``retry-after-ms``.
+    retry_after : str | None
+        Sent as that header as it is, e.g. an HTTP date.
+    body : bytes | None
+        Sent with status 200 in place of the whole answer, which then costs nothing.
+    endless_s : float
+        Send one byte of the answer at a time, for so many seconds, and never the end of it.
     hang_s : float
         Seconds of silence before anything else happens.
     disconnect : {"before", "mid-stream"} | None
@@ -98,6 +105,9 @@ class Fault:
     message: str | None = None
     retry_after_s: float | None = None
     retry_after_ms: float | None = None
+    retry_after: str | None = None
+    body: bytes | None = None
+    endless_s: float = 0.0
     hang_s: float = 0.0
     disconnect: Literal["before", "mid-stream"] | None = None
     content: str | None = None
@@ -448,6 +458,13 @@ class _App:
             await exchange.close()
         elif fault.status is not None:
             await self._refuse(exchange, fault)
+        elif fault.body is not None:
+            self._server.finish(record, "error", 200, {})
+            await Response(fault.body, 200, {}, "application/json")(
+                exchange.scope, exchange.receive, exchange.send
+            )
+        elif fault.endless_s:
+            await self._dribble(exchange)
         elif record.endpoint == "embeddings":
             await self._complete(exchange, *_embeddings(request, how.vector_size))
         else:
@@ -467,6 +484,19 @@ class _App:
                 choice = {"index": 0, "message": message, "finish_reason": fault.reason}
                 body = _envelope(record, "chat.completion", [choice])
                 await self._complete(exchange, body, usage)
+
+    async def _dribble(self, exchange: _Exchange) -> None:
+        """Send blanks, which JSON allows before a value, until the time or the client is over."""
+        headers = [(b"content-type", b"application/json")]
+        await exchange.send({"type": "http.response.start", "status": 200, "headers": headers})
+        ends_at = time.monotonic() + exchange.fault.endless_s
+        while time.monotonic() < ends_at and not self._closing:
+            await exchange.send({"type": "http.response.body", "body": b" ", "more_body": True})
+            if exchange.connection.is_closing():
+                break
+            await asyncio.sleep(0.02)
+        self._server.finish(exchange.record, "client-gone", 200, {})
+        await exchange.close()
 
     async def _wait(self, exchange: _Exchange, seconds: float) -> bool:
         """Wait, and say whether the client is still there; it leaves by closing its end."""
@@ -551,6 +581,8 @@ def _error(fault: Fault) -> tuple[Json, dict[str, str]]:
     error["message"] = fault.message or message
     wait = {"retry-after": fault.retry_after_s, "retry-after-ms": fault.retry_after_ms}
     headers = {name: f"{value:g}" for name, value in wait.items() if value is not None}
+    if fault.retry_after is not None:
+        headers["retry-after"] = fault.retry_after
     return {"error": error}, headers
 
 

@@ -1,0 +1,193 @@
+"""The arithmetic of places, rates and outages, under a clock of the test's own."""
+
+import asyncio
+from math import inf
+
+import pytest
+from graphrag_llm.config import RateLimitConfig
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag.query.adaptive import AdaptiveLimit, Outage, RateWindow
+from graphrag.query.limits import CallLimit
+
+Event = tuple[bool, float, int]
+EVENTS = st.lists(
+    st.tuples(st.booleans(), st.floats(0, 2), st.integers(1, 64)), min_size=1, max_size=80
+)
+
+
+@given(st.integers(1, 64), EVENTS)
+def test_places_stay_between_one_and_the_most(most: int, events: list[Event]) -> None:
+    limit, now = AdaptiveLimit(most), 0.0
+    for is_answer, step, in_flight in events:
+        now += step
+        before = limit.places
+        if is_answer:
+            limit.answered()
+            assert before <= limit.places <= before + 1
+        else:
+            limit.throttled(now, now, in_flight)
+            assert limit.places <= max(1, before)
+        assert 1 <= limit.places <= most
+        assert limit.places == int(limit.places)
+
+
+@given(st.integers(2, 128), st.integers(2, 128))
+def test_those_in_flight_together_make_one_decrease(most: int, n_refused: int) -> None:
+    limit = AdaptiveLimit(most)
+    for n in range(n_refused):
+        limit.throttled(sent_at=1.0, now=2.0 + n / 1000, in_flight=most)
+    assert limit.places == max(1, int(most * 0.7))
+    limit.throttled(sent_at=4.0, now=5.0, in_flight=int(limit.places))
+    assert limit.places <= max(1, int(most * 0.7 * 0.7) + 1)
+
+
+@given(st.integers(2, 64))
+def test_places_come_back_one_a_round_trip(most: int) -> None:
+    limit = AdaptiveLimit(most)
+    limit.throttled(1.0, 2.0, 1)
+    assert limit.places == 1
+    round_trips = 0
+    while limit.places < most:
+        round_trips += 1
+        for _ in range(int(limit.places)):
+            limit.answered()
+    assert most - 1 <= round_trips <= 2 * most
+
+
+def test_a_limit_without_end_has_places_after_a_refusal() -> None:
+    limit = AdaptiveLimit(inf)
+    assert limit.places == inf
+    limit.throttled(1.0, 2.0, 10)
+    assert limit.places == 7
+
+
+@given(
+    st.integers(1, 50),
+    st.lists(st.tuples(st.floats(0, 20), st.integers(1, 50)), min_size=1, max_size=40),
+)
+def test_a_rate_holds_in_every_window(most: int, asked: list[tuple[float, int]]) -> None:
+    rate, now = RateWindow(most, 10.0), 0.0
+    sent: list[tuple[float, int]] = []
+    for step, amount in asked:
+        amount = min(amount, most)
+        now = rate.ready_at(amount, now + step)
+        rate.take(amount, now)
+        sent.append((now, amount))
+    for start, _ in sent:
+        within = sum(amount for at, amount in sent if start <= at < start + 10 - 1e-6)
+        assert within <= most
+
+
+def test_more_than_the_whole_rate_is_sent_alone_and_held_as_long_as_it_takes() -> None:
+    rate = RateWindow(100, 60)
+    rate.take(10, 0.0)
+    assert rate.ready_at(250, 1.0) == 60.0
+    rate.take(250, 60.0)
+    assert rate.ready_at(1, 61.0) == 60 + 150
+
+
+def test_what_a_request_really_took_counts() -> None:
+    rate = RateWindow(100, 60)
+    taken = rate.take(20, 0.0)
+    assert rate.ready_at(80, 1.0) == 1.0
+    taken.amount = 90
+    assert rate.ready_at(80, 1.0) == 60.0
+
+
+def test_an_outage_is_told_by_three_requests_or_three_signs_of_the_service() -> None:
+    outage = Outage(60.0, has_answered=True)
+    for now in range(5):
+        outage.failed("one", False, float(now))
+    assert not outage.is_down
+    outage.failed("two", False, 5.0)
+    outage.failed("three", False, 6.0)
+    assert outage.is_waited_for
+    assert outage.ends_at == 66.0
+    outage.answered()
+    assert outage.ends_at == inf
+    for now in range(3):
+        outage.failed("one", True, float(now))
+    assert outage.is_down
+
+
+@given(st.integers(3, 60))
+def test_probes_come_later_and_later_but_never_stop(n_failed: int) -> None:
+    outage, waits = Outage(1e6, has_answered=True), list[float]()
+    for _ in range(n_failed):
+        outage.failed("one", True, 0.0)
+        waits.append(outage.probe_at)
+    assert waits[2:] == sorted(waits[2:])
+    assert 0.1 <= waits[-1] <= 15
+
+
+@given(st.integers(1, 6), st.lists(st.integers(0, 2), min_size=1, max_size=40))
+def test_no_more_than_the_places_are_held_and_everyone_gets_one(
+    most: int, lanes: list[int]
+) -> None:
+    async def run() -> int:
+        limit = CallLimit(most, 60)
+        highest = 0
+
+        async def ask(name: int) -> None:
+            nonlocal highest
+            async with limit.place(limit.lane(name, str(name)), object(), 1):
+                highest = max(highest, limit.in_flight)
+                await asyncio.sleep(0)
+
+        await asyncio.gather(*(ask(name) for name in lanes))
+        assert limit.in_flight == 0
+        return highest
+
+    assert asyncio.run(run()) <= most
+
+
+async def test_a_freed_place_goes_to_the_model_with_the_fewest() -> None:
+    limit = CallLimit(4, 60)
+    slow, fast = limit.lane("slow", "slow"), limit.lane("fast", "fast")
+    held = [await limit.acquire(slow, object(), 0) for _ in range(4)]
+    waiting = [asyncio.create_task(limit.acquire(slow, object(), 0)) for _ in range(3)]
+    await asyncio.sleep(0)
+    other = asyncio.create_task(limit.acquire(fast, object(), 0))
+    await asyncio.sleep(0)
+    limit.release(held.pop())
+    assert (await other).lane is fast
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+    for place in [*held, other.result()]:
+        limit.release(place)
+    assert limit.in_flight == 0
+
+
+async def test_who_leaves_the_queue_leaves_no_place_taken() -> None:
+    limit = CallLimit(1, 60)
+    lane = limit.lane("a", "a")
+    held = await limit.acquire(lane, object(), 0)
+    leaving = asyncio.create_task(limit.acquire(lane, object(), 0))
+    staying = asyncio.create_task(limit.acquire(lane, object(), 0))
+    await asyncio.sleep(0)
+    limit.release(held)  # gives the place to the first, which is cancelled before it runs
+    leaving.cancel()
+    limit.release(await asyncio.wait_for(staying, 1))
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    assert limit.in_flight == 0
+
+
+async def test_a_rate_is_kept_by_all_that_ask_a_model_and_a_huge_request_gets_through() -> None:
+    limit = CallLimit(8, 60)
+    rate = RateLimitConfig(period_in_seconds=1, tokens_per_period=10)
+    lane = limit.lane("a", "a", rate)
+    assert limit.lane("a", "a", rate) is lane
+    loop = asyncio.get_running_loop()
+    began, sent = loop.time(), list[tuple[int, float]]()
+
+    async def ask(tokens: int) -> None:
+        async with limit.place(lane, object(), tokens):
+            sent.append((tokens, loop.time() - began))
+
+    await asyncio.wait_for(asyncio.gather(*(ask(tokens) for tokens in (6, 15))), 5)
+    assert [tokens for tokens, _ in sent] == [6, 15], "in the order in which they asked"
+    assert sent[1][1] >= 0.99

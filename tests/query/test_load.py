@@ -1,0 +1,398 @@
+"""Runs over real HTTP with a service that is slow, silent, full, gone for a while or for good."""
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graphrag_llm.config import ModelConfig
+from support.openai_server import Fault, LocalServer, running_server
+
+from graphrag.eval import EvaluationConfig
+from graphrag.eval.dataset import Sample
+from graphrag.eval.metrics import LLMJudge
+from graphrag.eval.records import DEFAULT_METRICS
+from graphrag.eval.run import Answer, RunOutcome, RunRequest, Unit, record_response
+from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.store import MemorySession
+from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy
+from graphrag.query.garbled import ReplyTooLongError
+from graphrag.query.limits import CallLimit, CallTime, ServiceDownError
+from graphrag.query.models import CountedCompletion, open_completion, open_embedding
+from graphrag.query.usage import CallLog, measure_calls, sum_usages
+
+VERDICT = '{"reason": "as it should be", "score": 1}'
+FAST = RetryPolicy(max_retries=5, base_delay_s=0.005, max_delay_s=0.02)
+SEARCHER, JUDGE = "gpt-4o", "gpt-4o-mini"
+
+
+@pytest.fixture
+def server() -> Iterator[LocalServer]:
+    with running_server(lambda request: VERDICT) as running:
+        yield running
+
+
+def set_faults(server: LocalServer, faults: Any, latency_s: float = 0.0) -> None:
+    server.behaviour = type(server.behaviour)(lambda request: VERDICT, faults, latency_s)
+
+
+def model(url: str, name: str = SEARCHER, retry: RetryPolicy = FAST, **given: Any) -> Any:
+    config = ModelConfig(model_provider="openai", model=name, api_base=url, api_key="test", **given)
+    opened = open_embedding if "embedding" in name else open_completion
+    return opened(config, retry)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():  # noqa: ASYNC110 - what the server's thread does makes no event here
+        await asyncio.sleep(0.005)
+
+
+class Trial:
+    """A run of questions to a method of one's own and to a judge, each a model of the server."""
+
+    def __init__(self, url: str, path: Path, n: int = 20, **settings: Any) -> None:
+        given = {"concurrency": 8, "patience_s": 5, **settings}
+        self.config = EvaluationConfig(root=path, **given)
+        self.searching: CountedCompletion = model(url)
+        judge = LLMJudge(model(url, JUDGE))
+        self.runner = EvaluationRunner(self.config, judge, methods={"mine": self.answer})
+        samples = [Sample(f"s{i}", "a", f"What is {i}?", "x") for i in range(n)]
+        self.units = [Unit(sample.id, sample, "mine") for sample in samples]
+        self.session = MemorySession()
+
+    async def answer(self, question: str) -> str:
+        reply = await self.searching.completion_async(messages=question)
+        return reply.content
+
+    async def run(self) -> RunOutcome:
+        return await self.runner.run(RunRequest(self.units, self.session))
+
+
+def check_complete(outcome: RunOutcome, server: LocalServer) -> None:
+    """Every question is answered and judged, and every attempt is where the server has it."""
+    assert outcome.is_complete, outcome.stopped
+    assert all(result.failure is None for result in outcome.results)
+    scores = [v.score for r in outcome.results for v in map(r.scores.get, DEFAULT_METRICS)]
+    assert set(scores) == {1}
+    both = [u for r in outcome.results for u in (r.usage, r.judge_usage) if u is not None]
+    spent = sum_usages(both)
+    calls = server.records
+    answered = [call for call in calls if call.outcome == "answered"]
+    assert spent.llm_calls == len(calls)
+    assert spent.failed_calls == len(calls) - len(answered)
+    assert spent.output_tokens == sum(call.completion_tokens for call in answered)
+
+
+async def test_a_silent_judge_is_given_up_and_asked_again(server: LocalServer, tmp_path: Path):
+    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+        return Fault(hang_s=30) if request["model"] == JUDGE and n % 5 == 0 else None
+
+    set_faults(server, faults)
+    trial = Trial(server.base_url, tmp_path, 3, judge={"timeout_s": 0.3})
+    started = time.perf_counter()
+    outcome = await trial.run()
+    assert time.perf_counter() - started < 5
+    check_complete(outcome, server)
+    assert sum(r.judge_usage.failed_calls for r in outcome.results if r.judge_usage) >= 2
+
+
+async def test_what_was_not_answered_in_time_names_the_setting(server: LocalServer):
+    set_faults(server, lambda *_: Fault(hang_s=30))
+    asked = model(server.base_url, retry=RetryPolicy(1, 0, 0))
+    log = CallLog(time=CallTime(0.1, "request_timeout_s"))
+    with measure_calls(log), pytest.raises(NoReplyError, match=r"0\.1 s; raise request_timeout_s"):
+        await asked.completion_async(messages="hi")
+    assert log.usage().failed_calls == 2
+    assert "no reply within" in str(log.attempts[0].error)
+
+
+async def test_waiting_for_a_place_is_no_time_of_a_request(server: LocalServer):
+    set_faults(server, None, latency_s=0.12)
+    asked, limit = model(server.base_url), CallLimit(1)
+
+    async def ask() -> int:
+        with measure_calls(CallLog(limit, time=CallTime(0.3))) as log:
+            await asked.completion_async(messages="hi")
+        return log.usage().failed_calls
+
+    assert await asyncio.gather(*(ask() for _ in range(5))) == [0] * 5
+
+
+async def test_mixed_faults_and_an_outage_cost_time_only(server: LocalServer, tmp_path: Path):
+    draw = random.Random(3)
+    began: list[float] = []
+    kinds = [
+        (0.05, Fault(status=429, retry_after_ms=20)),
+        (0.07, Fault(status=500)),
+        (0.09, Fault(disconnect="before")),
+        (0.11, Fault(body=b'{"choices": [{"message": {"con')),
+    ]
+
+    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+        began.append(time.monotonic())
+        if 0.1 < began[-1] - began[0] < 0.7:
+            return Fault(status=503)
+        at = draw.random()
+        return next((fault for share, fault in kinds if at < share), None)
+
+    set_faults(server, faults, latency_s=0.01)
+    outcome = await Trial(server.base_url, tmp_path).run()
+    check_complete(outcome, server)
+    refused = [record.status for record in server.records].count(503)
+    assert 0 < refused < 40, "one request at a time asks whether the service is back"
+
+
+async def test_a_service_that_comes_back_is_waited_for(tmp_path: Path):
+    with running_server(lambda request: VERDICT, latency_s=0.02) as first:
+        trial = Trial(first.base_url, tmp_path, patience_s=20)
+        run = asyncio.create_task(trial.run())
+        await until(lambda: len(first.records) >= 30)
+    await asyncio.sleep(0.5)
+    with running_server(lambda request: VERDICT, port=first.port) as second:
+        outcome = await run
+    assert outcome.is_complete
+    assert not any(result.failure for result in outcome.results)
+    answered = [r for s in (first, second) for r in s.records if r.outcome == "answered"]
+    assert len(answered) == 20 * 5
+
+
+async def test_a_search_that_an_outage_held_up_has_no_latency(server: LocalServer):
+    set_faults(server, lambda n, _: Fault(status=503) if 1 < n < 6 else None)
+    asked, limit = model(server.base_url), CallLimit(1, 5)
+    logs = [CallLog(limit), CallLog(limit)]
+    for log in logs:
+        with measure_calls(log):
+            await asked.completion_async(messages="hi")
+    sample = Sample("s", "a", "Who?", "x")
+    ending = Answer("Ann", "", None, logs[1].usage(), abstained=False)
+    stored = [record_response(Unit("s", sample, "mine"), ending, 1, log, None) for log in logs]
+    assert [each.latency_s for each in stored] == [1, None]
+    assert logs[1].usage().failed_calls == 4
+    assert logs[1].waited_s > 0.1
+
+
+async def test_a_service_that_never_comes_back_stops_the_run_and_loses_nothing(tmp_path: Path):
+    with running_server(lambda request: VERDICT, latency_s=0.02) as first:
+        trial = Trial(first.base_url, tmp_path, patience_s=0.5)
+        run = asyncio.create_task(trial.run())
+        await until(lambda: len(first.records) >= 30)
+    stopped = await run
+    assert not stopped.is_complete
+    assert not stopped.refused, "it may be gone on with: exit code 3"
+    assert "no connection to" in str(stopped.stopped)
+    assert "patience_s" in str(stopped.stopped)
+    assert not any(result.failure for result in stopped.results)
+    kept = [trial.session.response(unit.key) for unit in trial.units]
+    assert all(found is None or found.failure is None for found in kept)
+    assert not any(
+        verdict.failure for u in trial.units for verdict in trial.session.verdicts(u.key).values()
+    )
+    with running_server(lambda request: VERDICT, port=first.port):
+        outcome = await trial.run()
+    assert outcome.is_complete
+    assert not any(result.failure for result in outcome.results)
+
+
+async def test_a_service_that_never_was_there_is_not_waited_for(tmp_path: Path):
+    trial = Trial("http://127.0.0.1:9/v1", tmp_path, patience_s=300)
+    outcome = await trial.run()
+    assert "no connection to http://127.0.0.1:9/v1" in str(outcome.stopped)
+    assert not outcome.results
+    assert not outcome.refused
+
+
+async def test_one_request_that_breaks_the_service_fails_alone(server: LocalServer, tmp_path: Path):
+    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+        return Fault(status=500) if request["messages"][-1]["content"] == "What is 3?" else None
+
+    set_faults(server, faults)
+    outcome = await Trial(server.base_url, tmp_path, 4, concurrency=1).run()
+    assert outcome.is_complete
+    assert [result.failure is not None for result in outcome.results] == [0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("as_date", [False, True])
+async def test_a_service_that_asks_to_wait_too_long_stops_the_run(
+    as_date: bool, server: LocalServer, tmp_path: Path
+):
+    hour = formatdate(time.time() + 3600, usegmt=True) if as_date else "3600"
+    fault = Fault(status=503 if as_date else 429, retry_after=hour)
+    set_faults(server, lambda n, _: fault if n == 12 else None)
+    outcome = await Trial(server.base_url, tmp_path).run()
+    said = r"asks to wait 3,(600|59\d) s, longer than "
+    assert re.search(said + "the 5 s of patience_s", str(outcome.stopped))
+    assert not outcome.refused
+    assert not any(result.failure for result in outcome.results)
+
+    set_faults(server, lambda *_: fault)
+    with pytest.raises(ServiceDownError, match=said):
+        await model(server.base_url).completion_async(messages="hi")
+
+
+async def test_all_calls_of_a_model_wait_as_long_as_the_service_asks(server: LocalServer):
+    soon = formatdate(time.time() + 1.5, usegmt=True)  # whole seconds: 0.5 to 1.5 s from now
+    set_faults(server, lambda n, _: Fault(status=429, retry_after=soon) if n == 1 else None)
+    asked, limit = model(server.base_url), CallLimit(4, 10)
+
+    async def ask() -> CallLog:
+        with measure_calls(CallLog(limit)) as log:
+            await asked.completion_async(messages="hi")
+        return log
+
+    first = asyncio.create_task(ask())
+    await until(lambda: any(record.outcome != "open" for record in server.records))
+    await asyncio.sleep(0.05)
+    logs = [await first, *await asyncio.gather(*(ask() for _ in range(3)))]
+    refused, *others = server.records
+    assert refused.finished_s is not None
+    assert min(r.arrived_s for r in others) - refused.finished_s > 0.4
+    assert logs[0].waited_s > 0.3
+
+
+async def test_a_service_with_fewer_places_is_asked_less(
+    server: LocalServer, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level("INFO", "graphrag.query.limits")
+
+    def faults(n: int, request: dict[str, Any]) -> Fault | None:
+        open_ = sum(record.outcome == "open" for record in server.records)
+        return Fault(status=529) if open_ > 4 else None
+
+    set_faults(server, faults, latency_s=0.01)
+    asked, limit = model(server.base_url, retry=RetryPolicy(50, 0.005, 0.02)), CallLimit(32, 10)
+
+    async def ask() -> int:
+        with measure_calls(CallLog(limit)) as log:
+            await asked.completion_async(messages="hi")
+        return log.usage().llm_calls
+
+    n_attempts = sum(await asyncio.gather(*(ask() for _ in range(150))))
+    assert n_attempts == len(server.records)
+    late = [record.status for record in server.records[-100:]]
+    assert late.count(429) + late.count(529) < 40
+    assert limit.in_flight == 0
+    told = [r.message for r in caplog.records]
+    assert any("requests at once, as the service turns requests away" in each for each in told)
+    assert any("requests at once, as it answers" in each for each in told)
+
+
+async def test_a_model_that_is_stuck_leaves_places_to_another(server: LocalServer):
+    set_faults(server, lambda _, r: Fault(hang_s=30) if r["model"] == JUDGE else None)
+    stuck, other, limit = model(server.base_url, JUDGE), model(server.base_url), CallLimit(16, 10)
+
+    async def ask(asked: CountedCompletion) -> None:
+        with measure_calls(CallLog(limit)):
+            await asked.completion_async(messages="hi")
+
+    await ask(other)
+    waiting = [asyncio.create_task(ask(stuck)) for _ in range(40)]
+    await asyncio.sleep(0.1)
+    await asyncio.wait_for(asyncio.gather(*(ask(other) for _ in range(20))), 3)
+    assert sum(r.model == JUDGE for r in server.records) == 15
+    for task in waiting:
+        task.cancel()
+    await asyncio.wait(waiting)
+
+
+async def test_a_late_judge_is_asked_twice_and_both_are_counted(server: LocalServer):
+    asked, limit = model(server.base_url, JUDGE), CallLimit(4, 10)
+
+    async def ask() -> CallLog:
+        with measure_calls(CallLog(limit, time=CallTime(20, hedge=True))) as log:
+            await asked.completion_async(messages="hi")
+        return log
+
+    for _ in range(30):
+        await ask()
+    before = len(server.records)
+    set_faults(server, lambda n, _: Fault(hang_s=30) if n == before + 1 else None)
+    log = await asyncio.wait_for(ask(), 5)
+    assert len(server.records) == before + 2
+    lost, won = log.attempts
+    assert "an equal request was answered first" in str(lost.error)
+    assert won.error is None
+    assert log.usage().llm_calls == 2
+    assert log.usage().failed_calls == 1
+    assert limit.in_flight == 0
+
+
+async def test_nothing_is_asked_twice_unless_it_is_wanted(server: LocalServer):
+    set_faults(server, lambda n, _: Fault(hang_s=0.3) if n == 31 else None)
+    asked, limit = model(server.base_url, JUDGE), CallLimit(4, 10)
+    for _ in range(31):
+        with measure_calls(CallLog(limit, time=CallTime(20))):
+            await asked.completion_async(messages="hi")
+    assert len(server.records) == 31
+
+
+@pytest.mark.parametrize("content", ["The lamp w\ufffds lit", "The lamp\x00", "<html><body>502"])
+async def test_a_damaged_reply_is_paid_for_and_asked_again(content: str, server: LocalServer):
+    set_faults(server, lambda n, _: Fault(content=content) if n == 1 else None)
+    with measure_calls() as log:
+        reply = await model(server.base_url).completion_async(messages="hi")
+    assert reply.content == VERDICT
+    first, _ = log.attempts
+    assert "garbled" in str(first.error)
+    assert first.output_tokens == server.records[0].completion_tokens > 0
+
+    set_faults(server, lambda *_: Fault(content=content))
+    with pytest.raises(GarbledReplyError):
+        await model(server.base_url, retry=RetryPolicy(1, 0, 0)).completion_async(messages="hi")
+    repeated = await model(server.base_url).completion_async(messages=f"Repeat <html>: {content}")
+    assert repeated.content == content
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b"<html>Bad gateway</html>",
+        b'{"ok": true}',
+        b'{"object": "list", "da',
+        b'{"object": "chat.completion", "choices": [], "model": "gpt-4o"}',
+    ],
+)
+@pytest.mark.parametrize("name", [SEARCHER, "text-embedding-3-small"])
+async def test_a_body_that_is_no_reply_is_asked_for_again(
+    name: str, body: bytes, server: LocalServer
+):
+    set_faults(server, lambda n, _: Fault(body=body) if n == 1 else None)
+    asked = model(server.base_url, name)
+    with measure_calls() as log:
+        if name == SEARCHER:
+            assert (await asked.completion_async(messages="hi")).content == VERDICT
+        else:
+            assert len((await asked.embedding_async(input=["hi"])).embeddings) == 1
+    assert [attempt.error is None for attempt in log.attempts] == [False, True]
+
+
+async def test_embeddings_of_other_texts_are_not_taken(server: LocalServer):
+    vector = b'{"object": "embedding", "index": 0, "embedding": [0.5, 0.5]}'
+    body = b'{"object": "list", "model": "m", "data": [%s, %s]}' % (vector, vector)
+    set_faults(server, lambda n, _: Fault(body=body) if n == 1 else None)
+    with measure_calls() as log:
+        await model(server.base_url, "text-embedding-3-small").embedding_async(input=["hi"])
+    assert "2 embeddings came for 1 texts" in str(log.attempts[0].error)
+
+
+async def test_an_endless_reply_ends_with_its_time(server: LocalServer):
+    set_faults(server, lambda *_: Fault(endless_s=20))
+    asked = model(server.base_url, retry=RetryPolicy(0, 0, 0))
+    log = CallLog(time=CallTime(0.3))
+    with measure_calls(log), pytest.raises(NoReplyError):
+        await asked.completion_async(messages="hi")
+
+
+async def test_a_reply_that_no_model_writes_is_not_taken(server: LocalServer):
+    set_faults(server, lambda *_: Fault(content="lamp " * 500_000))
+    with measure_calls() as log, pytest.raises(ReplyTooLongError, match="2,500,000 characters"):
+        await model(server.base_url).completion_async(messages="hi")
+    assert log.usage().llm_calls == 1
+    assert log.usage().failed_calls == 1
