@@ -215,7 +215,7 @@ async def test_a_reply_of_another_form_loses_its_usage(
     assert server.totals()["chat"].output_tokens > 0
 
 
-# Work-around: searches use no such cache; caller.ModelCaller._key holds the model and its call_args.
+# Work-around: searches use no such cache; a journal key holds the model and its call_args.
 async def test_the_cache_takes_another_model_for_the_same(
     config: Configure, server: SpiedServer
 ) -> None:
