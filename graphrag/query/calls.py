@@ -65,11 +65,14 @@ class GarbledReplyError(RuntimeError):
     ----------
     answer : Answer or None
         What it cost; None when that is not known.
+    may_pass : bool
+        Whether the next reply may be another.
     """
 
-    def __init__(self, reason: str, answer: Answer | None = None) -> None:
+    def __init__(self, reason: str, answer: Answer | None = None, may_pass: bool = True) -> None:
         super().__init__(f"the service's reply is garbled: {reason}")
         self.answer = answer
+        self.may_pass = may_pass
 
 
 CONTEXT_IS_FULL = "the model's context is too small"
@@ -134,7 +137,9 @@ def is_transient(error: BaseException) -> bool:
         return True
     if isinstance(status, int) and status < 500:
         return False
-    if isinstance(error, NoReplyError | GarbledReplyError):
+    if isinstance(error, GarbledReplyError):
+        return error.may_pass
+    if isinstance(error, NoReplyError):
         return True
     named = any(kind.__name__ in _TRANSPORT_ERRORS for kind in type(error).__mro__)
     return isinstance(status, int) or named or isinstance(error, ConnectionError | TimeoutError)

@@ -17,26 +17,17 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
 _PAGE = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 
 
-def check_size(n_characters: int) -> None:
+def check_size(n_characters: int, answer: Answer | None = None) -> None:
     """Refuse a reply that is longer than any model writes.
 
     Raises
     ------
-    ReplyTooLongError
+    GarbledReplyError
         It is not asked for again.
     """
     if n_characters > MOST_CHARACTERS:
-        raise ReplyTooLongError(n_characters)
-
-
-class ReplyTooLongError(RuntimeError):
-    """A reply is longer than any model writes."""
-
-    def __init__(self, n_characters: int) -> None:
-        super().__init__(
-            f"the service sent {n_characters:,} characters or more in one reply, where "
-            f"{MOST_CHARACTERS:,} are taken; check what stands between here and the model"
-        )
+        msg = f"it has {n_characters:,} characters or more, where {MOST_CHARACTERS:,} are taken"
+        raise GarbledReplyError(msg, answer, may_pass=False)
 
 
 def check_content(answer: Answer, shown: str) -> None:
@@ -53,12 +44,10 @@ def check_content(answer: Answer, shown: str) -> None:
     ------
     GarbledReplyError
         If the text holds replacement or control characters that the model was not shown, or is a
-        web page and none was shown.
-    ReplyTooLongError
-        If it is longer than any model writes.
+        web page and none was shown, or it is longer than any model writes.
     """
     text = cast("str", answer.reply)
-    check_size(len(text))
+    check_size(len(text), answer)
     if _BROKEN in text and _BROKEN not in shown:
         raise GarbledReplyError("its text was damaged (replacement characters)", answer)
     control = _CONTROL.search(text)

@@ -190,7 +190,10 @@ class CountedCompletion(LLMCompletion):
             choice: Any = response.choices[0] if response.choices else None
             refusal = read_refusal(choice.message) if choice else ""
             # Services that refuse leave the content out: what they say instead is the reply.
-            answer = self._count(request, response.content or refusal, response.usage)
+            text = response.content or refusal
+            if not read_usage(response.usage, output=True)[0]:
+                check_size(len(text))  # before it is counted, which would take minutes
+            answer = self._count(request, text, response.usage)
             reason = choice.finish_reason if choice else None
             answer = replace(answer, finish_reason=reason, abstained=bool(refusal))
             check_content(answer, _shown(request["messages"]))

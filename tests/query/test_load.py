@@ -21,7 +21,6 @@ from graphrag.eval.run import Answer, RunOutcome, RunRequest, Unit, record_respo
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import MemorySession
 from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy
-from graphrag.query.garbled import ReplyTooLongError
 from graphrag.query.limits import CallLimit, CallTime, ServiceDownError
 from graphrag.query.models import CountedCompletion, open_completion, open_embedding
 from graphrag.query.usage import CallLog, measure_calls, sum_usages
@@ -271,10 +270,10 @@ async def test_a_service_with_fewer_places_is_asked_less(
             await asked.completion_async(messages="hi")
         return log.usage().llm_calls
 
-    n_attempts = sum(await asyncio.gather(*(ask() for _ in range(150))))
+    n_attempts = sum(await asyncio.gather(*(ask() for _ in range(90))))
     assert n_attempts == len(server.records)
-    late = [record.status for record in server.records[-100:]]
-    assert late.count(429) + late.count(529) < 40
+    late = [record.status for record in server.records[-60:]]
+    assert late.count(429) + late.count(529) < 30
     assert limit.in_flight == 0
     told = [r.message for r in caplog.records]
     assert any("requests at once, as the service turns requests away" in each for each in told)
@@ -392,7 +391,7 @@ async def test_an_endless_reply_ends_with_its_time(server: LocalServer):
 
 async def test_a_reply_that_no_model_writes_is_not_taken(server: LocalServer):
     set_faults(server, lambda *_: Fault(content="lamp " * 500_000))
-    with measure_calls() as log, pytest.raises(ReplyTooLongError, match="2,500,000 characters"):
+    with measure_calls() as log, pytest.raises(GarbledReplyError, match="2,500,000 characters"):
         await model(server.base_url).completion_async(messages="hi")
-    assert log.usage().llm_calls == 1
-    assert log.usage().failed_calls == 1
+    assert log.usage().llm_calls == log.usage().failed_calls == 1
+    assert log.usage().output_tokens == server.records[0].completion_tokens
