@@ -89,13 +89,13 @@ def check_complete(outcome: RunOutcome, server: LocalServer) -> None:
 
 async def test_a_silent_judge_is_given_up_and_asked_again(server: LocalServer, tmp_path: Path):
     def faults(n: int, request: dict[str, Any]) -> Fault | None:
-        return Fault(hang_s=30) if request["model"] == JUDGE and n % 5 == 0 else None
+        return Fault(hang_s=600) if request["model"] == JUDGE and n % 5 == 0 else None
 
     set_faults(server, faults)
     trial = Trial(server.base_url, tmp_path, 3, judge={"timeout_s": 0.3})
     started = time.perf_counter()
     outcome = await trial.run()
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60
     check_complete(outcome, server)
     assert sum(r.judge_usage.failed_calls for r in outcome.results if r.judge_usage) >= 2
 
@@ -148,7 +148,7 @@ async def test_mixed_faults_and_an_outage_cost_time_only(server: LocalServer, tm
 
 async def test_a_service_that_comes_back_is_waited_for(tmp_path: Path):
     with running_server(lambda request: VERDICT, latency_s=0.02) as first:
-        trial = Trial(first.base_url, tmp_path, patience_s=20)
+        trial = Trial(first.base_url, tmp_path, patience_s=60)
         run = asyncio.create_task(trial.run())
         await until(lambda: len(first.records) >= 30)
     await asyncio.sleep(0.5)
