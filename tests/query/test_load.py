@@ -162,7 +162,7 @@ async def test_a_service_that_comes_back_is_waited_for(tmp_path: Path):
 
 async def test_a_search_that_an_outage_held_up_has_no_latency(server: LocalServer):
     set_faults(server, lambda n, _: Fault(status=503) if 1 < n < 6 else None)
-    asked, limit = model(server.base_url), CallLimit(1, 5)
+    asked, limit = model(server.base_url, retry=RetryPolicy(2, 0, 0)), CallLimit(1, 5)
     logs = [CallLog(limit), CallLog(limit)]
     for log in logs:
         with measure_calls(log):
