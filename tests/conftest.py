@@ -25,6 +25,14 @@ settings.load_profile("any machine")
 
 pytest_plugins = ["support.clock_fixtures"]
 
+# Each goes to one worker as a whole; begun last, they would leave the others without work.
+_LONG = {"test_docs", "test_packaging", "test_kill_and_resume", "test_tog_brute_force"}
+
+
+def pytest_collection_modifyitems(items):
+    """Begin with the files that take longest."""
+    items.sort(key=lambda item: item.path.stem not in _LONG)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _loaded_strategy():
