@@ -69,6 +69,34 @@ def _register_offline_embedding(module: "ModuleType") -> None:
     module.register_embedding("offline", create)
 
 
+def _register_direct_completion(module: "ModuleType") -> None:
+    def create(**arguments: "Any") -> "Any":
+        from graphrag.query.direct.models import DirectCompletion
+
+        return DirectCompletion(**arguments)
+
+    module.register_completion("openai_direct", create)
+
+
+def _register_direct_embedding(module: "ModuleType") -> None:
+    def create(**arguments: "Any") -> "Any":
+        from graphrag.query.direct.models import DirectEmbedding
+
+        return DirectEmbedding(**arguments)
+
+    module.register_embedding("openai_direct", create)
+
+
+def _add_completions(module: "ModuleType") -> None:
+    _register_offline_completion(module)
+    _register_direct_completion(module)
+
+
+def _add_embeddings(module: "ModuleType") -> None:
+    _register_offline_embedding(module)
+    _register_direct_embedding(module)
+
+
 def _import_nltk_alone(module: "ModuleType") -> None:
     from graphrag.index.optional_imports import import_nltk
 
@@ -85,8 +113,8 @@ def _put_searches_in_place(module: "ModuleType") -> None:
 _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
     "graphrag.cli.main": _add_commands,
     "graphrag.config.load_config": _read_tog_section,
-    "graphrag_llm.completion.completion_factory": _register_offline_completion,
-    "graphrag_llm.embedding.embedding_factory": _register_offline_embedding,
+    "graphrag_llm.completion.completion_factory": _add_completions,
+    "graphrag_llm.embedding.embedding_factory": _add_embeddings,
     "graphrag.index.operations.build_noun_graph.np_extractors.base": _import_nltk_alone,
     "graphrag.api": _put_searches_in_place,
 }

@@ -1,8 +1,16 @@
 """What is known of a model by its name, ``provider/model``: price, limits, whether embedded."""
 
+import json
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, cast
+
+_MAP = "model_prices_and_context_window_backup.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +53,39 @@ def known_facts(model: str) -> Mapping[str, Any]:
     The map keys some models as ``provider/name`` and others (OpenAI's) by their bare name,
     which counts only when the entry is of the same provider.
     """
-    import litellm
-
     provider, _, name = model.partition("/")
-    known = cast("dict[str, dict[str, Any]]", litellm.model_cost)
+    known = _known()
     if model in known:
         return known[model]
     entry = known.get(name, {})
     return entry if entry.get("litellm_provider") == provider else {}
+
+
+def _known() -> Mapping[str, dict[str, Any]]:
+    """Return litellm's map, without importing litellm where the map that is installed is taken."""
+    is_local = os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP", "").lower() == "true"
+    if "litellm" not in sys.modules and is_local:
+        read = _read_map()
+        if read is not None:
+            return read
+    import litellm
+
+    return cast("dict[str, dict[str, Any]]", litellm.model_cost)
+
+
+@cache
+def _read_map() -> Mapping[str, dict[str, Any]] | None:
+    """Read the map from litellm's files as litellm does; None where it has none there."""
+    found = find_spec("litellm")
+    if found is None or found.origin is None:
+        return None
+    path = Path(found.origin).with_name(_MAP)
+    if not path.is_file():
+        return None
+    known: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
+    known.pop("fallback_generalizations", None)
+    others: dict[str, dict[str, Any]] = {}
+    for entry in known.values():
+        for alias in entry.pop("aliases", None) or ():
+            others.setdefault(alias, entry)
+    return {**others, **known}

@@ -7,15 +7,17 @@ are graphrag_llm models, so the released search engines work with them unchanged
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag_llm.cache import create_cache_key
+from graphrag.query.later_litellm import import_types
+
+import_types()
+
 from graphrag_llm.completion import LLMCompletion, create_completion
-from graphrag_llm.completion.lite_llm_completion import LiteLLMCompletion
-from graphrag_llm.config import LLMProviderType, TokenizerConfig
+from graphrag_llm.config import LLMProviderType
 from graphrag_llm.embedding import LLMEmbedding, create_embedding
 from graphrag_llm.metrics.noop_metrics_store import NoopMetricsStore
-from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
 from graphrag_llm.types import (
     LLMCompletionChunk,
     LLMCompletionResponse,
@@ -33,7 +35,10 @@ from graphrag.query.calls import (
     read_retry_policy,
     read_usage,
 )
+from graphrag.query.direct.asking import DirectModel
+from graphrag.query.direct.settings import DIRECT
 from graphrag.query.garbled import check_content, check_size, check_vectors
+from graphrag.query.later_tokenizer import LaterTokenizer
 from graphrag.query.limits import Place
 from graphrag.query.output import bind_output, describe_cut
 from graphrag.query.recorded_replies import (
@@ -64,19 +69,6 @@ class _NoRetries(int):
 
     def __bool__(self) -> bool:
         return True
-
-
-class _OneAttemptLiteLLM(LiteLLMCompletion):
-    """The released litellm completion, asked once and without parsing what comes back."""
-
-    async def ask(self, **request: Any) -> Any:
-        """Send one request; a reply that can't be parsed is still a reply, with its usage."""
-        # Named even where there is none, as the release does: without the name it would ask for
-        # a JSON object in the steps of global and DRIFT search, which some services refuse.
-        form = request.pop("response_format", None)
-        return await self._completion_async(
-            **request, response_format=form, enable_json_schema_validation=False
-        )
 
 
 def open_completion(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedCompletion":
@@ -114,21 +106,16 @@ class CountedCompletion(LLMCompletion):
         bare = _bare(config, 0)
         model_id = f"{config.model_provider}/{config.model}"
         self._metrics: MetricsStore = NoopMetricsStore()
-        self._tokenizer = create_tokenizer(TokenizerConfig(model_id=model_id))
+        self._tokenizer = LaterTokenizer(model_id)
         self._ask: Callable[..., Any]
-        if _is_litellm(config):
-            self._inner: LLMCompletion = _OneAttemptLiteLLM(
-                **(config.model_extra or {}),
-                model_id=model_id,
-                model_config=bare,
-                tokenizer=self._tokenizer,
-                metrics_store=self._metrics,
-                cache_key_creator=create_cache_key,
-            )
-            self._ask = self._inner.ask
+        if config.type == DIRECT:
+            self._ask = DirectModel(bare, bounded=False).ask
+        elif _is_litellm(config):
+            from graphrag.query.litellm_models import OneAttemptLiteLLM
+
+            self._ask = OneAttemptLiteLLM(bare, self._tokenizer, self._metrics).ask
         else:
-            self._inner = create_completion(bare, tokenizer=self._tokenizer)
-            self._ask = self._inner.completion_async
+            self._ask = create_completion(bare, tokenizer=self._tokenizer).completion_async
 
     @property
     def metrics_store(self) -> "MetricsStore":
@@ -183,7 +170,7 @@ class CountedCompletion(LLMCompletion):
         self, request: dict[str, Any], bound: OutputBound | None
     ) -> LLMCompletionResponse[BaseModel]:
         form = cast("type[BaseModel] | None", request.get("response_format"))
-        described = {**request, "response_format": form.model_json_schema() if form else None}
+        described = {**request, "response_format": _schema(form) if form else None}
 
         async def send() -> Answer:
             response = await self._ask(**request)
@@ -300,17 +287,27 @@ class CountedEmbedding(LLMEmbedding):
     def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
         self.config = config
         self._caller = ModelCaller("embedding", config, retry)
-        self._inner = create_embedding(_bare(config, _NoRetries(0)))
+        bare = _bare(config, _NoRetries(0))
+        self._metrics: MetricsStore = NoopMetricsStore()
+        self._tokenizer = LaterTokenizer(f"{config.model_provider}/{config.model}")
+        self._ask: Callable[..., Any]
+        self._ask_and_wait: Callable[..., Any]
+        if config.type == DIRECT:
+            model = DirectModel(bare, bounded=False)
+            self._ask, self._ask_and_wait = model.embed, model.embed_and_wait
+        else:
+            inner = create_embedding(bare, tokenizer=self._tokenizer)
+            self._ask, self._ask_and_wait = inner.embedding_async, inner.embedding
 
     @property
     def metrics_store(self) -> "MetricsStore":
-        """The wrapped model's own store."""
-        return self._inner.metrics_store
+        """A store that keeps nothing: usage goes to the open scope."""
+        return self._metrics
 
     @property
     def tokenizer(self) -> "Tokenizer":
         """The model's tokenizer."""
-        return self._inner.tokenizer
+        return self._tokenizer
 
     async def embedding_async(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
         """Embed ``input``, a list of texts, to one vector each."""
@@ -318,7 +315,7 @@ class CountedEmbedding(LLMEmbedding):
 
         async def send() -> Answer:
             try:
-                response = await self._inner.embedding_async(**kwargs)
+                response = await self._ask(**kwargs)
             except ValidationError as error:
                 msg = "it holds no embeddings"
                 raise GarbledReplyError(msg) from error
@@ -336,7 +333,7 @@ class CountedEmbedding(LLMEmbedding):
         scope = current_scope() or CallLog()
         started = time.perf_counter()
         try:
-            answer = self._count(kwargs, self._inner.embedding(**kwargs))
+            answer = self._count(kwargs, self._ask_and_wait(**kwargs))
         except Exception as error:
             failed = self._caller.describe(error)
             scope.attempts.append(self._caller.attempt(started, error=failed))
@@ -354,6 +351,11 @@ class CountedEmbedding(LLMEmbedding):
 
     def _count_prompt(self, request: dict[str, Any]) -> int:
         return sum(self.tokenizer.num_tokens(text) for text in request["input"])
+
+
+@cache
+def _schema(form: type[BaseModel]) -> dict[str, Any]:
+    return form.model_json_schema()
 
 
 def _shown(messages: list[Any]) -> str:

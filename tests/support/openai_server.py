@@ -98,6 +98,8 @@ class Fault:
     ramble : bool
         Write words until the request's ``max_tokens`` (1,000 without one) and end with finish
         reason ``length``, as a small model does. Words of ``content`` come first.
+    raw : str | None
+        Sent as it is, with the status, in place of every body; it costs nothing.
     """
 
     status: int | None = None
@@ -115,6 +117,7 @@ class Fault:
     omit_usage: bool = False
     cached_tokens: int = 0
     ramble: bool = False
+    raw: str | None = None
 
     @property
     def reason(self) -> str:
@@ -407,6 +410,10 @@ class _Exchange:
     async def respond(self, status: int, body: Json, headers: dict[str, str]) -> None:
         await JSONResponse(body, status, headers)(self.scope, self.receive, self.send)
 
+    async def respond_raw(self, status: int, body: str) -> None:
+        answer = Response(body, status, media_type="application/json")
+        await answer(self.scope, self.receive, self.send)
+
     async def close(self) -> None:
         """Close the connection after what was written, and wait until it is closed."""
         self.connection.close()
@@ -456,6 +463,9 @@ class _App:
         elif fault.disconnect == "before" or (fault.disconnect and not record.stream):
             self._server.finish(record, "cut", None, {})
             await exchange.close()
+        elif fault.raw is not None:
+            self._server.finish(record, "error", fault.status or 200, {})
+            await exchange.respond_raw(fault.status or 200, fault.raw)
         elif fault.status is not None:
             await self._refuse(exchange, fault)
         elif fault.body is not None:

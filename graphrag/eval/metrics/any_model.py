@@ -9,6 +9,10 @@ from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from graphrag.query.later_litellm import import_types
+
+import_types()
+
 from graphrag_llm.completion import LLMCompletion
 
 _COMPLETION, _STREAM = "completion_async", "achat_stream"

@@ -171,9 +171,10 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
             f"{nearest(name, list(models))}"
         )
         raise ConfigError(msg)
+    kind = base.type if provider == base.model_provider else "litellm"
     return base.model_copy(
         update={
-            "type": "offline" if is_embedded else "litellm",
+            "type": "offline" if is_embedded else kind,
             "model_provider": provider,
             "model": model,
             "azure_deployment_name": None,  # else that deployment would judge under this name

@@ -1,0 +1,88 @@
+"""What asking a model need not load: litellm, for five names in annotations.
+
+litellm takes seconds to import. graphrag_llm's types name five of its in the annotations of one
+TypedDict, which nobody reads at run time, and everything of graphrag_llm imports its types. Here
+that one module gets stand-ins; whoever asks litellm imports it then. What litellm's import does to
+the environment is done all the same, as the release and its users count on it.
+"""
+
+import builtins
+import os
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+_TYPES = "graphrag_llm.types.types"
+_NAMES = {
+    "AnthropicThinkingParam",
+    "ChatCompletionAudioParam",
+    "ChatCompletionModality",
+    "ChatCompletionPredictionContentParam",
+    "OpenAIWebSearchOptions",
+}
+
+
+def import_types() -> None:
+    """Import graphrag_llm's types without litellm, unless either is loaded.
+
+    Any other import of theirs is as ever, and so is what another thread imports meanwhile.
+    """
+    found = find_spec("litellm") if {"litellm", _TYPES}.isdisjoint(sys.modules) else None
+    if found is None or found.origin is None:
+        return
+    _set_environment(Path(found.origin).parent)
+    sys.meta_path.insert(0, _TypesAlone)
+    try:
+        import_module(_TYPES)
+    finally:
+        sys.meta_path.remove(_TypesAlone)
+
+
+def _set_environment(litellm: Path) -> None:
+    """Do to the environment what importing litellm does.
+
+    It reads the .env above the folder that it is installed in, and has tiktoken take the
+    encodings that it brings: without them there is no counting of tokens without a network.
+    """
+    if os.environ.get("LITELLM_MODE", "DEV") == "DEV":
+        # dotenv searches from the file that calls it on upwards: this stands for litellm's own.
+        exec(compile("import dotenv; dotenv.load_dotenv()", litellm / "__init__.py", "exec"), {})
+    own = os.environ.get("CUSTOM_TIKTOKEN_CACHE_DIR")
+    if own:
+        Path(own).mkdir(parents=True, exist_ok=True)
+    brought = str(litellm / "litellm_core_utils" / "tokenizers")
+    os.environ["TIKTOKEN_CACHE_DIR"] = own or brought
+
+
+class _TypesAlone:
+    """Finds that one module, and has it run with stand-ins for litellm's names."""
+
+    @staticmethod
+    def find_spec(
+        name: str, path: Any = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find the module of types."""
+        spec = PathFinder.find_spec(name, path, target) if name == _TYPES else None
+        if spec is None or spec.loader is None:
+            return None
+        loader: Any = spec.loader
+        run = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            vars(module)["__builtins__"] = {**vars(builtins), "__import__": _import}
+            run(module)
+
+        loader.exec_module = exec_module
+        return spec
+
+
+def _import(
+    name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
+) -> Any:
+    if name == "litellm" and fromlist and _NAMES.issuperset(fromlist):
+        return SimpleNamespace(**dict.fromkeys(_NAMES, Any))
+    return builtins.__import__(name, globals, locals, fromlist, level)
