@@ -17,19 +17,28 @@ from pydantic import BaseModel
 
 from graphrag.query.usage import CUT_OFF, CallAttempt, RecordedCall
 
+_RESPONSE = LLMCompletionResponse[BaseModel]
+
 
 def completion_response(call: RecordedCall) -> LLMCompletionResponse[BaseModel]:
     """Return a recorded completion as graphrag_llm gives it."""
     answered = call.attempts[-1]
     refusal = call.reply if answered.abstained else None
-    message = LLMCompletionMessage(role="assistant", content=call.reply, refusal=refusal)
-    return LLMCompletionResponse[BaseModel](
+    message = LLMCompletionMessage.model_construct(
+        role="assistant", content=call.reply, refusal=refusal
+    )
+    # Nothing of it is in doubt, and validating it costs as much as sending it.
+    return _RESPONSE.model_construct(
         id="counted",
         object="chat.completion",
         created=0,
         model=answered.model,
-        choices=[LLMChoice(index=0, message=message, finish_reason=_finish_reason(answered))],
-        usage=LLMCompletionUsage(
+        choices=[
+            LLMChoice.model_construct(
+                index=0, message=message, finish_reason=_finish_reason(answered)
+            )
+        ],
+        usage=LLMCompletionUsage.model_construct(
             prompt_tokens=answered.prompt_tokens,
             completion_tokens=answered.output_tokens,
             total_tokens=answered.prompt_tokens + answered.output_tokens,
@@ -62,14 +71,14 @@ def embedding_response(call: RecordedCall) -> LLMEmbeddingResponse:
     """Return a recorded embedding as graphrag_llm gives it."""
     answered = call.attempts[-1]
     vectors: list[list[float]] = call.reply
-    return LLMEmbeddingResponse(
+    return LLMEmbeddingResponse.model_construct(
         object="list",
         data=[
-            EmbeddingRow(object="embedding", embedding=vector, index=index)
+            EmbeddingRow.model_construct(object="embedding", embedding=vector, index=index)
             for index, vector in enumerate(vectors)
         ],
         model=answered.model,
-        usage=LLMEmbeddingUsage(
+        usage=LLMEmbeddingUsage.model_construct(
             prompt_tokens=answered.prompt_tokens, total_tokens=answered.prompt_tokens
         ),
     )

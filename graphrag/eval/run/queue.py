@@ -22,6 +22,7 @@ from graphrag.eval.run.bounds import (
     search_bound,
     search_time,
 )
+from graphrag.eval.run.garbage import set_aside
 from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit, shuffled
@@ -170,7 +171,8 @@ class Work:
         Exception
             See :func:`run_bounded`.
         """
-        await run_bounded(jobs, self._config.concurrency, self._stop.requested, self.may_begin)
+        with set_aside():
+            await run_bounded(jobs, self._config.concurrency, self._stop.requested, self.may_begin)
 
     def may_begin(self) -> bool:
         """Whether more work may begin: nobody asked to stop, and there is money left."""

@@ -8,7 +8,7 @@ import json
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -336,7 +336,9 @@ class EvaluationStore:
     ) -> None:
         """Note a call as sent, or keep its reply."""
         reply = json.dumps(recorded.reply) if recorded else None
-        attempts = json.dumps([asdict(a) for a in recorded.attempts]) if recorded else None
+        given = recorded.attempts if recorded else ()  # plain values: asdict would copy each
+        told = [{each.name: getattr(a, each.name) for each in fields(a)} for a in given]
+        attempts = json.dumps(told) if recorded else None
         self._write(
             "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)",
             (run_id, scope.stored, call, reply, attempts),
