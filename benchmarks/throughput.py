@@ -1,0 +1,151 @@
+"""How near a run comes to what its model service allows: given answers judged, and full searches.
+
+A service on this machine answers after a fixed time, from a process of its own. Against it, each
+in a process of its own and in turn:
+
+- ``bare``: aiohttp alone, the same number of requests of the same size. What this machine allows.
+- ``litellm``: litellm alone.
+- ``judged-litellm``, ``judged-direct``: ``EvaluationRunner`` has given answers judged on four
+  metrics, its store on, the judge asked through litellm or with ``type: openai_direct``.
+- ``searched-litellm``, ``searched-direct``: questions asked of a small index by local, basic and
+  ToG search, and judged.
+
+Efficiency is ``ceil(calls / C) * latency / wall``: of the run, from its first question to its last
+verdict, and of the whole process, with imports and preparation. Searches make calls that wait for
+each other, so theirs is below 1 whatever the software does. ``/bare`` is the ratio to the bare
+client's in the same round; at latency 0 it is the ratio of calls per second. CPU is what one call
+costs after the preparation.
+
+The machine must be idle for the figures to mean anything; the ratios suffer least. Other
+evaluation libraries are not run here.
+"""
+
+import argparse
+import json
+import math
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.request import urlopen
+
+HERE = Path(__file__).parent
+WAYS = ("bare", "litellm", "judged-litellm", "judged-direct", "searched-litellm", "searched-direct")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One process: seconds, megabytes, and the calls that the service saw."""
+
+    calls: int
+    wall_s: float
+    process_s: float
+    cpu_s: float
+    peak_mb: float
+
+
+@contextmanager
+def service(latency_s: float) -> Generator[str]:
+    """Run the service; yields its address."""
+    command = [sys.executable, HERE / "throughput_server.py", str(latency_s)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        finally:
+            process.terminate()
+
+
+def count_calls(url: str) -> int:
+    """Return how many calls the service has had."""
+    with urlopen(url.replace("/v1", "/calls")) as reply:
+        return int(reply.read())
+
+
+def measure(way: str, url: str, concurrency: int, calls: int, index: Path) -> Measured:
+    """Run one client."""
+    with TemporaryDirectory() as folder:
+        shutil.copytree(index, folder, dirs_exist_ok=True)
+        client = HERE / "throughput_client.py"
+        before, started = count_calls(url), time.perf_counter()
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-P",  # the files beside it are no packages
+                "-W",
+                "ignore",
+                client,
+                way,
+                url,
+                str(concurrency),
+                str(calls),
+                folder,
+            ],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        process_s = time.perf_counter() - started
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    made = count_calls(url) - before
+    return Measured(made, found["wall"], process_s, found["cpu"], found["peak_mb"])
+
+
+def show(ways: Sequence[str], concurrency: int, latency_s: float, calls: int, index: Path) -> None:
+    """Run the ways in turn, and print a table."""
+    print(f"\nC = {concurrency}, {1000 * latency_s:g} ms")
+    print(
+        f"{'':18}{'calls':>7}{'wall s':>8}{'run':>7}{'/bare':>7}{'process':>9}{'CPU ms':>8}"
+        f"{'/bare':>7}{'MB':>6}"
+    )
+    bare: Measured | None = None
+    with service(latency_s) as url:
+        for way in ways:
+            found = measure(way, url, concurrency, calls, index)
+            bare = bare or found
+            least_s = math.ceil(found.calls / concurrency) * latency_s
+            ratio = (found.calls / found.wall_s) / (bare.calls / bare.wall_s)
+            run = f"{least_s / found.wall_s:7.2f}" if latency_s else f"{'-':>7}"
+            process = f"{least_s / found.process_s:9.2f}" if latency_s else f"{'-':>9}"
+            cpu, of_bare = found.cpu_s / found.calls, bare.cpu_s / bare.calls
+            print(
+                f"{way:18}{found.calls:7}{found.wall_s:8.2f}{run}{ratio:7.2f}{process}"
+                f"{1000 * cpu:8.2f}{cpu / of_bare:7.1f}{found.peak_mb:6.0f}",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--full", action="store_true", help="every way, C and latency")
+    parser.add_argument(
+        "--ways", nargs="+", choices=WAYS, help="the bare client comes first anyway"
+    )
+    parser.add_argument("-C", dest="concurrency", nargs="+", type=int, help="calls in flight")
+    parser.add_argument("--latency-ms", nargs="+", type=float)
+    parser.add_argument("--calls", type=int, default=800, help="of each, but searches make more")
+    parser.add_argument("--rounds", type=int, default=1)
+    given = parser.parse_args()
+    ways = given.ways or (WAYS if given.full else ("bare", "judged-direct"))
+    ways = ("bare", *(way for way in ways if way != "bare"))
+    with TemporaryDirectory() as folder:
+        index = Path(folder)
+        subprocess.run(
+            [sys.executable, "-P", "-W", "ignore", HERE / "throughput_client.py", "build", folder],
+            check=True,
+            capture_output=True,
+        )
+        for _ in range(given.rounds):
+            for concurrency in given.concurrency or ((8, 32, 128) if given.full else (32, 128)):
+                for latency_ms in given.latency_ms or ((0, 50, 200) if given.full else (200,)):
+                    show(ways, concurrency, latency_ms / 1000, given.calls, index)
+
+
+if __name__ == "__main__":
+    main()
