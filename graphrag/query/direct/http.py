@@ -24,7 +24,6 @@ from graphrag.query.direct.errors import (
     error_of_reply,
 )
 from graphrag.query.direct.settings import DirectSettings
-from graphrag.query.garbled import ReplyTooLongError
 
 _MOST_BYTES = 64_000_000
 """Of one completion: several times the longest that is taken, in any encoding."""
@@ -123,9 +122,7 @@ class DirectService:
         DirectError
             If it was not answered.
         GarbledReplyError
-            If something else than a JSON object came.
-        ReplyTooLongError
-            If more than ``most`` bytes came.
+            If something else than a JSON object came, or more than ``most`` bytes.
         """
         async with self._asked(path, body) as response:
             text = (await _read(response, most)).decode("utf-8", "replace")
@@ -149,7 +146,7 @@ class DirectService:
             async for piece in response.content.iter_any():
                 *lines, held = (held + piece).split(b"\n")
                 if len(held) > _MOST_BYTES:
-                    raise ReplyTooLongError(len(held))
+                    raise _too_long(len(held), _MOST_BYTES)
                 for line in lines:
                     said = line.strip()
                     if not said.startswith(b"data:"):
@@ -200,14 +197,14 @@ async def _read(response: aiohttp.ClientResponse, most: int | None) -> bytes:
     if most is None or (announced is not None and announced <= most):
         return await response.read()
     if announced is not None:
-        raise ReplyTooLongError(announced)
+        raise _too_long(announced, most)
     pieces: list[bytes] = []
     size = 0
     async for piece in response.content.iter_any():
         pieces.append(piece)
         size += len(piece)
         if size > most:
-            raise ReplyTooLongError(size)
+            raise _too_long(size, most)
     return b"".join(pieces)
 
 
@@ -224,3 +221,9 @@ def _checked(reply: Any, headers: Mapping[str, str]) -> dict[str, Any]:
 def _ends(event: Mapping[str, Any]) -> bool:
     choices: Any = event.get("choices")
     return bool(choices) and bool(choices[0].get("finish_reason"))
+
+
+def _too_long(n_bytes: int, most: int | None) -> GarbledReplyError:
+    """Return the error of a reply that no model writes; asked again it would be as long."""
+    msg = f"it has {n_bytes:,} bytes or more, where {most or _MOST_BYTES:,} are taken"
+    return GarbledReplyError(msg, may_pass=False)
