@@ -7,7 +7,7 @@ are graphrag_llm models, so the released search engines work with them unchanged
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.query.later_litellm import import_types
@@ -353,7 +353,7 @@ class CountedEmbedding(LLMEmbedding):
         return sum(self.tokenizer.num_tokens(text) for text in request["input"])
 
 
-@cache
+@lru_cache(maxsize=256)
 def _schema(form: type[BaseModel]) -> dict[str, Any]:
     return form.model_json_schema()
 

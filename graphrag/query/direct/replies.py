@@ -6,7 +6,7 @@ import re
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import lru_cache
 from typing import Any, cast
 
 from graphrag.query.calls import GarbledReplyError
@@ -202,7 +202,7 @@ def _vector(given: Any) -> list[float]:
     raise GarbledReplyError(msg)
 
 
-@cache
+@lru_cache(maxsize=256)
 def describe_form(form: Any) -> dict[str, Any]:
     """Return the request for replies of a form, a pydantic class; as openai's client writes it."""
     from openai import pydantic_function_tool
