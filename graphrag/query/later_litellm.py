@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from dotenv import load_dotenv
+
 _TYPES = "graphrag_llm.types.types"
 _NAMES = {
     "AnthropicThinkingParam",
@@ -49,8 +51,9 @@ def _set_environment(litellm: Path) -> None:
     encodings that it brings: without them there is no counting of tokens without a network.
     """
     if os.environ.get("LITELLM_MODE", "DEV") == "DEV":
-        # dotenv searches from the file that calls it on upwards: this stands for litellm's own.
-        exec(compile("import dotenv; dotenv.load_dotenv()", litellm / "__init__.py", "exec"), {})
+        nearest = (folder / ".env" for folder in (litellm, *litellm.parents))
+        if found := next((path for path in nearest if path.is_file()), None):
+            load_dotenv(found)
     own = os.environ.get("CUSTOM_TIKTOKEN_CACHE_DIR")
     if own:
         Path(own).mkdir(parents=True, exist_ok=True)
