@@ -29,18 +29,24 @@ pytest_plugins = ["support.clock_fixtures"]
 _LONG = {"test_docs", "test_packaging", "test_kill_and_resume", "test_tog_brute_force"}
 
 
+def pytest_xdist_auto_num_workers():
+    """Run three workers on two cores: a third of the time goes to waiting for others."""
+    return max(1, 3 * (os.cpu_count() or 1) // 2)
+
+
 def pytest_collection_modifyitems(items):
     """Begin with the files that take longest."""
     items.sort(key=lambda item: item.path.stem not in _LONG)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _loaded_strategy():
-    """Load the module of a strategy, which Hypothesis otherwise does at its first use.
+def _loaded_strategies():
+    """Load the modules of strategies, which Hypothesis otherwise does at their first use.
 
     Deep in a test that is too deep for pytest's rewriting of assertions under Python 3.11.
     """
     strategies.randoms().validate()
+    strategies.from_regex("a").validate()
 
 
 @pytest.fixture(scope="session")

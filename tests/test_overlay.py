@@ -171,8 +171,8 @@ def other_release(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("version", ["3.2.1", "3.4.0"])
-def test_nothing_is_added_to_another_release(version, other_release):
+def test_nothing_is_added_to_another_release(other_release):
+    version = "3.4.0"
     seen, warnings = look(other_release(version), {}, "graphrag.config.load_config", "graphrag.api")
 
     assert_released(seen)

@@ -141,14 +141,6 @@ def _install_wheel_with_uv(environment: Environment, root: Path, wheel: Path) ->
     environment.uv("install", wheel)
 
 
-def _install_wheel_with_pip(environment: Environment, root: Path, wheel: Path) -> None:
-    environment.pip("install", wheel)
-
-
-def _install_editable_with_uv(environment: Environment, root: Path, wheel: Path) -> None:
-    environment.uv("install", "--no-build-isolation", "--editable", root)
-
-
 def _install_editable_with_pip(environment: Environment, root: Path, wheel: Path) -> None:
     environment.pip("install", "--no-build-isolation", "--editable", root)
 
@@ -157,14 +149,12 @@ def _install_editable_with_pip(environment: Environment, root: Path, wheel: Path
     ("install", "uninstall"),
     [
         (_install_wheel_with_uv, lambda environment: environment.uv("uninstall", "gtog")),
-        (_install_editable_with_uv, lambda environment: environment.uv("uninstall", "gtog")),
-        (_install_wheel_with_pip, lambda environment: environment.pip("uninstall", "-y", "gtog")),
         (
             _install_editable_with_pip,
             lambda environment: environment.pip("uninstall", "-y", "gtog"),
         ),
     ],
-    ids=["uv-wheel", "uv-editable", "pip-wheel", "pip-editable"],
+    ids=["uv-wheel", "pip-editable"],
 )
 def test_an_installation_adds_its_parts_and_leaves_nothing_behind(
     install: Callable[[Environment, Path, Path], None],
