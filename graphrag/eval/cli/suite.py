@@ -20,6 +20,7 @@ from graphrag.eval.analysis import (
 from graphrag.eval.cli.compare import CompareOptions, run_compare
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
+from graphrag.eval.cli.supervision import explain_refusal
 from graphrag.eval.cli.terminal import (
     DONE,
     FAILED,
@@ -29,7 +30,7 @@ from graphrag.eval.cli.terminal import (
     open_console,
 )
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import UsageError
+from graphrag.eval.errors import RunStoppedError, UsageError
 from graphrag.eval.monitoring import RoundNote
 from graphrag.eval.reports import p_value, run_folder, say, show_suite, write_run
 from graphrag.eval.statistics import MARGIN
@@ -82,14 +83,16 @@ def run_suite_command(
 
     0: every method's score reaches its suite's passing threshold, and the gate passes if a
     baseline is given; 100: one is below, a part of the scores regressed, or the gate fails; 3: a
-    case has no score, or the gate is inconclusive; 2: wrong usage; 1: error; 130: interrupted,
-    with what is done kept.
+    case has no score, the gate is inconclusive, or a service is down, with what is done kept; 2:
+    wrong usage; 1: error; 130: interrupted, with what is done kept.
     """
     chosen = options or SuiteOptions()
 
     def run() -> int:
         try:
             return _run(place, target, chosen)
+        except RunStoppedError as error:
+            return explain_refusal(error)
         except KeyboardInterrupt:
             note = (
                 "Interrupted; the cases that were done are kept, as an unfinished run, which "

@@ -17,7 +17,7 @@ from graphrag.eval.cli.race import describe_saving
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import DONE, ERROR, FAILED, INCOMPLETE, INTERRUPTED, open_console
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import StoreError
+from graphrag.eval.errors import RunStoppedError, ServiceDownStop, StoreError
 from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult
 from graphrag.eval.reports import (
     BarProgress,
@@ -232,6 +232,13 @@ class Supervisor:
         for line in unknown:
             self.warn(f"nothing was judged that the threshold could be held against: {line}")
         return FAILED if missed else INCOMPLETE if unknown else DONE
+
+
+def explain_refusal(error: RunStoppedError) -> int:
+    """Say how to go on with a run of suites that a service stopped, and return the exit code."""
+    line = f"Stopped: {error}. What was done is kept. Continue with: {again('--resume')}"
+    open_console(stderr=True).print(line, soft_wrap=True)
+    return INCOMPLETE if isinstance(error, ServiceDownStop) else ERROR
 
 
 class _Watching:

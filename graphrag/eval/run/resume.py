@@ -8,7 +8,7 @@ from typing import cast
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.run.units import list_differences
-from graphrag.eval.store import EvaluationStore, Run, RunDetails, RunSetup
+from graphrag.eval.store import EvaluationStore, Run, RunDetails, RunSetup, check_pages
 from graphrag.text.phrases import counted
 
 
@@ -51,6 +51,8 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     ------
     ResumeError
         If a run is to be resumed and there is none, or it was set up differently.
+    StoreError
+        If the store that holds it is damaged.
     """
     # A round of a watch is never gone on with: the next one takes what it left.
     runs = [run for run in store.runs() if run.origin != "monitor"]
@@ -60,6 +62,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
             warnings = ("an unfinished run of this configuration exists; --resume continues it",)
         run = store.add_run(plan.setup, plan.samples, plan.details)
         return ChosenRun(run, warnings=warnings)
+    check_pages(store.path)  # the rest of the run is built on what is there
     wanted = runs if options.retry_errors else [r for r in runs if r.status == "unfinished"]
     alike = [run for run in wanted if run.setup == plan.setup]
     if not alike:
@@ -73,6 +76,8 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         f"{calls} in flight when it stopped and may be asked again."
     )
     store.reopen_run(same.run_id)
+    if len(store.samples(same.run_id)) < len(plan.samples):  # a damaged store lost some
+        store.keep_samples(same.run_id, plan.samples)
     was_watched = same.details is not None and same.details.early_stop
     details = replace(plan.details, early_stop=plan.details.early_stop or was_watched)
     store.keep_details(same.run_id, details)

@@ -1,7 +1,9 @@
+from .damage import check_pages, damage_error
 from .database import EvaluationStore
 from .journal import StoreJournal
 from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
 from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
+from .recovery import Recovery, recover_store
 from .session import MemorySession, Session, StoredSession
 from .setup import RunSetup
 from .whole_files import replace_files, run_folder, write_file, write_whole
@@ -14,6 +16,7 @@ __all__ = [
     "EvaluationStore",
     "Judgement",
     "MemorySession",
+    "Recovery",
     "Run",
     "RunDetails",
     "RunSetup",
@@ -21,12 +24,15 @@ __all__ = [
     "StoreJournal",
     "StoredResponse",
     "StoredSession",
+    "check_pages",
+    "damage_error",
     "explain_latest",
     "find_run",
     "latest_run",
     "new_run",
     "now",
     "open_store",
+    "recover_store",
     "replace_files",
     "run_folder",
     "write_file",

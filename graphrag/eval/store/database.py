@@ -18,6 +18,7 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.connection import CleanConnection
+from graphrag.eval.store.damage import names_damage
 from graphrag.eval.store.records import (
     CallScope,
     Judgement,
@@ -32,6 +33,7 @@ from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
 
+@names_damage
 class EvaluationStore:
     """The database of an output folder, held by one process at a time.
 
@@ -104,11 +106,17 @@ class EvaluationStore:
                     None if details is None else json.dumps(details.to_dict()),
                 ),
             )
-            self._db.executemany(
-                "INSERT INTO samples VALUES (?, ?, ?)",
-                [(run.run_id, i, json.dumps(s.to_dict())) for i, s in enumerate(samples)],
-            )
+            self._put_samples(run.run_id, samples)
         return run
+
+    def keep_samples(self, run_id: str, samples: Sequence[Sample]) -> None:
+        """Keep the questions of a run, in place of those that are kept."""
+        with self._transaction():
+            self._put_samples(run_id, samples)
+
+    def _put_samples(self, run_id: str, samples: Sequence[Sample]) -> None:
+        rows = [(run_id, i, json.dumps(s.to_dict())) for i, s in enumerate(samples)]
+        self._db.executemany("INSERT OR REPLACE INTO samples VALUES (?, ?, ?)", rows)
 
     def samples(self, run_id: str) -> list[Sample]:
         """Return the questions of a run in their order; empty for a run of an older release."""

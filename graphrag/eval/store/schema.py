@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from graphrag.eval.errors import StoreError
+from graphrag.eval.store.damage import damage_error
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 
 FORMAT = 4
@@ -136,11 +137,12 @@ def explain_errors(path: Path) -> Generator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
+        if "decode to UTF-8" in str(error):
+            raise damage_error(path, "a text of it is damaged") from error
         msg = (
             f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
             "another folder with --output, then run again with --resume."
         )
         raise StoreError(msg) from error
     except sqlite3.DatabaseError as error:
-        msg = f"{path} can't be used ({error}); move it away, or choose another --output."
-        raise StoreError(msg) from error
+        raise damage_error(path, error) from error

@@ -120,7 +120,8 @@ async def run_suites(
         If something is wrong before the first call, see ``planning.plan_suites``, or there is
         no such run to resume.
     RunStoppedError
-        If a service refuses every request; what was kept stays in the store.
+        If a service refuses every request, or is down for longer than it is waited for; what was
+        kept stays in the store.
     StoreError
         If a result can't be kept.
     """

@@ -1,0 +1,42 @@
+"""What ``graphrag eval recover`` does: a damaged eval.db made anew from what can be read of it."""
+
+from graphrag.command_lines import eval_line
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.errors import UsageError
+from graphrag.eval.store import Recovery, recover_store
+from graphrag.text.phrases import counted
+
+
+def run_recover(place: Place, quiet: bool = False) -> int:
+    """Recover the store of a place, say what became of it, and return the exit code."""
+
+    def recover() -> int:
+        path = place.store_path()
+        if not path.is_file():
+            msg = f"There is no run in {path.parent}; name its folder with --output."
+            raise UsageError(msg)
+        console = open_console(quiet=quiet)
+        for line in _describe(recover_store(path)):
+            console.print(line, soft_wrap=True)
+        return DONE
+
+    return explained(recover)
+
+
+def _describe(found: Recovery) -> list[str]:
+    n_kept = sum(found.kept.values())
+    lines = [
+        f"Kept {counted(n_kept, 'row')} of {counted(found.kept.get('runs', 0), 'run')}; lost "
+        + (", ".join(f"{n or 'some'} of {table}" for table, n in found.lost.items()) or "none")
+        + f". The file as it was found: {found.damaged}"
+    ]
+    if found.lost and not found.unfinished:
+        lines.append("No run that is there lacks anything.")
+    if found.unfinished:
+        lines.append(
+            f"Unfinished, as they lost something or may have: {', '.join(found.unfinished)}. Go on "
+            f"with the command that began one and --resume, as in: {eval_line('--resume')}; only "
+            "what is missing is asked. What the lost rows had cost counts as not known."
+        )
+    return lines

@@ -1,0 +1,113 @@
+"""A run that is killed, or whose machine loses its power, at any write, goes on from there."""
+
+import shutil
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.small_runs import (
+    Asked,
+    SmallRun,
+    in_child,
+    kill_self,
+    noting,
+    one_line,
+    watched_writes,
+)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Counter[str], int]:
+    """Return what an undisturbed run keeps, what it asks, and how many statements it writes."""
+    folder = tmp_path_factory.mktemp("whole")
+    run, asked, numbers = SmallRun(folder), Asked(folder / "asked"), list[int]()
+    with noting(asked.note), watched_writes(lambda n, _: numbers.append(n)):
+        assert run.go().is_complete
+    return run.kept(), asked.count(), max(numbers)
+
+
+def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
+    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+):
+    whole, asked_once, n_writes = undisturbed
+    assert n_writes > 30
+    for number in range(1, n_writes + 1):
+        for is_done in (False, True):
+            folder = tmp_path / f"{number}-{is_done}"
+            run, asked = SmallRun(folder), Asked(tmp_path / f"{number}-{is_done}.txt")
+
+            def kill(n: int, done: bool, at: tuple[int, bool] = (number, is_done)) -> None:
+                if (n, done) == at:
+                    kill_self()
+
+            with noting(asked.note):
+                with watched_writes(kill):
+                    assert in_child(run.go) == -signal.SIGKILL
+                in_flight, _ = run.noted_calls()
+                run.go_on()
+            assert run.kept() == whole, (number, is_done)
+            again = asked.count() - asked_once
+            assert asked.count() >= asked_once
+            assert again.total() <= in_flight <= run.concurrency
+            assert max(again.values(), default=0) <= 1
+
+
+def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(
+    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+):
+    whole, asked_once, _ = undisturbed
+    lived, copies = SmallRun(tmp_path / "lived"), tmp_path / "copies"
+
+    def copy(number: int, is_done: bool) -> None:
+        if is_done:
+            left = copies / str(number)
+            left.mkdir(parents=True)
+            for file in lived.folder.glob("eval.db*"):
+                if file.suffix != ".lock":
+                    shutil.copy(file, left)
+
+    with watched_writes(copy):
+        assert lived.go().is_complete
+    for left in sorted(copies.iterdir()):
+        log = left / "eval.db-wal"
+        n_bytes = log.stat().st_size if log.exists() else 0
+        # Whole; torn in the middle of its last page; its last pages never written; of another age.
+        for cut in (0, 1000, 10_000, n_bytes):
+            run, asked = SmallRun(tmp_path / f"{left.name}-{cut}"), Counter[str]()
+            shutil.copytree(left, run.folder)
+            if cut and log.exists():
+                (run.folder / "eval.db-shm").unlink(missing_ok=True)
+                with (run.folder / "eval.db-wal").open("r+b") as file:
+                    file.truncate(max(0, n_bytes - cut))
+            in_flight, n_kept = run.noted_calls()
+            with noting(lambda said, asked=asked: asked.update([one_line(said)])):
+                run.go_on()
+            assert run.kept() == whole, (left.name, cut)
+            assert asked <= asked_once
+            assert in_flight <= run.concurrency
+            assert asked.total() == asked_once.total() - n_kept, "nothing that is kept is asked"
+
+
+def test_pages_of_the_log_that_were_written_in_another_order_are_left_out(
+    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+):
+    lived = SmallRun(tmp_path / "lived")
+    page = 4096 + 24
+
+    def stop(number: int, is_done: bool) -> None:
+        if number == 30 and is_done:
+            kill_self()
+
+    with watched_writes(stop):
+        assert in_child(lived.go) == -signal.SIGKILL
+    n_pages = (lived.folder / "eval.db-wal").stat().st_size // page
+    for lost in range(0, n_pages, 3):
+        run = SmallRun(tmp_path / str(lost))
+        shutil.copytree(lived.folder, run.folder)
+        with (run.folder / "eval.db-wal").open("r+b") as file:
+            file.seek(32 + lost * page)
+            file.write(b"\0" * page)
+        run.go_on()
+        assert run.kept() == undisturbed[0]
