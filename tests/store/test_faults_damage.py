@@ -148,7 +148,7 @@ def test_a_run_that_lost_nothing_stays_finished(tmp_path: Path):
     second = SmallRun(first.folder, 5)
     second.go()
     ids = [kept.run_id for kept in _runs(first.path)]
-    change(f"UPDATE responses SET usage = '?' WHERE run_id = '{ids[0]}'")(first.path)  # noqa: S608
+    change(f"UPDATE responses SET usage = '?' WHERE run_id = '{ids[0]}'")(first.path)
     found = recover_store(first.path)
     assert found.unfinished == (ids[0],)
     assert found.lost == {"responses": 5}

@@ -199,7 +199,7 @@ def _copy_rows(
         if values is None or not (table == "runs" or values[0] in losses.known):
             n_lost += 1
             continue
-        new.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", values)  # noqa: S608
+        new.execute(f"INSERT OR REPLACE INTO {table} ({names}) VALUES ({marks})", values)
         key = tuple(v for v, c in zip(values, columns, strict=True) if c.in_key)
         found.add(key or (number,))
     named = _index_keys(old, table, keys) if keys else None
@@ -215,7 +215,7 @@ def _copy_rows(
 def _index_keys(old: sqlite3.Connection, table: str, keys: list[str]) -> set[_Key] | None:
     """Return the keys that a table's own index names; None if it is damaged itself."""
     listed = ", ".join(keys)
-    query = f"SELECT {listed} FROM {table} INDEXED BY sqlite_autoindex_{table}_1"  # noqa: S608
+    query = f"SELECT {listed} FROM {table} INDEXED BY sqlite_autoindex_{table}_1"
     try:
         return {tuple(_text(value) for value in row) for row in old.execute(query)}
     except sqlite3.DatabaseError:
@@ -227,8 +227,7 @@ def _sound_rows(
 ) -> Iterator[tuple[int, tuple[Any, ...] | None]]:
     """Yield row number -> values, None for a row that is on a damaged page."""
     query = (
-        f"SELECT rowid, {names} FROM {table} NOT INDEXED "  # noqa: S608
-        "WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
+        f"SELECT rowid, {names} FROM {table} NOT INDEXED WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
     )
     spans = [(0, len(numbers) - 1)] if numbers else []
     while spans:
@@ -249,11 +248,11 @@ def _row_numbers(old: sqlite3.Connection, table: str) -> tuple[Sequence[int], bo
     """Return the numbers of a table's rows, ascending, and whether there may be others."""
     index = f"{table} INDEXED BY sqlite_autoindex_{table}_1"
     try:
-        return sorted(row[0] for row in old.execute(f"SELECT rowid FROM {index}")), True  # noqa: S608
+        return sorted(row[0] for row in old.execute(f"SELECT rowid FROM {index}")), True
     except sqlite3.DatabaseError:  # damaged, or the table has none
         most = _one(old, "PRAGMA page_count") * _one(old, "PRAGMA page_size") // _LEAST_ROW
     try:
-        last = _one(old, f"SELECT max(rowid) FROM {table} NOT INDEXED") or 0  # noqa: S608
+        last = _one(old, f"SELECT max(rowid) FROM {table} NOT INDEXED") or 0
     except sqlite3.DatabaseError:
         last = most + 1
     return range(1, min(last, most) + 1), last <= most
@@ -297,13 +296,13 @@ def _mark(new: sqlite3.Connection, unfinished: list[str], losses: _Losses) -> No
         new.execute("INSERT INTO forgotten VALUES (?, '', ?)", (run_id, _NOT_KNOWN))
         judged = "SELECT DISTINCT run_id, unit, ? FROM verdicts WHERE run_id = ?"
         without = (
-            f"{judged} AND unit NOT IN (SELECT unit FROM judge_usage "  # noqa: S608
+            f"{judged} AND unit NOT IN (SELECT unit FROM judge_usage "
             "WHERE judge_usage.run_id = verdicts.run_id)"
         )
         # More rows were lost than there are responses without one: any may be too low.
-        n = _one(new, f"SELECT count(*) FROM ({without})", ("", run_id))  # noqa: S608
+        n = _one(new, f"SELECT count(*) FROM ({without})", ("", run_id))
         chosen = without if is_told and lost_costs <= n else judged
-        new.execute(f"INSERT INTO judge_usage {chosen}", (_NOT_KNOWN, run_id))  # noqa: S608
+        new.execute(f"INSERT INTO judge_usage {chosen}", (_NOT_KNOWN, run_id))
 
 
 def _mend_header(damaged: Path, model: Path) -> bool:

@@ -1,0 +1,191 @@
+"""What breaks around a run: the service, the key, the disk, the index, a second runner."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+from typer.testing import CliRunner
+
+from graphrag.cli.main import app
+from graphrag.eval.store import EvaluationStore
+
+SUITE = {
+    "name": "facts",
+    "evaluator": "query_response",
+    "methods": ["basic"],
+    "cases": [
+        {
+            "id": f"c{i}",
+            "input_data": {"question": f"Who is number {i}?"},
+            "expected_output": {"answer": "Idris Vane"},
+        }
+        for i in range(4)
+    ],
+}
+
+
+def fail_from(server: LocalServer, n: int, fault: Fault) -> None:
+    """Let the server fail from its n-th request on, counted from now."""
+    begun = len(server.records)
+    server.behaviour = Behaviour(
+        offline_reply(), faults=lambda number, _: fault if number > begun + n else None
+    )
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def run_of(evaluation: Evaluation) -> Any:
+    with EvaluationStore(evaluation.store_path) as store:
+        run = store.runs()[0]
+        return run, store.responses(run.run_id), store.verdicts(run.run_id)
+
+
+@pytest.fixture
+def basic(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+    return make_evaluation(server.base_url, methods=["basic"], concurrency=2, patience_s=0.3)
+
+
+def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
+    basic: Evaluation, server: LocalServer
+):
+    fail_from(server, 16, Fault(status=503))
+    before = len(server.records)
+    stopped = basic.run()
+    assert stopped.exit_code == 3, stopped.output
+    said = one_line(stopped.output)
+    assert "patience_s" in said
+    assert f"Continue with: graphrag eval --root {basic.root} --resume" in said
+    run, responses, verdicts = run_of(basic)
+    assert run.status == "unfinished"
+    assert 0 < len(responses) < 6
+    assert not any(found.failure for found in responses.values())
+    assert not any(v.failure for each in verdicts.values() for v in each.values())
+    answered = sum(record.outcome == "answered" for record in server.records[before:])
+
+    server.behaviour = Behaviour(offline_reply())
+    begun = len(server.records)
+    assert basic.run("--resume").exit_code == 0
+    assert answered + len(server.records) - begun == 6 * 6, "nothing is asked twice"
+
+
+def test_a_key_that_is_refused_stops_the_run_and_another_goes_on_with_it(
+    basic: Evaluation, server: LocalServer
+):
+    fail_from(server, 16, Fault(status=401))
+    stopped = basic.run()
+    assert stopped.exit_code == 1, stopped.output
+    assert "--resume" in stopped.output
+    assert "key" in stopped.output
+    settings = basic.project / "settings.yaml"
+    text = settings.read_text()
+    assert "api_key: " in text
+    settings.write_text(text.replace("api_key: ", "api_key: another-"))
+    server.behaviour = Behaviour(offline_reply())
+    resumed = basic.run("--resume")
+    assert resumed.exit_code == 0, resumed.output
+
+
+def test_a_suite_whose_service_is_down_is_incomplete_and_resumable(
+    basic: Evaluation, server: LocalServer
+):
+    path = basic.root / "facts.json"
+    path.write_text(json.dumps(SUITE), encoding="utf-8")
+    command = ["eval", "suite", str(path), "--root", str(basic.root)]
+    fail_from(server, 7, Fault(status=503))
+    stopped = CliRunner().invoke(app, command)
+    assert stopped.exit_code == 3, stopped.output
+    said = one_line(stopped.output)
+    assert "patience_s" in said
+    assert "--resume" in said
+    run, responses, _ = run_of(basic)
+    assert run.status == "unfinished"
+    assert len(responses) < 4
+    server.behaviour = Behaviour(offline_reply())
+    resumed = CliRunner().invoke(app, [*command, "--resume"])
+    assert resumed.exit_code in (0, 100), resumed.output
+    assert run_of(basic)[0].status == "finished"
+
+
+def test_files_that_can_not_be_written_at_the_end_are_written_later_without_a_call(
+    basic: Evaluation, server: LocalServer, monkeypatch: pytest.MonkeyPatch
+):
+    from graphrag.eval.store import whole_files
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(whole_files, "replace_files", full)
+        ended = basic.run()
+    assert ended.exit_code == 1, ended.output
+    said = one_line(ended.output)
+    assert "No space left on device" in said
+    assert "eval show" in said
+    begun = len(server.records)
+    shown = CliRunner().invoke(app, ["eval", "show", "--output", str(basic.output)])
+    assert shown.exit_code == 0, shown.output
+    assert (basic.newest_folder / "eval_results_summary.json").is_file()
+    assert len(server.records) == begun
+
+
+def test_a_second_runner_is_refused_and_the_first_goes_on(basic: Evaluation):
+    with EvaluationStore(basic.store_path):
+        refused = basic.run()
+    assert refused.exit_code == 1
+    assert "Another process" in one_line(refused.output)
+    assert basic.store_path.with_name("eval.db.lock").exists(), "a lock file that is left is no bar"
+    assert basic.run("--limit", "1").exit_code == 0
+
+
+def test_an_index_that_vanishes_costs_its_searches_and_no_others(
+    basic: Evaluation, server: LocalServer, tmp_path: Path
+):
+    begun, output = len(server.records), basic.project / "output"
+
+    def remove(number: int, _: Any) -> Fault | None:
+        if number == begun + 8:
+            shutil.move(output, tmp_path / "away")
+        return None
+
+    server.behaviour = Behaviour(offline_reply(), faults=remove)
+    ended = basic.run()
+    _, responses, _ = run_of(basic)
+    assert len(responses) == 6
+    for found in responses.values():
+        assert found.response.strip()
+        assert found.failure is None or found.failure.message in found.response
+    assert ended.exit_code in (0, 1, 2), ended.output
+    assert "Traceback" not in ended.output
+
+
+def test_a_clock_that_jumps_changes_no_latency_and_no_choice_of_a_run(
+    basic: Evaluation, monkeypatch: pytest.MonkeyPatch, server: LocalServer
+):
+    fail_from(server, 16, Fault(status=503))
+    real, calls = time.time, 0
+
+    def jumping() -> float:
+        nonlocal calls
+        calls += 1
+        return real() + (3600 if calls % 2 else -3600)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", jumping)
+        assert basic.run().exit_code == 3
+    stopped, _, _ = run_of(basic)
+    server.behaviour = Behaviour(offline_reply())
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda: real() - 7 * 86400)
+        assert basic.run("--resume").exit_code == 0
+    run, responses, _ = run_of(basic)
+    assert run.run_id == stopped.run_id
+    latencies = [f.latency_s for f in responses.values() if f.latency_s is not None]
+    assert latencies
+    assert all(0 <= each < 30 for each in latencies)
