@@ -1,4 +1,4 @@
-"""A disk that is full or can't be written: one sentence, what is kept stays, and the run goes on."""
+"""A disk that is full or only read: one sentence, what is kept stays, and the run goes on."""
 
 import os
 import subprocess
