@@ -190,7 +190,7 @@ class EvaluationRunner:
             session: Session = MemorySession()
             store: EvaluationStore | None = None
             if keeps:
-                store = stack.enter_context(EvaluationStore(config.output_folder / "eval.db"))
+                store = stack.enter_context(EvaluationStore.of(config))
                 judge = describe_judge(config, headers, self.judge)
                 indexes = {key: str(root) for key, root in found.items()}
                 details = RunDetails(

@@ -23,6 +23,8 @@ from graphrag.eval.store import (
     StoredResponse,
     StoredSession,
     StoreJournal,
+    StoreLocation,
+    StorePlace,
 )
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
@@ -112,9 +114,12 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "results" / "eval.db"
 
 
-@pytest.fixture
-def store(path: Path):
-    with EvaluationStore(path) as opened:
+@pytest.fixture(params=["SQLite", "PostgreSQL"])
+def store(request: pytest.FixtureRequest, path: Path):
+    place: StorePlace = path
+    if request.param == "PostgreSQL":
+        place = StoreLocation(path.parent, request.getfixturevalue("postgresql").new_database())
+    with EvaluationStore(place) as opened:
         yield opened
 
 
@@ -193,16 +198,15 @@ def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: Evaluat
     assert set(store.unclaimed_usage(run.run_id)) == {"search v"}
 
 
-def test_everything_committed_is_there_for_a_second_connection_at_once(
-    store: EvaluationStore, path: Path, tmp_path: Path
-):
-    run = store.add_run(RunSetup({}))
-    store.append_response(run.run_id, response())
-    # As a killed process leaves them: the database beside a log that was not folded in.
+def test_everything_committed_is_there_for_a_second_connection_at_once(path: Path, tmp_path: Path):
     left = tmp_path / "left"
     left.mkdir()
-    for file in path.parent.glob("eval.db*"):
-        shutil.copy(file, left)
+    with EvaluationStore(path) as store:
+        run = store.add_run(RunSetup({}))
+        store.append_response(run.run_id, response())
+        # As a killed process leaves them: the database beside a log that was not folded in.
+        for file in path.parent.glob("eval.db*"):
+            shutil.copy(file, left)
     assert (left / "eval.db-wal").stat().st_size > 0
     with EvaluationStore(left / "eval.db") as reopened:
         assert reopened.responses(run.run_id) == {"u": response()}

@@ -10,6 +10,7 @@ from .sections import (
     OutputSettings,
     SuccessCriterion,
 )
+from .store_url import check_store_url, name_store, without_password
 
 __all__ = [
     "CONTROLS",
@@ -23,5 +24,8 @@ __all__ = [
     "OutputSettings",
     "SuccessCriterion",
     "check_below",
+    "check_store_url",
+    "name_store",
     "parse_config",
+    "without_password",
 ]

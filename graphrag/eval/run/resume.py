@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import cast
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.run.units import list_differences
-from graphrag.eval.store import EvaluationStore, Run, RunDetails, RunSetup, check_pages
+from graphrag.eval.store import (
+    EvaluationStore,
+    Run,
+    RunDetails,
+    RunSetup,
+    StorePlace,
+    check_pages,
+)
 from graphrag.text.phrases import counted
 
 
@@ -69,13 +75,13 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         raise ResumeError(_why_not(wanted, plan.setup, store.path, options))
     # One that a program of the user's own began can go on too, if there is no other.
     same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
+    store.reopen_run(same.run_id)  # before it is read: in PostgreSQL another may work on it
     in_flight = store.calls_in_flight(same.run_id)
     calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
     note = (
         f"Resuming run {same.run_id}: {_count_there(store, same, plan.details, options)}; "
         f"{calls} in flight when it stopped and may be asked again."
     )
-    store.reopen_run(same.run_id)
     if len(store.samples(same.run_id)) < len(plan.samples):  # a damaged store lost some
         store.keep_samples(same.run_id, plan.samples)
     was_watched = same.details is not None and same.details.early_stop
@@ -101,7 +107,7 @@ def _count_there(
     return f"{said}, {len(judged)} of them judged"
 
 
-def _why_not(runs: Sequence[Run], setup: RunSetup, path: Path, options: ResumeOptions) -> str:
+def _why_not(runs: Sequence[Run], setup: RunSetup, path: StorePlace, options: ResumeOptions) -> str:
     if not runs:
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
     # An added method alone gives many lines about the indexes, so these come last.

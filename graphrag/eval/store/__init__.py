@@ -1,4 +1,4 @@
-"""What an evaluation keeps: runs, responses, verdicts and judgements in SQLite."""
+"""What an evaluation keeps: runs, responses, verdicts and judgements, in SQLite or PostgreSQL."""
 
 import lazy_loader
 

@@ -1,6 +1,7 @@
 from .damage import check_pages, damage_error
 from .database import EvaluationStore
 from .journal import StoreJournal
+from .location import StoreLocation, StorePlace
 from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
 from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .recovery import Recovery, recover_store
@@ -22,6 +23,8 @@ __all__ = [
     "RunSetup",
     "Session",
     "StoreJournal",
+    "StoreLocation",
+    "StorePlace",
     "StoredResponse",
     "StoredSession",
     "check_pages",

@@ -1,24 +1,22 @@
-"""Runs, responses, verdicts and finished model calls in SQLite, committed as they arrive.
+"""Runs, responses, verdicts and finished model calls, committed as they arrive.
 
 A process killed at any moment loses only the calls in flight: every finished call is kept
 until the response or the verdicts it belongs to are, and a resumed run reads it from here.
 """
 
 import json
-import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, cast
 
-from filelock import FileLock, Timeout
-
+from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
-from graphrag.eval.store.connection import CleanConnection
+from graphrag.eval.store.connection import open_connection
 from graphrag.eval.store.damage import names_damage
+from graphrag.eval.store.location import StoreLocation, StorePlace
 from graphrag.eval.store.records import (
     CallScope,
     Judgement,
@@ -28,58 +26,44 @@ from graphrag.eval.store.records import (
     new_run,
     now,
 )
-from graphrag.eval.store.schema import explain_errors, prepare_database
+from graphrag.eval.store.schema import COLUMNS, explain_errors, insert
 from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
 
 @names_damage
 class EvaluationStore:
-    """The database of an output folder, held by one process at a time.
+    """The runs of an output folder.
+
+    An eval.db is held by one process at a time. In PostgreSQL several write at once, and a run is
+    worked on by one: who adds or reopens it, until the store is closed.
 
     Parameters
     ----------
-    path : Path
-        The database file; made with its folder when missing.
+    path : Path or StoreLocation
+        The database file, made with its folder when missing; or where else the runs are.
 
     Raises
     ------
+    UsageError
+        If it needs a library that is not installed.
     StoreError
         If another process holds it, or it can't be opened or written.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: StorePlace) -> None:
         self.path = path
         self._failed: StoreError | None = None
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = FileLock(f"{path}.lock", timeout=0)
-            self._lock.acquire()
-        except Timeout as error:
-            msg = (
-                f"Another process is running an evaluation in {path.parent}; wait for it, "
-                "or choose another folder with --output."
-            )
-            raise StoreError(msg) from error
-        except OSError as error:
-            msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
-            raise StoreError(msg) from error
-        try:
-            with explain_errors(path):
-                self._db = sqlite3.connect(path, isolation_level=None, factory=CleanConnection)
-                try:
-                    prepare_database(self._db, path)
-                except BaseException:
-                    self._db.close()
-                    raise
-        except BaseException:
-            self._lock.release()
-            raise
+        self._db = open_connection(path)
+
+    @classmethod
+    def of(cls, config: EvaluationConfig) -> "EvaluationStore":
+        """Open the store that a configuration names."""
+        return cls(StoreLocation.of(config))
 
     def close(self) -> None:
         """Close the database and let others have it."""
         self._db.close()
-        self._lock.release()
 
     def __enter__(self) -> "EvaluationStore":
         return self
@@ -95,12 +79,15 @@ class EvaluationStore:
     ) -> Run:
         """Begin a run and keep its questions, so that its responses can be read without them."""
         run = new_run(setup, details)
+        with self._writing():
+            self._db.claim_run(run.run_id)
         with self._transaction():
             self._db.execute(
-                "INSERT INTO runs VALUES (?, ?, NULL, ?, ?, ?)",
+                insert("runs"),
                 (
                     run.run_id,
                     run.started_at,
+                    None,
                     run.status,
                     json.dumps(setup.root),
                     None if details is None else json.dumps(details.to_dict()),
@@ -116,7 +103,7 @@ class EvaluationStore:
 
     def _put_samples(self, run_id: str, samples: Sequence[Sample]) -> None:
         rows = [(run_id, i, json.dumps(s.to_dict())) for i, s in enumerate(samples)]
-        self._db.executemany("INSERT OR REPLACE INTO samples VALUES (?, ?, ?)", rows)
+        self._db.executemany(insert("samples"), rows)
 
     def samples(self, run_id: str) -> list[Sample]:
         """Return the questions of a run in their order; empty for a run of an older release."""
@@ -148,10 +135,10 @@ class EvaluationStore:
     def recorded_at(self, run_id: str) -> str | None:
         """Return when the latest result of a run was kept; None while there is none."""
         rows = self._read(
-            "SELECT max(recorded_at) FROM (SELECT recorded_at FROM responses WHERE run_id = :run "
-            "UNION ALL SELECT recorded_at FROM verdicts WHERE run_id = :run "
-            "UNION ALL SELECT recorded_at FROM judgements WHERE run_id = :run)",
-            {"run": run_id},
+            "SELECT max(recorded_at) FROM (SELECT recorded_at FROM responses WHERE run_id = ? "
+            "UNION ALL SELECT recorded_at FROM verdicts WHERE run_id = ? "
+            "UNION ALL SELECT recorded_at FROM judgements WHERE run_id = ?) AS kept",
+            (run_id, run_id, run_id),
         )
         return cast("str | None", rows[0][0])
 
@@ -163,7 +150,9 @@ class EvaluationStore:
         )
 
     def reopen_run(self, run_id: str) -> None:
-        """Mark a run as unfinished again."""
+        """Mark a run as unfinished again; StoreError if another process works on it."""
+        with explain_errors(self.path):
+            self._db.claim_run(run_id)
         self._write(
             "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?", (run_id,)
         )
@@ -172,7 +161,7 @@ class EvaluationStore:
         """Keep a response and drop the calls that it was made of, in one transaction."""
         with self._transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO responses VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                insert("responses"),
                 (
                     run_id,
                     found.unit,
@@ -200,20 +189,17 @@ class EvaluationStore:
                 failure = json.dumps(verdict.failure.to_dict()) if verdict.failure else None
                 repeats = json.dumps(verdict.repeats) if verdict.repeats else None
                 self._db.execute(
-                    "INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                    insert("verdicts"),
                     (run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats),
                 )
-            self._db.execute(
-                "INSERT INTO judge_usage VALUES (?, ?, ?)",
-                (run_id, unit, json.dumps(usage.to_dict())),
-            )
+            self._db.execute(insert("judge_usage"), (run_id, unit, json.dumps(usage.to_dict())))
             self._drop_calls(run_id, CallScope.of_verdicts(unit))
 
     def responses(self, run_id: str) -> dict[str, StoredResponse]:
         """Return unit -> response of a run."""
         rows = self._read(
             "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure, "
-            "trial, retrieved, abstained FROM responses WHERE run_id = ?",
+            "trial, retrieved, abstained FROM responses WHERE run_id = ? ORDER BY unit",
             (run_id,),
         )
         return {
@@ -232,7 +218,8 @@ class EvaluationStore:
         """Return unit -> metric -> verdict of a run."""
         found: dict[str, dict[str, JudgeResult]] = {}
         rows = self._read(
-            "SELECT unit, metric, score, reason, failure, repeats FROM verdicts WHERE run_id = ?",
+            "SELECT unit, metric, score, reason, failure, repeats FROM verdicts WHERE run_id = ? "
+            "ORDER BY unit, metric",
             (run_id,),
         )
         for unit, metric, score, reason, failure, repeats in rows:
@@ -251,17 +238,18 @@ class EvaluationStore:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
         found: dict[str, list[Usage]] = {}
         for unit, usage in self._read(
-            "SELECT unit, usage FROM judge_usage WHERE run_id = ?", (run_id,)
+            "SELECT unit, usage FROM judge_usage WHERE run_id = ? ORDER BY rowid", (run_id,)
         ):
             found.setdefault(unit, []).append(_usage(usage))
         return found
 
     def copy_responses(self, source: str, target: str) -> None:
         """Take the responses of one run over into another, as far as they are not there."""
+        first, *others = COLUMNS["responses"].split()
+        taken = ", ".join(others)
         self._write(
-            "INSERT OR IGNORE INTO responses SELECT ?, unit, sample_id, method, response, "
-            "context_text, latency_s, usage, failure, recorded_at, trial, retrieved, abstained "
-            "FROM responses WHERE run_id = ?",
+            f"INSERT INTO responses ({first}, {taken}) SELECT ?, {taken} FROM responses "
+            "WHERE run_id = ? ON CONFLICT DO NOTHING",
             (target, source),
         )
 
@@ -274,7 +262,7 @@ class EvaluationStore:
         usage = sum_usages([judged.usage, *(_usage(row[0]) for row in earlier)])
         with self._transaction():
             self._db.execute(
-                "INSERT OR REPLACE INTO judgements VALUES (?, ?, ?, ?, ?, ?, ?)",
+                insert("judgements"),
                 (
                     run_id,
                     judged.subject,
@@ -290,7 +278,8 @@ class EvaluationStore:
     def judgements(self, run_id: str) -> list[Judgement]:
         """Return the judgements of a run."""
         rows = self._read(
-            "SELECT subject, kind, value, failed, usage FROM judgements WHERE run_id = ?",
+            "SELECT subject, kind, value, failed, usage FROM judgements WHERE run_id = ? "
+            "ORDER BY subject, kind",
             (run_id,),
         )
         return [
@@ -302,15 +291,15 @@ class EvaluationStore:
         """Forget a response, so that its question is asked again; keep what it cost."""
         with self._transaction():
             self._db.execute(
-                "INSERT INTO forgotten SELECT run_id, unit, usage FROM responses "
-                "WHERE run_id = ? AND unit = ?",
+                "INSERT INTO forgotten (run_id, unit, usage) "
+                "SELECT run_id, unit, usage FROM responses WHERE run_id = ? AND unit = ?",
                 (run_id, unit),
             )
             self._db.execute("DELETE FROM responses WHERE run_id = ? AND unit = ?", (run_id, unit))
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what the forgotten responses of a run cost."""
-        rows = self._read("SELECT usage FROM forgotten WHERE run_id = ?", (run_id,))
+        rows = self._read("SELECT usage FROM forgotten WHERE run_id = ? ORDER BY rowid", (run_id,))
         return [_usage(row[0]) for row in rows]
 
     def calls_in_flight(self, run_id: str) -> int:
@@ -324,7 +313,8 @@ class EvaluationStore:
         """Return stored scope -> what its finished calls cost, for what is not complete yet."""
         attempts: dict[str, list[CallAttempt]] = {}
         for scope, text in self._read(
-            "SELECT scope, attempts FROM calls WHERE run_id = ? AND attempts IS NOT NULL",
+            "SELECT scope, attempts FROM calls WHERE run_id = ? AND attempts IS NOT NULL "
+            "ORDER BY scope, call",
             (run_id,),
         ):
             attempts.setdefault(scope, []).extend(_attempts(text))
@@ -348,7 +338,7 @@ class EvaluationStore:
         told = [{each.name: getattr(a, each.name) for each in fields(a)} for a in given]
         attempts = json.dumps(told) if recorded else None
         self._write(
-            "INSERT OR REPLACE INTO calls VALUES (?, ?, ?, ?, ?)",
+            insert("calls"),
             (run_id, scope.stored, call, reply, attempts),
         )
 
@@ -362,7 +352,7 @@ class EvaluationStore:
     def _drop_calls(self, run_id: str, scope: CallScope) -> None:
         self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored))
 
-    def _read(self, query: str, values: tuple[object, ...] | dict[str, object]) -> list[Any]:
+    def _read(self, query: str, values: tuple[object, ...]) -> list[Any]:
         with explain_errors(self.path):
             return self._db.execute(query, values).fetchall()
 
@@ -384,15 +374,8 @@ class EvaluationStore:
 
     @contextmanager
     def _transaction(self) -> Generator[None]:
-        with self._writing():
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:  # a full disk has ended it already
-                    self._db.execute("ROLLBACK")
-                raise
+        with self._writing(), self._db.transaction():
+            yield
 
 
 def _attempts(text: str) -> tuple[CallAttempt, ...]:

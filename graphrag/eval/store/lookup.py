@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from pathlib import Path
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.errors import UsageError
 from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.location import StorePlace
 from graphrag.eval.store.records import Origin, Run
 
 PINNED, LATEST = "pinned", "latest"
@@ -21,7 +21,7 @@ ORIGIN_NAMES: dict[Origin | None, str] = {
 _LISTED = 3
 
 
-def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = False) -> Run:
+def find_run(runs: Sequence[Run], name: str, store_path: StorePlace, suites: bool = False) -> Run:
     """Return the run of this id, of the only id that begins so, or the latest.
 
     Parameters
@@ -29,7 +29,7 @@ def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = Fa
     runs : sequence of Run
         Those of the store, the newest first.
     name : str
-    store_path : Path
+    store_path : Path or StoreLocation
     suites : bool
         Whether "latest" is of graphrag eval suite, see :func:`latest_run`.
 
@@ -95,15 +95,15 @@ def _listed(runs: Sequence[Run]) -> str:
     return ", ".join(run.describe() for run in runs[:_LISTED]) + more
 
 
-def open_store(path: Path) -> EvaluationStore:
+def open_store(path: StorePlace) -> EvaluationStore:
     """Open a store that is there already.
 
     Raises
     ------
     UsageError
-        If there is none.
+        If there is none, or it needs a library that is not installed.
     StoreError
-        If another process holds it.
+        If another process holds it, or a server can't be reached.
     """
     if not path.is_file():
         msg = f"There is no run in {path.parent}; name its folder with --output, or run one."

@@ -1,12 +1,13 @@
-"""The tables of eval.db, and how a database of an earlier format is brought up to date."""
+"""The tables of a store, and how an eval.db of an earlier format is brought up to date."""
 
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
+from functools import cache
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.damage import damage_error
+from graphrag.eval.store.location import StorePlace
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 
 FORMAT = 4
@@ -103,8 +104,121 @@ ALTER TABLE verdicts ADD COLUMN repeats TEXT;
 _CHANGES = (_TABLES, _NEW_IN_2, _NEW_IN_3, _NEW_IN_4)
 """What brings a database of each format, from none on, to the next one."""
 
+COLUMNS = {
+    "runs": "run_id started_at finished_at status setup details",
+    "samples": "run_id position sample",
+    "responses": "run_id unit sample_id method response context_text latency_s usage failure "
+    "recorded_at trial retrieved abstained",
+    "verdicts": "run_id unit metric score reason failure recorded_at repeats",
+    "judge_usage": "run_id unit usage",
+    "forgotten": "run_id unit usage",
+    "calls": "run_id scope call reply attempts",
+    "judgements": "run_id subject kind value failed usage recorded_at",
+}
+"""Table -> its columns, in the order in which values are given."""
+_KEYS = {
+    "samples": "run_id position",
+    "responses": "run_id unit",
+    "verdicts": "run_id unit metric",
+    "calls": "run_id scope call",
+    "judgements": "run_id subject kind",
+}
+_NUMBERED = "rowid BIGINT GENERATED ALWAYS AS IDENTITY"
+"""The order of what was kept, which every table of SQLite has under this name."""
+_TEXT = 'TEXT COLLATE "C"'
+"""Text in the order of its characters, as SQLite has it."""
+POSTGRESQL_TABLES = tuple(
+    statement.replace("TEXT", _TEXT)
+    for statement in (
+        "CREATE TABLE format (number INTEGER NOT NULL)",
+        f"""CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    started_at TEXT NOT NULL,
+    finished_at TEXT,
+    status TEXT NOT NULL,
+    setup TEXT NOT NULL,
+    details TEXT,
+    {_NUMBERED}
+)""",
+        """CREATE TABLE samples (
+    run_id TEXT NOT NULL,
+    position BIGINT NOT NULL,
+    sample TEXT NOT NULL,
+    PRIMARY KEY (run_id, position)
+)""",
+        """CREATE TABLE responses (
+    run_id TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    sample_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    response TEXT NOT NULL,
+    context_text TEXT NOT NULL,
+    latency_s DOUBLE PRECISION,
+    usage TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    trial BIGINT NOT NULL,
+    retrieved TEXT,
+    abstained BIGINT NOT NULL,
+    PRIMARY KEY (run_id, unit)
+)""",
+        """CREATE TABLE verdicts (
+    run_id TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    score BIGINT,
+    reason TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    repeats TEXT,
+    PRIMARY KEY (run_id, unit, metric)
+)""",
+        *(
+            f"""CREATE TABLE {name} (
+    run_id TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    usage TEXT NOT NULL,
+    {_NUMBERED},
+    PRIMARY KEY (run_id, rowid)
+)"""
+            for name in ("judge_usage", "forgotten")
+        ),
+        """CREATE TABLE calls (
+    run_id TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    call TEXT NOT NULL,
+    reply TEXT,
+    attempts TEXT,
+    PRIMARY KEY (run_id, scope, call)
+)""",
+        """CREATE TABLE judgements (
+    run_id TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    value TEXT NOT NULL,
+    failed BIGINT NOT NULL,
+    usage TEXT NOT NULL,
+    recorded_at TEXT NOT NULL,
+    PRIMARY KEY (run_id, subject, kind)
+)""",
+    )
+)
+"""What makes a store in PostgreSQL; like SQLite's, it leaves what a run refers to unchecked."""
 
-def prepare_database(db: sqlite3.Connection, path: Path) -> None:
+
+@cache
+def insert(table: str) -> str:
+    """Return the statement that adds a row, or puts it in the place of one of the same key."""
+    columns = COLUMNS[table].split()
+    key = _KEYS.get(table, "").split()
+    given = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    if not key:
+        return given
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    return f"{given} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+def prepare_database(db: sqlite3.Connection, path: StorePlace) -> None:
     """Make the tables of a new database, or those that an earlier format lacks.
 
     Raises
@@ -132,7 +246,7 @@ def prepare_database(db: sqlite3.Connection, path: Path) -> None:
 
 
 @contextmanager
-def explain_errors(path: Path) -> Generator[None]:
+def explain_errors(path: StorePlace) -> Generator[None]:
     """Turn what SQLite complains of into a StoreError that says what to do."""
     try:
         yield
