@@ -16,10 +16,10 @@ from graphrag.eval.analysis.runs import (
 )
 from graphrag.eval.analysis.setup_changes import list_setup_changes
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.store import PINNED, RunSetup, replace_files
+from graphrag.eval.store import PINNED, RunSetup, StorePlace, replace_files
 
 
-def pin_baseline(run: RunRows, store_path: Path) -> Path:
+def pin_baseline(run: RunRows, store_path: StorePlace) -> Path:
     """Copy a run's rows beside the store as the pinned baseline and return the file.
 
     Raises
@@ -35,7 +35,7 @@ def pin_baseline(run: RunRows, store_path: Path) -> Path:
     return _write(run, store_path)
 
 
-def add_rebuild(run: RunRows, store_path: Path) -> tuple[RunRows, Path]:
+def add_rebuild(run: RunRows, store_path: StorePlace) -> tuple[RunRows, Path]:
     """Add a run of the unchanged system on rebuilt indexes to the pinned baseline.
 
     Returns
@@ -57,12 +57,12 @@ def add_rebuild(run: RunRows, store_path: Path) -> tuple[RunRows, Path]:
     return added, _write(added, store_path)
 
 
-def count_rebuilds(store_path: Path) -> int:
+def count_rebuilds(store_path: StorePlace) -> int:
     """Return how many rebuilds the pinned baseline has; 0 without a baseline."""
     return len(read_rows(PINNED, store_path).rebuilds) if baseline_path(store_path).exists() else 0
 
 
-def _write(run: RunRows, store_path: Path) -> Path:
+def _write(run: RunRows, store_path: StorePlace) -> Path:
     path = baseline_path(store_path)
     pinned = PinnedBaseline(
         format=1,

@@ -1,12 +1,11 @@
 """The runs of a store, as the history lists them."""
 
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.question_figures import ByMethod, mean_of, read_question_figures
 from graphrag.eval.analysis.runs import pinned_run_id, stored_metadata
-from graphrag.eval.store import ORIGIN_NAMES, EvaluationStore, Run, open_store
+from graphrag.eval.store import ORIGIN_NAMES, EvaluationStore, Run, StorePlace, open_store
 from graphrag.query.usage import sum_usages
 
 Means: TypeAlias = dict[str, dict[str, float | None]]
@@ -59,7 +58,7 @@ class StoredRun:
         return asdict(self)
 
 
-def list_runs(store_path: Path) -> list[StoredRun]:
+def list_runs(store_path: StorePlace) -> list[StoredRun]:
     """Return the runs of a store, the newest first.
 
     Raises

@@ -37,6 +37,7 @@ from graphrag.eval.store import (
     Run,
     RunSetup,
     StoredResponse,
+    StorePlace,
     find_run,
     open_store,
 )
@@ -110,7 +111,7 @@ class RunRows(NamedTuple):
         return tuple(judged) or DEFAULT_METRICS
 
 
-def read_rows(source: str, store_path: Path) -> RunRows:
+def read_rows(source: str, store_path: StorePlace) -> RunRows:
     """Read one side of a comparison.
 
     Parameters
@@ -118,7 +119,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
     source : str
         A run id or the beginning of one, "latest", "pinned", or the path of an
         eval_results_detailed.json or of a baseline.json.
-    store_path : Path
+    store_path : Path or StoreLocation
         The eval.db of the output folder.
 
     Raises
@@ -138,7 +139,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
     return RunRows(rows, metadata)
 
 
-def pinned_run_id(store_path: Path) -> str | None:
+def pinned_run_id(store_path: StorePlace) -> str | None:
     """Return the id of the pinned run; None without one, or when a file without id is pinned."""
     path = baseline_path(store_path)
     return _read_file(path, store_path).metadata.run_id if path.exists() else None
@@ -235,7 +236,7 @@ class PinnedBaseline(PinnedRun):
     rebuilds: list[PinnedRun] = Field(default_factory=list[PinnedRun])
 
 
-def baseline_path(store_path: Path) -> Path:
+def baseline_path(store_path: StorePlace) -> Path:
     """Return the baseline file beside a store."""
     return store_path.with_name(BASELINE_FILE)
 
@@ -268,7 +269,7 @@ def _in_numbers(question_id: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def _read_file(path: Path, store_path: Path) -> RunRows:
+def _read_file(path: Path, store_path: StorePlace) -> RunRows:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and "pinned_at" in values:
@@ -325,7 +326,7 @@ def _file_rows(detailed: _Detailed) -> list[Row]:
     ]
 
 
-def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> RunMetadata:
+def _file_metadata(path: Path, given: Mapping[str, Any], store_path: StorePlace) -> RunMetadata:
     run_id = given.get("run_id")
     setup = given.get("setup")
     if setup is None:
@@ -341,7 +342,7 @@ def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> Ru
     )
 
 
-def _stored_setup(run_id: str | None, store_path: Path) -> RunSetup | None:
+def _stored_setup(run_id: str | None, store_path: StorePlace) -> RunSetup | None:
     """Return the setup that the store keeps of a file's run; None when it can't be looked up."""
     if run_id is None or not store_path.is_file():
         return None

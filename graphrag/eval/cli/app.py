@@ -158,6 +158,13 @@ def evaluate(
             help="Folder of the results; or a FILE.json that the summary is written to besides.",
         ),
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            help="Database that keeps the runs, postgresql://user@host/name; default: eval.db.",
+        ),
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -190,12 +197,12 @@ def evaluate(
     os.environ.setdefault("LANCEDB_LOG", "error")
     os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of DRIFT search, one a step
     if context.invoked_subcommand is not None:
-        context.obj = Outer(root, config, output, context.command_path)
+        context.obj = Outer(root, config, output, context.command_path, store)
         return
     from graphrag.eval.cli.evaluate import CommandOptions, run_command
     from graphrag.eval.cli.location import Place
 
-    note_command(context, Place(root, config, output))
+    note_command(context, Place(root, config, output, store))
 
     if early_stop and baseline is None and skip_judge:
         typer.echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
@@ -219,6 +226,7 @@ def evaluate(
         max_cost_usd=max_cost,
         dry_run=dry_run,
         output=output,
+        store=store,
         verbose=verbose,
         quiet=quiet,
         early_stop=early_stop and baseline is None,
@@ -232,7 +240,7 @@ def evaluate(
 
     raise typer.Exit(
         run_with_baseline(
-            Place(root, config, output),
+            Place(root, config, output, store),
             BaselineOptions(baseline, early_stop, quiet, accept_index_change),
             lambda watch: run_command(replace(options, watch=watch)),
         )

@@ -46,7 +46,7 @@ from graphrag.eval.reports import (
 from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
-from graphrag.eval.store import PINNED, write_file
+from graphrag.eval.store import PINNED, StorePlace, write_file
 
 GOOD_REBUILDS = 5
 FEW_REBUILDS = f"; with fewer than {GOOD_REBUILDS} it is known so badly that much is inconclusive"
@@ -101,7 +101,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
 
 
 def _terms(
-    options: CompareOptions, new: RunRows, baseline: RunRows, store_path: Path
+    options: CompareOptions, new: RunRows, baseline: RunRows, store_path: StorePlace
 ) -> tuple[list[str] | None, GateTerms]:
     """Return the metrics that a judge gives, None where none is named, and all other terms."""
     accept = options.accept_index_change
@@ -175,7 +175,7 @@ def run_with_baseline(
     return explained(run)
 
 
-def _keep_meaning(source: str, baseline: RunRows, store_path: Path) -> None:
+def _keep_meaning(source: str, baseline: RunRows, store_path: StorePlace) -> None:
     """See to it that a follow-up compares with this baseline, even after the files show another."""
     run_id = baseline.metadata.run_id
     if run_id is None or source == PINNED:
@@ -251,7 +251,7 @@ def _show(comparison: RunComparison, console: Console, junit: Path | None) -> No
         _append(Path(summary), render_markdown(comparison))
 
 
-def _show_changes(comparison: RunComparison, store_path: Path) -> None:
+def _show_changes(comparison: RunComparison, store_path: StorePlace) -> None:
     """Say what else changed between two runs of the store."""
     new, old = comparison.new.run_id, comparison.baseline.run_id
     if new is None or old is None or not store_path.is_file():

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -101,6 +101,7 @@ class CommandOptions:
     watch: Watch | None = None
     round: NextRound | None = None
     early_stop: bool = False
+    store: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class _Command:
             outcome = await self._evaluate(prepared, MemorySession())
             run = new_run(prepared.setup, details)
             return await self._finish(prepared, outcome, RunDescription(run, config))
-        with EvaluationStore(config.output_folder / "eval.db") as store:
+        with EvaluationStore.of(config) as store:
             chosen = choose_run(
                 store,
                 RunPlan(prepared.setup, prepared.samples, details),
@@ -366,7 +367,7 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
 
 
 def _place(options: CommandOptions) -> Place:
-    return Place(options.root, options.config, options.output)
+    return Place(options.root, options.config, options.output, options.store)
 
 
 def _select(

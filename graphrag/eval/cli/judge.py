@@ -41,6 +41,7 @@ from graphrag.eval.store import (
     RunDetails,
     RunSetup,
     StoredSession,
+    StoreLocation,
     find_run,
     open_store,
 )
@@ -84,7 +85,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     notes = open_console(stderr=True, quiet=options.quiet)
     supervisor = Supervisor(open_console(quiet=options.quiet), notes)
     name = place.take_run(options.run, quiet=options.quiet)
-    with open_store(config.output_folder / "eval.db") as store:
+    with open_store(StoreLocation.of(config)) as store:
         judging = _prepare(store, config, name)
         check_success(judging.config, judging.samples, skip_judge=False)
         model = judge_model(judging.config, judging.headers)

@@ -1,6 +1,6 @@
 """What the ``graphrag eval`` commands share: where the results are, and how to go on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -56,7 +56,7 @@ AcceptIndexOption = Annotated[
         help="Let the gate decide although an index changed, as if questions were independent.",
     ),
 ]
-_PLACE = ("root", "config", "output")
+_PLACE = ("root", "config", "output", "store")
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
 _RUNS = ("baseline", "new", "old", "run", "suite", "target")
 """Parameters that name a run, or the path of a file."""
@@ -70,6 +70,7 @@ class Outer:
     config: Path | None
     output: Path | None
     path: str
+    store: str | None = field(default=None, repr=False)
 
 
 def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, object]:
@@ -100,7 +101,7 @@ def place_of(
     from graphrag.eval.cli.location import Place
 
     outer: Outer = context.obj
-    place = Place(root or outer.root, config or outer.config, output or outer.output)
+    place = Place(root or outer.root, config or outer.config, output or outer.output, outer.store)
     note_command(context, place)
     if place.file is not None and not takes_file:
         typer.echo(
@@ -133,12 +134,28 @@ def note_command(context: typer.Context, place: "Place | None" = None) -> None:
             options += [parameter.opts[0], _word(name, value)]
     remember(
         Invocation(
-            runnable(path),
+            (*runnable(path), *_store_words(context)),
             (*names, *arguments, *options),
             () if place is None else place.flags(),
             any(parameter.name == "resume" for parameter in context.command.params),
         )
     )
+
+
+def _store_words(context: typer.Context) -> list[str]:
+    """Return ``--store`` as it was typed, which stands before the subcommand, but its password."""
+    from graphrag.eval.config import check_store_url, without_password
+
+    given = context
+    while given.parent is not None and "store" not in given.params:
+        given = given.parent
+    source, url = given.get_parameter_source("store"), given.params.get("store")
+    if url is None or source is None or source.name != "COMMANDLINE":
+        return []
+    try:
+        return ["--store", without_password(check_store_url(url))]
+    except ValueError:  # the command is refused for it
+        return []
 
 
 def _word(name: str, value: object) -> str:

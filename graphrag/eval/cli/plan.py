@@ -171,7 +171,8 @@ def _read_run(place: Place, name: str | None) -> RunRows | None:
     known = place.folder is not None or place.has_config()
     if not known or not place.store_path().is_file():
         return None
-    return read_rows(place.take_run(LATEST), place.store_path())
+    latest = place.take_run(LATEST)
+    return None if latest == LATEST else read_rows(latest, place.store_path())
 
 
 def _count_questions(place: Place) -> int | None:

@@ -34,7 +34,7 @@ from graphrag.eval.errors import RunStoppedError, UsageError
 from graphrag.eval.monitoring import RoundNote
 from graphrag.eval.reports import p_value, run_folder, say, show_suite, write_run
 from graphrag.eval.statistics import MARGIN
-from graphrag.eval.store import EvaluationStore, Run, find_run, write_whole
+from graphrag.eval.store import EvaluationStore, Run, StorePlace, find_run, write_whole
 from graphrag.eval.suite import (
     EVALUATION_FILE,
     CaseResult,
@@ -113,7 +113,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
         named = given.suites(list(config.indexes))
         suites = [each for each in named if target in ("all", each.name)]
         if place.folder is None:
-            place = Place(place.root, place.config, given.results_directory.absolute())
+            place = Place(place.root, place.config, given.results_directory.absolute(), place.store)
             config = place.read_config()
     else:
         what = "is not enabled" if not given.enabled else "enables no suite"
@@ -155,7 +155,7 @@ def _evaluation_of(place: Place, target: str) -> EvaluationFile | None:
     return given if target == "all" or target in given.files else None
 
 
-def _pinned(given: EvaluationFile, store_path: Path) -> str | None:
+def _pinned(given: EvaluationFile, store_path: StorePlace) -> str | None:
     return pinned_run_id(store_path) if given.reporting.compare_with_baseline else None
 
 
@@ -202,7 +202,7 @@ def _compare(
         say(console, "Not compared with the baseline, as cases have no score.", "yellow")
         return code
     gate = run_compare(
-        Place(place.root, place.config, store_path.parent.absolute()),
+        Place(place.root, place.config, store_path.parent.absolute(), place.store),
         CompareOptions(run_id, source, margin=options.margin),
     )
     for line in list_changes(read_rows(run_id, store_path).rows, baseline.rows):
@@ -266,7 +266,7 @@ def list_changes(new: Sequence[Row], baseline: Sequence[Row]) -> list[str]:
 
 
 def _evaluate(
-    suites: Sequence[Suite], config: EvaluationConfig, store_path: Path, options: SuiteOptions
+    suites: Sequence[Suite], config: EvaluationConfig, store_path: StorePlace, options: SuiteOptions
 ) -> SuiteOutcome:
     notes = open_console(stderr=True, quiet=options.quiet)
     with (
