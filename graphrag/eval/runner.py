@@ -19,6 +19,7 @@ from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, Query
 from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.run import (
     Answer,
+    Executor,
     FurtherJudges,
     FurtherWork,
     Method,
@@ -37,6 +38,7 @@ from graphrag.eval.run import (
     describe_judge,
     describe_setup,
     describe_timeout,
+    find_project,
     is_wanted,
     open_answering,
     open_judge,
@@ -97,6 +99,8 @@ class EvaluationRunner:
         Name -> ``async def method(question)`` or ``async def method(question, index)``: methods
         of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
         ``graphrag.eval.run.methods``.
+    executor : Executor or None
+        Who searches and judges; None: this process. See ``graphrag.eval.executors``.
 
     Raises
     ------
@@ -116,6 +120,7 @@ class EvaluationRunner:
         judge: Judge | None = None,
         index_roots: Mapping[str, Path | str] | None = None,
         methods: Mapping[str, Method] | None = None,
+        executor: Executor | None = None,
     ) -> None:
         self.config = config
         self.judge = judge
@@ -125,6 +130,7 @@ class EvaluationRunner:
         )
         self._methods = MethodSet(self._settings, methods)
         self._own_judge: Judge | None = None
+        self._executor: Executor = executor or self
         self._indexes: dict[str, GraphIndex] = {}
         self._varied: dict[tuple[str, str], GraphIndex] = {}
         self._readers: dict[str, RetrievalReader] = {}
@@ -180,7 +186,8 @@ class EvaluationRunner:
         config = self._settings.model_copy(update={"methods": list(chosen)})
         asked = {sample.imdb_key for sample in samples}
         keeps = config.output.save_intermediate
-        found = {key: root for key in sorted(asked) if (root := self._root(key)) is not None}
+        roots = {key: find_project(key, self.index_roots) for key in sorted(asked)}
+        found = {key: root for key, root in roots.items() if root is not None}
         # The headers give the stored results their meaning; without a store nothing needs them.
         headers = await read_headers({k: r for k, r in found.items() if keeps and is_project(r)})
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
@@ -227,7 +234,8 @@ class EvaluationRunner:
         if not request.skip_judge and not set(metrics) <= set(DEFAULT_METRICS):
             check_judge(await self._load_judge(), metrics)
         self._stop = Stop()
-        work = Work(request, self._settings, self.search_unit, self.judge_unit, self._stop)
+        asked = self._executor
+        work = Work(request, self._settings, asked.search_unit, asked.judge_unit, self._stop)
         await work.run()
         outcome = work.outcome()
         if request.skip_judge or not outcome.is_complete or not is_wanted(self._settings):
@@ -278,15 +286,8 @@ class EvaluationRunner:
                 self._indexes[imdb_key] = await GraphIndex.open(self._known_root(imdb_key))
             return self._indexes[imdb_key]
 
-    def _root(self, key: str) -> Path | None:
-        """Return the project folder of an index key as an absolute path, None if there is none."""
-        if key in self.index_roots:
-            return Path(self.index_roots[key]).absolute()
-        is_name = bool(key) and Path(key).name == key  # no path that leads out of the folder
-        return Path(key).absolute() if is_name and is_project(key) else None
-
     def _known_root(self, key: str) -> Path:
-        root = self._root(key)
+        root = find_project(key, self.index_roots)
         if root is None:
             msg = f"no index is configured for {key!r}"
             raise IndexUnavailableError(msg)

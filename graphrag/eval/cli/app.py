@@ -8,7 +8,14 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli import commands, gate_commands, over_time
-from graphrag.eval.cli.options import AcceptIndexOption, Outer, note_command
+from graphrag.eval.cli.options import (
+    AcceptIndexOption,
+    AddressOption,
+    ExecutorOption,
+    Outer,
+    WorkersOption,
+    note_command,
+)
 from graphrag.installation import refuse_if_unfit
 
 app = typer.Typer(
@@ -105,6 +112,9 @@ def evaluate(
             help="Model calls in flight at the same time.",
         ),
     ] = None,
+    workers: WorkersOption = None,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
     equal_terms: Annotated[
         bool,
         typer.Option(
@@ -218,6 +228,9 @@ def evaluate(
         retry_errors=retry_errors,
         limit=limit,
         concurrency=concurrency,
+        workers=workers,
+        executor=executor,
+        address=address,
         repeat=repeat,
         equal_terms=equal_terms,
         index=index,

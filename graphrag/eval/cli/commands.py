@@ -7,11 +7,14 @@ import typer
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.cli.options import (
+    AddressOption,
     ConfigOption,
+    ExecutorOption,
     FileOutputOption,
     Outer,
     OutputOption,
     RootOption,
+    WorkersOption,
     note_command,
     place_of,
 )
@@ -134,6 +137,9 @@ def judge(
         float | None,
         typer.Option("--max-cost", min=0, help="Begin no new work past this many US dollars."),
     ] = None,
+    workers: WorkersOption = None,
+    executor: ExecutorOption = None,
+    address: AddressOption = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
     root: RootOption = None,
     config: ConfigOption = None,
@@ -153,6 +159,9 @@ def judge(
         resume=resume,
         retry_errors=retry_errors,
         max_cost_usd=max_cost,
+        workers=workers,
+        executor=executor,
+        address=address,
         quiet=quiet,
     )
     raise typer.Exit(run_judge(place_of(context, root, config, output, takes_file=True), options))

@@ -11,7 +11,7 @@ from graphrag.command_lines import config_name
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
-from graphrag.eval.cli.options import choose_metrics
+from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.race import check_race, open_race
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
@@ -20,6 +20,7 @@ from graphrag.eval.cli.validate import check_indexes
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, parse_columns, read_dataset
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.executors import Workers, open_executor
 from graphrag.eval.measures import read_index_views
 from graphrag.eval.monitoring import NextRound
 from graphrag.eval.reports import describe_price
@@ -88,6 +89,9 @@ class CommandOptions:
     retry_errors: bool = False
     limit: int | None = None
     concurrency: int | None = None
+    workers: int | None = None
+    executor: str | None = None
+    address: str | None = None
     repeat: int | None = None
     equal_terms: bool = False
     index: bool = False
@@ -110,6 +114,7 @@ class Prepared:
 
     config: EvaluationConfig
     samples: list[Sample]
+    roots: dict[str, Path]
     headers: dict[str, IndexHeader]
     methods: MethodSet
     units: list[Unit]
@@ -268,6 +273,7 @@ class _Command:
         return Prepared(
             config=config,
             samples=samples,
+            roots=roots,
             headers=headers,
             methods=methods,
             units=plan_run(samples, config.methods, descriptions, config.trials),
@@ -292,8 +298,10 @@ class _Command:
             max_cost_usd=self._options.max_cost_usd,
             shuffle=watch is not None,
         )
-        runner = EvaluationRunner(prepared.config, judge)
-        return await self._supervisor.run(runner, request, watch)
+        workers = Workers(index_roots=prepared.roots, address=self._options.address)
+        async with open_executor(config, workers) as executor:
+            runner = EvaluationRunner(config, judge, executor=executor)
+            return await self._supervisor.run(runner, request, watch)
 
     async def _finish(
         self, prepared: Prepared, outcome: RunOutcome, description: RunDescription
@@ -355,6 +363,7 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
         changes["dataset"] = {**config.dataset.model_dump(), "columns": columns}
     if options.concurrency is not None:
         changes["concurrency"] = options.concurrency
+    changes |= choose_workers(options.workers, options.executor)
     if options.repeat is not None:
         changes["trials"] = options.repeat
     if options.round is not None:

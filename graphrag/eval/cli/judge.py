@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from graphrag.command_lines import eval_line, eval_line_here
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.options import choose_metrics
+from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, UsageError
+from graphrag.eval.executors import Workers, open_executor
 from graphrag.eval.run import (
     MethodSet,
     ResumeOptions,
@@ -60,6 +61,9 @@ class JudgeOptions:
     resume: bool = False
     retry_errors: bool = False
     max_cost_usd: float | None = None
+    workers: int | None = None
+    executor: str | None = None
+    address: str | None = None
     quiet: bool = False
 
 
@@ -122,8 +126,14 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
             session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),
             max_cost_usd=options.max_cost_usd,
         )
-        runner = EvaluationRunner(judging.config, open_judge(config, judging.headers))
-        outcome = await supervisor.run(runner, request)
+        used = {
+            key: root for key, root in config.project_folders().items() if key in judging.headers
+        }
+        workers = Workers(index_roots=used, address=options.address)
+        async with open_executor(judging.config, workers) as executor:
+            own_judge = open_judge(config, judging.headers)
+            runner = EvaluationRunner(judging.config, own_judge, executor=executor)
+            outcome = await supervisor.run(runner, request)
         if outcome.is_complete:
             store.finish_run(run.run_id)
         recorded_at = store.recorded_at(run.run_id)
@@ -158,6 +168,7 @@ def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
     if options.repeats is not None:
         judge["repeats"] = options.repeats
     changes: dict[str, object] = {"judge": judge, "root": config.root}
+    changes |= choose_workers(options.workers, options.executor)
     if options.metrics is not None:
         changes = {**changes, **choose_metrics(config, options.metrics)}
     judging = parse_config({**config.model_dump(), **changes}, "the flags")

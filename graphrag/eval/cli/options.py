@@ -56,6 +56,20 @@ AcceptIndexOption = Annotated[
         help="Let the gate decide although an index changed, as if questions were independent.",
     ),
 ]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, help="Processes that search and judge; 1, the default: this one alone."
+    ),
+]
+ExecutorOption = Annotated[
+    str | None,
+    typer.Option("--executor", help="Where they run: local, the default, or ray."),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option("--address", help="Of a Ray cluster; default: one of this machine's own."),
+]
 _PLACE = ("root", "config", "output", "store")
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
 _RUNS = ("baseline", "new", "old", "run", "suite", "target")
@@ -85,6 +99,13 @@ def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, object]:
         return {"metrics": [], "thresholds": {}, "judge": judge}
     kept = {m: least for m, least in config.thresholds.items() if m in names}
     return {"metrics": names, "thresholds": kept}
+
+
+def choose_workers(workers: int | None, executor: str | None) -> dict[str, object]:
+    """Return the changes that ``--workers`` and ``--executor`` make."""
+    given = {"workers": workers, "executor": executor}
+    changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
+    return changes
 
 
 def place_of(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -62,6 +62,11 @@ class EvaluationConfig(FrozenSection):
         How often every search is repeated as a whole, >= 1.
     concurrency : int
         Model calls in flight at the same time, all models and methods together, >= 1.
+    workers : int
+        Processes that search and judge, 1 to ``concurrency``; 1 with the local executor: this
+        one alone. They share ``concurrency`` and the configured rates.
+    executor : {"local", "ray"}
+        Where they run: on this machine, or wherever Ray has room.
     timeout_s : float
         Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
         configured rate is not counted.
@@ -102,6 +107,8 @@ class EvaluationConfig(FrozenSection):
     metrics: tuple[Metric, ...] = DEFAULT_METRICS
     trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
+    workers: int = Field(default=1, ge=1)
+    executor: Literal["local", "ray"] = "local"
     timeout_s: float = Field(default=300.0, gt=0)
     request_timeout_s: float | None = Field(default=None, gt=0)
     patience_s: float = Field(default=DEFAULT_PATIENCE_S, gt=0)
@@ -166,6 +173,12 @@ class EvaluationConfig(FrozenSection):
             if len(set(chosen)) != len(chosen):
                 msg = f"{name} names one twice: {', '.join(chosen)}"
                 raise ValueError(msg)
+        if self.workers > self.concurrency:
+            msg = (
+                f"workers: {self.workers} workers share a concurrency of {self.concurrency}, and "
+                "each needs at least one of it; raise concurrency or lower workers"
+            )
+            raise ValueError(msg)
         for metric, lowest in self.thresholds.items():
             if not 0 <= lowest <= 1:
                 msg = f"thresholds.{metric} must lie between 0 and 1, not {lowest}"
@@ -308,7 +321,8 @@ def parse_config(values: Mapping[str, object], source: str) -> EvaluationConfig:
         problem = first["msg"].removeprefix("Value error, ")
         if first["type"] == "literal_error":
             given = str(first["input"])
-            problem = f"unknown name {given!r}{nearest(given, _METHODS)}"
+            known = ("local", "ray") if where == "executor" else _METHODS
+            problem = f"unknown name {given!r}{nearest(given, known)}"
         msg = f"{source}: {where + ': ' if where else ''}{problem}"
         raise ConfigError(as_sentence(msg)) from error
 

@@ -14,8 +14,10 @@ from .budget_warnings import list_budget_warnings, list_judge_limit_warnings
 from .controls import ask_control, response_type
 from .data_warnings import list_data_warnings
 from .estimation import Estimate, estimate
+from .executor import Executor
 from .headers import (
     describe_indexes,
+    find_project,
     own_header,
     read_headers,
     read_model_settings,
@@ -74,6 +76,7 @@ __all__ = [
     "CallbackProgress",
     "ChosenRun",
     "Estimate",
+    "Executor",
     "FurtherJudges",
     "FurtherWork",
     "Method",
@@ -115,6 +118,7 @@ __all__ = [
     "describe_timeout",
     "describe_unmeasured",
     "estimate",
+    "find_project",
     "is_asked",
     "is_built",
     "is_wanted",

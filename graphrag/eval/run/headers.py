@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.prompt_files import SettingsError
-from graphrag.config.project_settings import read_settings
+from graphrag.config.project_settings import is_project, read_settings
 from graphrag.eval.config import EvaluationConfig, OutputSettings
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.run.methods import MethodSet
@@ -38,6 +38,18 @@ def own_header(config: object) -> dict[str, IndexHeader]:
         if issubclass(type(config), GraphRagConfig)
         else {}
     )
+
+
+def find_project(key: str, index_roots: Mapping[str, Path | str]) -> Path | None:
+    """Return the project folder of an index key as an absolute path, None if there is none.
+
+    For a key that is not among the given ones that is the folder of that name in the working
+    directory, if it is a project.
+    """
+    if key in index_roots:
+        return Path(index_roots[key]).absolute()
+    is_name = bool(key) and Path(key).name == key  # no path that leads out of the folder
+    return Path(key).absolute() if is_name and is_project(key) else None
 
 
 async def read_headers(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:

@@ -322,12 +322,18 @@ class EvaluationStore:
 
     def read_call(self, run_id: str, scope: CallScope, call: str) -> RecordedCall | None:
         """Return a finished call, None when there is none."""
+        return self.read_calls(run_id, scope, call).get(call)
+
+    def read_calls(
+        self, run_id: str, scope: CallScope, call: str | None = None
+    ) -> dict[str, RecordedCall]:
+        """Return call -> what was recorded, for the finished ones of a scope or one of them."""
         rows = self._read(
-            "SELECT reply, attempts FROM calls WHERE run_id = ? AND scope = ? AND call = ? "
-            "AND reply IS NOT NULL",
+            "SELECT call, reply, attempts FROM calls WHERE run_id = ? AND scope = ? "
+            "AND call = coalesce(?, call) AND reply IS NOT NULL",
             (run_id, scope.stored, call),
         )
-        return RecordedCall(json.loads(rows[0][0]), _attempts(rows[0][1])) if rows else None
+        return {row[0]: RecordedCall(json.loads(row[1]), _attempts(row[2])) for row in rows}
 
     def write_call(
         self, run_id: str, scope: CallScope, call: str, recorded: RecordedCall | None

@@ -19,6 +19,10 @@ class StoreJournal:
         """Return the finished call of this key, or None."""
         return self.store.read_call(self.run_id, self.scope, key)
 
+    def finished(self) -> dict[str, RecordedCall]:
+        """Return every finished call by its key, for work that is done in another process."""
+        return self.store.read_calls(self.run_id, self.scope)
+
     def start(self, key: str) -> None:
         """Note that the call is about to be sent."""
         self.store.write_call(self.run_id, self.scope, key, None)

@@ -1,0 +1,99 @@
+"""Which executor a run has: none, processes of this machine, or Ray."""
+
+import logging
+import pickle
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.executors.crew import Crew
+from graphrag.eval.executors.processes import ProcessLink
+from graphrag.eval.executors.tasks import WorkerSetup
+from graphrag.eval.run import Executor, Method
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """What workers need beside the configuration.
+
+    Attributes
+    ----------
+    index_roots : mapping or None
+        Index key -> project folder; None: the configuration's.
+    judge : object or None
+        A judge of one's own, which must be picklable; None: made from the settings.
+    methods : mapping or None
+        Name -> function, each importable by name from a module.
+    address : str or None
+        Of a Ray cluster; None: one is started on this machine.
+    """
+
+    index_roots: Mapping[str, Path | str] | None = None
+    judge: object = None
+    methods: Mapping[str, Method] | None = None
+    address: str | None = None
+
+
+@asynccontextmanager
+async def open_executor(
+    config: EvaluationConfig, workers: Workers | None = None
+) -> AsyncGenerator[Executor | None]:
+    """Open the executor that a configuration asks for; None: the work is done in this process.
+
+    Its workers begin when there is something to do and end with the block. Hand it to
+    ``EvaluationRunner(config, executor=...)``.
+
+    Raises
+    ------
+    ConfigError
+        If what the workers need can't be handed to them, or Ray is not installed.
+    """
+    given = workers or Workers()
+    if given.address is not None and config.executor != "ray":
+        msg = "--address names a Ray cluster; give --executor ray with it, or leave it out."
+        raise ConfigError(msg)
+    if config.executor == "local" and config.workers == 1:
+        yield None
+        return
+    payload = _pack(config, given)
+    if config.executor == "ray":
+        from graphrag.eval.executors.on_ray import ray_links
+
+        with ray_links(config, payload, given.address) as hire:
+            async with Crew(config.workers, config.concurrency, config.patience_s, hire) as crew:
+                yield crew
+        return
+    hire = partial(ProcessLink, payload)
+    async with Crew(config.workers, config.concurrency, config.patience_s, hire) as crew:
+        yield crew
+
+
+def _pack(config: EvaluationConfig, workers: Workers) -> bytes:
+    roots = config.project_folders() if workers.index_roots is None else workers.index_roots
+    setup = WorkerSetup(
+        config=config.model_copy(update={"root": config.root.absolute()}),
+        index_roots={key: str(Path(root).absolute()) for key, root in roots.items()},
+        judge=workers.judge,
+        methods=workers.methods,
+        log_level=logging.getLogger("graphrag").getEffectiveLevel(),
+        releases={name: version(name) for name in ("graphrag", "gtog")},
+    )
+    named = {"The judge": workers.judge}
+    named.update({f"The method {name}": each for name, each in (workers.methods or {}).items()})
+    for name, each in named.items():
+        kind: object = each if isinstance(each, type) or callable(each) else type(each)
+        at_prompt = "__main__" in (getattr(each, "__module__", ""), getattr(kind, "__module__", ""))
+        try:
+            pickle.dumps(each)
+        except Exception as error:  # whatever the user's own class raises
+            msg = f"{name} can't be handed to workers ({error}); leave --workers and --executor out"
+            raise ConfigError(f"{msg}, or make it of what can be pickled.") from error
+        if at_prompt:
+            msg = f"{name} can't be handed to workers, as it stands in the program itself"
+            raise ConfigError(f"{msg}; put it into a module of its own.")
+    return pickle.dumps(setup)
