@@ -172,8 +172,13 @@ def know_settings(values: object) -> None:
 def know_variables(variables: Mapping[str, str | None]) -> None:
     """Take the values of variables whose names say so for secrets, unless they are mere words."""
     given = {name: value for name, value in variables.items() if value}
-    named = [value for name, value in given.items() if _SECRET_VARIABLE.search(name)]
+    named = [value for name, value in given.items() if is_secret_variable(name)]
     _know(filter(_is_sure, _all_forms([*named, *chain(*map(_parts, given.values()))])))
+
+
+def is_secret_variable(name: str) -> bool:
+    """Say whether a variable of the environment holds a key or a password, by its name."""
+    return bool(_SECRET_VARIABLE.search(name))
 
 
 def _know(values: Iterable[str]) -> None:

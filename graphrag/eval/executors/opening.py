@@ -64,7 +64,8 @@ async def open_executor(
     if config.executor == "ray":
         from graphrag.eval.executors.on_ray import ray_links
 
-        with ray_links(config, payload, given.address) as hire:
+        roots = _roots(config, given)
+        with ray_links(config, payload, roots, given.address) as hire:
             async with Crew(config.workers, config.concurrency, config.patience_s, hire) as crew:
                 yield crew
         return
@@ -73,8 +74,12 @@ async def open_executor(
         yield crew
 
 
+def _roots(config: EvaluationConfig, workers: Workers) -> Mapping[str, Path | str]:
+    return config.project_folders() if workers.index_roots is None else workers.index_roots
+
+
 def _pack(config: EvaluationConfig, workers: Workers) -> bytes:
-    roots = config.project_folders() if workers.index_roots is None else workers.index_roots
+    roots = _roots(config, workers)
     setup = WorkerSetup(
         config=config.model_copy(update={"root": config.root.absolute()}),
         index_roots={key: str(Path(root).absolute()) for key, root in roots.items()},
