@@ -1,7 +1,7 @@
 """The same work done by Ray's workers; runs where the extra ``ray`` is installed."""
 
 import pytest
-from executors.test_workers import METHODS, rows_of
+from executors.stored_rows import METHODS, rows_of
 from support.clock_evaluation import MakeEvaluation
 
 ray = pytest.importorskip("ray", reason="needs the extra: pip install 'gtog[ray]'")

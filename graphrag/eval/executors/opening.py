@@ -14,6 +14,7 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.executors.crew import Crew
 from graphrag.eval.executors.processes import ProcessLink
 from graphrag.eval.executors.tasks import WorkerSetup
+from graphrag.eval.metrics import Judge
 from graphrag.eval.run import Executor, Method
 
 
@@ -25,7 +26,7 @@ class Workers:
     ----------
     index_roots : mapping or None
         Index key -> project folder; None: the configuration's.
-    judge : object or None
+    judge : Judge or None
         A judge of one's own, which must be picklable; None: made from the settings.
     methods : mapping or None
         Name -> function, each importable by name from a module.
@@ -34,7 +35,7 @@ class Workers:
     """
 
     index_roots: Mapping[str, Path | str] | None = None
-    judge: object = None
+    judge: Judge | None = None
     methods: Mapping[str, Method] | None = None
     address: str | None = None
 

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Generator
 from multiprocessing.connection import Connection
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
 
 from graphrag.eval.executors.shares import Share
@@ -104,9 +104,13 @@ def run_process(line: "Connection[Any, Any]", payload: bytes, share: Share) -> N
 def _leave_signals() -> None:
     """Leave Ctrl-C, which reaches every process of a terminal, to the owner of the store."""
     for number in _SIGNALS:
-        signal.signal(number, lambda *_: None)
+        signal.signal(number, _ignore)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Unlike SIG_IGN, this is not handed down to what the worker begins itself."""
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.metrics import Judge
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.run import Method, Unit
 from graphrag.eval.store import StoredResponse
@@ -21,7 +22,7 @@ class WorkerSetup:
     config : EvaluationConfig
     index_roots : mapping
         Index key -> project folder, absolute; the same on every worker's machine.
-    judge : object or None
+    judge : Judge or None
         A judge of the user's own; None: made from the settings.
     methods : mapping or None
         Name -> function, for methods that are registered in Python.
@@ -33,7 +34,7 @@ class WorkerSetup:
 
     config: EvaluationConfig
     index_roots: Mapping[str, str]
-    judge: object = None
+    judge: Judge | None = None
     methods: Mapping[str, Method] | None = None
     log_level: int = 0
     releases: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -80,7 +80,7 @@ class Worker:
                     setup.config,
                     setup.judge,
                     setup.index_roots,
-                    setup.methods,  # type: ignore[arg-type]
+                    setup.methods,
                 )
             except EvalError as error:
                 problem = str(error)
