@@ -16,6 +16,7 @@ from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.executors.shares import Share
 from graphrag.eval.executors.tasks import Event, Order
+from graphrag.installation import extra_hint
 from graphrag.redaction import is_secret_variable, redact
 
 _REFERENCE = re.compile(r"\$\{?([A-Za-z_]\w*)")
@@ -166,7 +167,7 @@ def _import_ray() -> Any:
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        msg = "--executor ray needs Ray, which is not installed: pip install 'gtog[ray]'."
+        msg = f"--executor ray needs Ray, which is not installed: {extra_hint('ray')}"
         raise ConfigError(msg) from error
     return ray
 

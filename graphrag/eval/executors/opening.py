@@ -89,7 +89,7 @@ def _pack(config: EvaluationConfig, workers: Workers) -> bytes:
         log_level=logging.getLogger("graphrag").getEffectiveLevel(),
         releases={name: version(name) for name in ("graphrag", "gtog")},
     )
-    named = {"The judge": workers.judge}
+    named: dict[str, object] = {"The judge": workers.judge}
     named.update({f"The method {name}": each for name, each in (workers.methods or {}).items()})
     for name, each in named.items():
         kind: object = each if isinstance(each, type) or callable(each) else type(each)
