@@ -174,6 +174,7 @@ def _import_ray() -> Any:
 
 def _connect(ray: Any, n_workers: int, address: str | None) -> None:
     is_own = address is None and not os.environ.get("RAY_ADDRESS")
+    logging.getLogger("ray").setLevel(logging.CRITICAL)  # what it logs before it is told not to
     how = {"num_cpus": n_workers, "include_dashboard": False} if is_own else {"address": address}
     try:
         ray.init(
