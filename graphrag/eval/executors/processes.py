@@ -12,6 +12,8 @@ from multiprocessing.connection import Connection
 from types import FrameType, ModuleType
 from typing import Any
 
+from tqdm import tqdm
+
 from graphrag.eval.executors.shares import Share
 from graphrag.eval.executors.tasks import Event, Order
 
@@ -77,6 +79,8 @@ class ProcessLink:
 def run_process(line: "Connection[Any, Any]", payload: bytes, share: Share) -> None:
     """Work until the owner of the store goes away."""
     _leave_signals()
+    # Its own lock is a semaphore of the system, which Python warns of when a process is killed.
+    tqdm.set_lock(threading.RLock())
     from graphrag.eval.executors.worker import Worker
 
     lock = threading.Lock()
