@@ -186,8 +186,7 @@ class EvaluationRunner:
         config = self._settings.model_copy(update={"methods": list(chosen)})
         asked = {sample.imdb_key for sample in samples}
         keeps = config.output.save_intermediate
-        roots = {key: find_project(key, self.index_roots) for key in sorted(asked)}
-        found = {key: root for key, root in roots.items() if root is not None}
+        found = {k: root for k in sorted(asked) if (root := find_project(k, self.index_roots))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         headers = await read_headers({k: r for k, r in found.items() if keeps and is_project(r)})
         descriptions = describe_indexes(headers, self._methods, chosen, asked)

@@ -298,8 +298,8 @@ class _Command:
             max_cost_usd=self._options.max_cost_usd,
             shuffle=watch is not None,
         )
-        workers = Workers(index_roots=prepared.roots, address=self._options.address)
-        async with open_executor(config, workers) as executor:
+        needs = Workers(prepared.roots, address=self._options.address)
+        async with open_executor(config, needs) as executor:
             runner = EvaluationRunner(config, judge, executor=executor)
             return await self._supervisor.run(runner, request, watch)
 
@@ -350,7 +350,7 @@ class _Command:
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:
     config = _place(options).read_config()
-    changes: dict[str, object] = {}
+    changes = choose_workers(options.workers, options.executor)
     if options.methods is not None:
         changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
     if options.metrics is not None:
@@ -363,7 +363,6 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
         changes["dataset"] = {**config.dataset.model_dump(), "columns": columns}
     if options.concurrency is not None:
         changes["concurrency"] = options.concurrency
-    changes |= choose_workers(options.workers, options.executor)
     if options.repeat is not None:
         changes["trials"] = options.repeat
     if options.round is not None:

@@ -136,8 +136,7 @@ class Crew:
     ) -> dict[str, JudgeResult]:
         """Have a response judged; see ``EvaluationRunner.judge_unit``."""
         result = await self._do(unit, found, tuple(metrics), log)
-        assert isinstance(result, dict)
-        return result
+        return cast("dict[str, JudgeResult]", result)
 
     async def _do(
         self, unit: Unit, found: StoredResponse | None, metrics: tuple[str, ...], log: CallLog
