@@ -11,6 +11,11 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from graphrag.command_lines import release_line
+from graphrag.later_imports import import_without
+
+# The settings' classes load it, and pandas takes half a second where nobody reads a table.
+import_without("graphrag_storage.tables.table_provider", "pandas", {"DataFrame": Any})
+
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.prompt_files import SettingsError, resolve_prompts

@@ -188,7 +188,8 @@ class EvaluationRunner:
         keeps = config.output.save_intermediate
         found = {k: root for k in sorted(asked) if (root := find_project(k, self.index_roots))}
         # The headers give the stored results their meaning; without a store nothing needs them.
-        headers = await read_headers({k: r for k, r in found.items() if keeps and is_project(r)})
+        kept = {k: r for k, r in found.items() if keeps and is_project(r)}
+        headers = await read_headers(kept, vectors=self._methods.searches(chosen))
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
@@ -298,7 +299,7 @@ class EvaluationRunner:
         async with self._opening:
             if self._own_judge is None:
                 roots = {key: Path(root) for key, root in self.index_roots.items()}
-                headers = own_header(self.config) or await read_headers(roots)
+                headers = own_header(self.config) or await read_headers(roots, vectors=False)
                 self._own_judge = open_judge(self._settings, headers)
             return self._own_judge
 

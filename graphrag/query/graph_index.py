@@ -3,18 +3,19 @@
 import asyncio
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
-from graphrag.query.counted_result import CountedSearchResult, make_result
-from graphrag.query.engine_building import EngineBuilder, open_graph_of
-from graphrag.query.engines import OnText, SearchEngine
 from graphrag.query.index_header import IndexHeader, SearchOptions, read_header
 from graphrag.query.index_tables import Tables, open_tables
 from graphrag.query.methods import METHODS
-from graphrag.query.models import open_completion, open_embedding
 from graphrag.query.output import context_budget
 from graphrag.query.usage import CallLog, measure_calls
+
+if TYPE_CHECKING:
+    from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.engines import OnText, SearchEngine
 
 
 class SearchError(RuntimeError):
@@ -73,9 +74,9 @@ class GraphIndex:
         self,
         method: str,
         question: str,
-        on_text: OnText | None = None,
+        on_text: "OnText | None" = None,
         log: CallLog | None = None,
-    ) -> CountedSearchResult:
+    ) -> "CountedSearchResult":
         """Answer a question.
 
         Parameters
@@ -96,6 +97,8 @@ class GraphIndex:
             If a call failed for good, the response is empty, or the search could not answer;
             an error is never returned as a response.
         """
+        from graphrag.query.counted_result import make_result
+
         log = log or CallLog(live=on_text is not None)
         engine = await self._engine(method)
         started, waited_s = time.perf_counter(), log.waited_s
@@ -120,7 +123,7 @@ class GraphIndex:
             abstained=outcome.abstained or log.abstained,
         )
 
-    async def _engine(self, method: str) -> SearchEngine:
+    async def _engine(self, method: str) -> "SearchEngine":
         if method not in METHODS:
             msg = f"unknown method {method!r}{nearest(method, METHODS)}"
             raise ValueError(msg)
@@ -130,7 +133,11 @@ class GraphIndex:
                     self._engines[method] = await self._build(method)
         return self._engines[method]
 
-    async def _build(self, method: str) -> SearchEngine:
+    async def _build(self, method: str) -> "SearchEngine":
+        # They load the search engines, which takes a second; who only judges needs none.
+        from graphrag.query.engine_building import EngineBuilder, open_graph_of
+        from graphrag.query.models import open_completion, open_embedding
+
         self.header.prompt_files(method)  # the released engines would take their own in silence
         models = self.header.model_configs(method)
         embedding = models.get("embedding")

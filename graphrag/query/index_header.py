@@ -128,8 +128,11 @@ async def read_header(
     root: Path | str,
     data_dir: Path | str | None = None,
     options: SearchOptions | None = None,
+    vectors: bool = True,
 ) -> IndexHeader:
     """Read a project's settings and check that its index is complete.
+
+    Its vectors are not looked at with ``vectors=False``: for who asks the index nothing.
 
     Raises
     ------
@@ -140,7 +143,8 @@ async def read_header(
     """
     config = read_settings(root, data_dir)
     fingerprint = await fingerprint_tables(config, Path(root))
-    check_vectors(config, Path(root))
+    if vectors:
+        check_vectors(config, Path(root))
     return IndexHeader(config, options or SearchOptions(), fingerprint)
 
 

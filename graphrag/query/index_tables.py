@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from graphrag_storage import create_storage
 from graphrag_storage.file_storage import FileStorage
-from graphrag_storage.tables.table_provider_factory import create_table_provider
 
 from graphrag.command_lines import release_line
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
-from graphrag.data_model.data_reader import DataReader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import pandas as pd
+    from graphrag_storage import Storage
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 _TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
+_FILES = ("parquet", "csv")
 _PIECE_BYTES = 1 << 20
 
 
@@ -124,8 +124,8 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
         If a table is missing.
     """
     storage = create_storage(config.output_storage)
-    provider = create_table_provider(config.table_provider, storage=storage)
-    missing = [name for name in _TABLES if not await provider.has(name)]
+    there = await _present(config, storage, _TABLES)
+    missing = [name for name in _TABLES if name not in there]
     if missing:
         msg = (
             f"{root} is not indexed: {', '.join(missing)} missing in "
@@ -145,6 +145,19 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
     return digest.hexdigest()
 
 
+async def _present(
+    config: "GraphRagConfig", storage: "Storage", names: "Sequence[str]"
+) -> list[str]:
+    """Return those of the tables that there are."""
+    kind = config.table_provider.type
+    if kind in _FILES:  # what the release's providers ask; loading them loads pandas
+        return [name for name in names if await storage.has(f"{name}.{kind}")]
+    from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+    provider = create_table_provider(config.table_provider, storage=storage)
+    return [name for name in names if await provider.has(name)]
+
+
 def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
     """Hash a table piece by piece, as it may be larger than the memory."""
     with path.open("rb") as file:
@@ -159,11 +172,14 @@ async def open_tables(
     """Open those of the tables that there are: read later from files, at once from elsewhere."""
     storage = create_storage(config.output_storage)
     kind = config.table_provider.type
-    provider = create_table_provider(config.table_provider, storage=storage)
-    present = [name for name in names if await provider.has(name)]
-    if isinstance(storage, FileStorage) and kind in ("parquet", "csv"):
+    present = await _present(config, storage, names)
+    if isinstance(storage, FileStorage) and kind in _FILES:
         return StoredTables({name: storage.get_path(f"{name}.{kind}") for name in present})
-    reader = DataReader(provider)
+    from graphrag_storage.tables.table_provider_factory import create_table_provider
+
+    from graphrag.data_model.data_reader import DataReader
+
+    reader = DataReader(create_table_provider(config.table_provider, storage=storage))
     frames = {name: await getattr(reader, name)() for name in present}
     return IndexTables(**frames)
 

@@ -6,17 +6,15 @@ that one module gets stand-ins; whoever asks litellm imports it then. What litel
 the environment is done all the same, as the release and its users count on it.
 """
 
-import builtins
 import os
 import sys
-from importlib import import_module
-from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from dotenv import load_dotenv
+
+from graphrag.later_imports import import_without
 
 _TYPES = "graphrag_llm.types.types"
 _NAMES = {
@@ -37,11 +35,7 @@ def import_types() -> None:
     if found is None or found.origin is None:
         return
     _set_environment(Path(found.origin).parent)
-    sys.meta_path.insert(0, _TypesAlone)
-    try:
-        import_module(_TYPES)
-    finally:
-        sys.meta_path.remove(_TypesAlone)
+    import_without(_TYPES, "litellm", dict.fromkeys(_NAMES, Any))
 
 
 def _set_environment(litellm: Path) -> None:
@@ -59,33 +53,3 @@ def _set_environment(litellm: Path) -> None:
         Path(own).mkdir(parents=True, exist_ok=True)
     brought = str(litellm / "litellm_core_utils" / "tokenizers")
     os.environ["TIKTOKEN_CACHE_DIR"] = own or brought
-
-
-class _TypesAlone:
-    """Finds that one module, and has it run with stand-ins for litellm's names."""
-
-    @staticmethod
-    def find_spec(
-        name: str, path: Any = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Find the module of types."""
-        spec = PathFinder.find_spec(name, path, target) if name == _TYPES else None
-        if spec is None or spec.loader is None:
-            return None
-        loader: Any = spec.loader
-        run = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            vars(module)["__builtins__"] = {**vars(builtins), "__import__": _import}
-            run(module)
-
-        loader.exec_module = exec_module
-        return spec
-
-
-def _import(
-    name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
-) -> Any:
-    if name == "litellm" and fromlist and _NAMES.issuperset(fromlist):
-        return SimpleNamespace(**dict.fromkeys(_NAMES, Any))
-    return builtins.__import__(name, globals, locals, fromlist, level)

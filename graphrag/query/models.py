@@ -7,8 +7,7 @@ are graphrag_llm models, so the released search engines work with them unchanged
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from graphrag.query.later_litellm import import_types
 
@@ -28,7 +27,6 @@ from pydantic import BaseModel, ValidationError
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
     Answer,
-    CutOffReplyError,
     GarbledReplyError,
     NoReplyError,
     RetryPolicy,
@@ -37,10 +35,10 @@ from graphrag.query.calls import (
 )
 from graphrag.query.direct.asking import DirectModel
 from graphrag.query.direct.settings import DIRECT
-from graphrag.query.garbled import check_content, check_size, check_vectors
+from graphrag.query.garbled import check_size, check_vectors
 from graphrag.query.later_tokenizer import LaterTokenizer
 from graphrag.query.limits import Place
-from graphrag.query.output import bind_output, describe_cut
+from graphrag.query.plain_completion import CompletionCalls, bare_config
 from graphrag.query.recorded_replies import (
     completion_response,
     embedding_response,
@@ -50,7 +48,6 @@ from graphrag.query.replies import UnreadableReplyError as UnreadableReplyError
 from graphrag.query.replies import read_refusal
 from graphrag.query.replies import read_reply as read_reply
 from graphrag.query.usage import (
-    CUT_OFF,
     CallLog,
     OutputBound,
     RecordedCall,
@@ -82,18 +79,16 @@ def open_embedding(config: "ModelConfig", retry: RetryPolicy | None = None) -> "
 
 
 def _bare(config: "ModelConfig", no_retries: int) -> "ModelConfig":
-    """Return the configuration without the layers that :class:`ModelCaller` takes over."""
     given: dict[str, Any] = config.call_args
     call_args = {**given, "max_retries": no_retries} if _is_litellm(config) else given
-    changes = {"retry": None, "rate_limit": None, "metrics": None, "call_args": call_args}
-    return config.model_copy(update=changes)
+    return bare_config(config, call_args)
 
 
 def _is_litellm(config: "ModelConfig") -> bool:
     return config.type == LLMProviderType.LiteLLM
 
 
-class CountedCompletion(LLMCompletion):
+class CountedCompletion(CompletionCalls, LLMCompletion):
     """A completion model whose every request is counted in the open scope.
 
     A streamed request is sent as an ordinary one, whose usage figures and retries are exact,
@@ -155,11 +150,7 @@ class CountedCompletion(LLMCompletion):
         scope; one bound is sent, never two.
         """
         scope = current_scope() or CallLog()
-        if isinstance(kwargs["messages"], str):
-            kwargs["messages"] = [{"role": "user", "content": kwargs["messages"]}]
-        for taken_over in ("metrics", "stream_options", "max_retries"):
-            kwargs.pop(taken_over, None)
-        bound, kwargs = bind_output(kwargs, self.config, scope.bound)
+        bound, kwargs = self._prepare(kwargs, scope)
         if kwargs.pop("stream", False):
             if scope.live:
                 return self._stream_live(kwargs, scope)
@@ -169,35 +160,9 @@ class CountedCompletion(LLMCompletion):
     async def _complete(
         self, request: dict[str, Any], bound: OutputBound | None
     ) -> LLMCompletionResponse[BaseModel]:
-        form = cast("type[BaseModel] | None", request.get("response_format"))
-        described = {**request, "response_format": _schema(form) if form else None}
-
-        async def send() -> Answer:
-            response = await self._ask(**request)
-            choice: Any = response.choices[0] if response.choices else None
-            refusal = read_refusal(choice.message) if choice else ""
-            # Services that refuse leave the content out: what they say instead is the reply.
-            text = response.content or refusal
-            if not read_usage(response.usage, output=True)[0]:
-                check_size(len(text))  # before it is counted, which would take minutes
-            answer = self._count(request, text, response.usage)
-            reason = choice.finish_reason if choice else None
-            answer = replace(answer, finish_reason=reason, abstained=bool(refusal))
-            check_content(answer, _shown(request["messages"]))
-            return answer
-
-        call = await self._caller.call(described, send, lambda: self._count_prompt(request))
+        call, formatted = await self._call(request, bound)
         response = completion_response(call)
-        if form is not None:
-            shown = _shown(request["messages"])
-            try:
-                response.formatted_response = read_reply(response.content, form, shown)
-            except UnreadableReplyError as error:
-                answered = call.attempts[-1]
-                if answered.finish_reason != CUT_OFF:
-                    raise
-                cut = describe_cut(answered.output_tokens, bound)
-                raise CutOffReplyError(error.content, cut) from error
+        response.formatted_response = formatted
         return response
 
     async def _stream_live(
@@ -270,16 +235,6 @@ class CountedCompletion(LLMCompletion):
             if failed is None:
                 place.answered(attempt.prompt_tokens + attempt.output_tokens, attempt.latency_s)
 
-    def _count(self, request: dict[str, Any], content: str, usage: Any) -> Answer:
-        prompt, output, cached = read_usage(usage, output=True)
-        if prompt:
-            return Answer(content, prompt, output, "provider", cached)
-        output = self._tokenizer.num_tokens(content)
-        return Answer(content, self._count_prompt(request), output, "tokenizer")
-
-    def _count_prompt(self, request: dict[str, Any]) -> int:
-        return self._tokenizer.num_prompt_tokens(request["messages"])
-
 
 class CountedEmbedding(LLMEmbedding):
     """An embedding model whose every request is counted in the open scope."""
@@ -351,14 +306,3 @@ class CountedEmbedding(LLMEmbedding):
 
     def _count_prompt(self, request: dict[str, Any]) -> int:
         return sum(self.tokenizer.num_tokens(text) for text in request["input"])
-
-
-@lru_cache(maxsize=256)
-def _schema(form: type[BaseModel]) -> dict[str, Any]:
-    return form.model_json_schema()
-
-
-def _shown(messages: list[Any]) -> str:
-    """Return what a model was shown, its own replies left out."""
-    given = (cast("dict[str, Any]", each) for each in messages if isinstance(each, dict))
-    return "\n".join(str(each["content"]) for each in given if each["role"] != "assistant")

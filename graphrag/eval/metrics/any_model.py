@@ -5,15 +5,10 @@ what was set, so that is looked at first, and nothing is touched before it is as
 """
 
 import inspect
+import sys
 from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
-
-from graphrag.query.later_litellm import import_types
-
-import_types()
-
-from graphrag_llm.completion import LLMCompletion
 
 _COMPLETION, _STREAM = "completion_async", "achat_stream"
 Way = Literal["completion_async", "achat_stream"]
@@ -54,7 +49,8 @@ def way_to_ask(model: object) -> Way:
     TypeError
         If it can be asked in neither way.
     """
-    if isinstance(model, LLMCompletion):
+    released: Any = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded
+    if released is not None and isinstance(model, released.LLMCompletion):
         return _COMPLETION
     listed = dir(model)
     if _COMPLETION in listed and inspect.iscoroutinefunction(getattr(model, _COMPLETION)):

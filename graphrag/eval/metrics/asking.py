@@ -14,7 +14,7 @@ from graphrag.eval.metrics.any_model import (
 )
 from graphrag.eval.records import Failure
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
-from graphrag.query.models import UnreadableReplyError, read_reply
+from graphrag.query.replies import UnreadableReplyError, read_reply
 
 Form = TypeVar("Form", bound=BaseModel)
 

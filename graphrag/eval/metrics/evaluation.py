@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, mo
 from graphrag.eval.metrics.asking import fill_reason, whole_number
 from graphrag.eval.metrics.prompts.rubric import DIMENSIONS
 from graphrag.eval.records import Failure
-from graphrag.query.models import UnreadableReplyError, read_reply
+from graphrag.query.replies import UnreadableReplyError, read_reply
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 from graphrag.eval.config import EqualTerms
 from graphrag.eval.dataset import Sample
-from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.usage import phase
 
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from graphrag_llm.types import LLMCompletionResponse
     from pydantic import BaseModel
 
+    from graphrag.query.counted_result import CountedSearchResult
     from graphrag.query.index_header import IndexHeader
 
 VERSION = 1
@@ -85,7 +85,7 @@ def evidence_of(sample: Sample) -> list[str]:
 
 async def ask_control(
     model: "LLMCompletion", name: str, sample: Sample, form: str
-) -> CountedSearchResult:
+) -> "CountedSearchResult":
     """Ask the model with the sample's evidence, or with nothing for a closed book.
 
     Parameters
@@ -106,6 +106,8 @@ async def ask_control(
     NoEvidenceError
         If an oracle has nothing to show.
     """
+    from graphrag.query.counted_result import CountedSearchResult
+
     contexts = evidence_of(sample) if name == "oracle" else []
     rows = [f"{number}|{' '.join(text.split())}" for number, text in enumerate(contexts)]
     system = CONTROL_PROMPT.format(

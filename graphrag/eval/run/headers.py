@@ -52,8 +52,8 @@ def find_project(key: str, index_roots: Mapping[str, Path | str]) -> Path | None
     return Path(key).absolute() if is_name and is_project(key) else None
 
 
-async def read_headers(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
-    """Read the header of every index.
+async def read_headers(roots: Mapping[str, Path], vectors: bool = True) -> dict[str, IndexHeader]:
+    """Read the header of every index, and look at its vectors where it is to be searched.
 
     Raises
     ------
@@ -65,7 +65,7 @@ async def read_headers(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
         try:
-            headers[key] = await read_header(root)
+            headers[key] = await read_header(root, vectors=vectors)
         except SettingsError as error:
             raise ConfigError(f"Index {key}: {error}") from error
         except IndexNotBuiltError as error:

@@ -17,7 +17,7 @@ from graphrag.offline.judging import RULES
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
 from graphrag.query.model_facts import is_offline
-from graphrag.query.models import open_completion
+from graphrag.query.plain_completion import open_plain
 
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 def open_answering(header: IndexHeader) -> "LLMCompletion":
     """Open the model of the methods that retrieve nothing."""
+    from graphrag.query.models import open_completion
+
     return open_completion(answering_config(header))
 
 
@@ -101,9 +103,7 @@ def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> 
     """Make the judge of a configuration."""
     model = judge_model(config, headers)
     retry = RetryPolicy() if model.retry is None else None
-    return LLMJudge(
-        open_completion(model, retry), config.judge.temperature, config.judge.max_retries
-    )
+    return LLMJudge(open_plain(model, retry), config.judge.temperature, config.judge.max_retries)
 
 
 def describe_judge(

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,11 +17,12 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.run.controls import answering_config, describe_control
-from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.methods import METHODS
-from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import Usage
+
+if TYPE_CHECKING:
+    from graphrag.query.structured_search.base import SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,19 @@ def describe_method(method: Method) -> MethodSource:
     }
 
 
-async def ask_method(method: Method, question: str, index: str) -> SearchResult:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a method answered, by the names of a search's result; ``completion_time`` in seconds."""
+
+    response: str
+    context_data: dict[str, Any]
+    context_text: list[str]
+    completion_time: float
+    usage: Usage
+    abstained: bool
+
+
+async def ask_method(method: Method, question: str, index: str) -> "SearchResult":
     """Ask a method, handing it the index key when it takes one.
 
     Raises
@@ -154,24 +167,24 @@ async def ask_method(method: Method, question: str, index: str) -> SearchResult:
     """
     started = time.perf_counter()
     answer = await _answer_of(method, question, index)
-    if isinstance(answer, SearchResult):
-        return answer
+    # Nobody has one before its module is loaded, and that loads pandas.
+    released: Any = sys.modules.get("graphrag.query.structured_search.base")
+    if released is not None and isinstance(answer, released.SearchResult):
+        return cast("SearchResult", answer)
     if isinstance(answer, str):
         answer = MethodAnswer(answer)
     if not isinstance(answer, MethodAnswer):
         msg = f"a method answers with a MethodAnswer or text, not with {type(answer).__name__}"
         raise TypeError(msg)
-    return CountedSearchResult(
+    given = _Given(
         response=answer.response,
         context_data={},
         context_text=list(answer.contexts),
         completion_time=time.perf_counter() - started,
-        llm_calls=answer.llm_calls or 0,
-        prompt_tokens=answer.prompt_tokens or 0,
-        output_tokens=answer.output_tokens or 0,
         usage=answer.usage(),
         abstained=answer.abstained,
     )
+    return cast("SearchResult", given)  # without loading it
 
 
 async def _answer_of(method: Method, question: str, index: str) -> object:
@@ -233,6 +246,10 @@ class MethodSet:
         """Return the search method behind a name."""
         variant = self._config.variants.get(name)
         return name if variant is None or variant.method is None else variant.method
+
+    def searches(self, names: Sequence[str]) -> bool:
+        """Say whether one of these methods is a search, which reads an index."""
+        return any(name not in CONTROLS and name not in self._functions for name in names)
 
     def search_methods(self) -> dict[str, str]:
         """Return name -> search method of every method of the run that is a search."""

@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
+from graphrag.query.direct.forms import describe_form
 from graphrag.query.direct.http import DirectService, wait_for
 from graphrag.query.direct.replies import (
     DirectReply,
     DirectUsage,
     DirectVectors,
-    describe_form,
     finish_reason,
     first_choice,
     read_completion,

@@ -6,10 +6,10 @@ import re
 from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, cast
 
 from graphrag.query.calls import GarbledReplyError
+from graphrag.query.direct.forms import describe_form as describe_form
 
 _THOUGHTS = re.compile(
     r"<(?:think|thinking|budget:thinking)>(.*?)</(?:think|thinking|budget:thinking)>(.*)", re.DOTALL
@@ -200,15 +200,3 @@ def _vector(given: Any) -> list[float]:
         return cast("list[float]", given)
     msg = "an embedding is no list of numbers"
     raise GarbledReplyError(msg)
-
-
-@lru_cache(maxsize=256)
-def describe_form(form: Any) -> dict[str, Any]:
-    """Return the request for replies of a form, a pydantic class; as openai's client writes it."""
-    from openai import pydantic_function_tool
-
-    schema: Any = pydantic_function_tool(form)["function"].get("parameters")
-    return {
-        "type": "json_schema",
-        "json_schema": {"schema": schema, "name": form.__name__, "strict": True},
-    }

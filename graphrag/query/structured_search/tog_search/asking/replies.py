@@ -5,8 +5,8 @@ from typing import Any, Protocol, TypeVar, cast
 from pydantic import BaseModel, ConfigDict
 
 from graphrag.query.calls import CutOffReplyError
-from graphrag.query.models import UnreadableReplyError, read_reply
 from graphrag.query.output import blame, bound_in_force, describe_cut
+from graphrag.query.replies import UnreadableReplyError, read_reply
 from graphrag.query.usage import CUT_OFF, OutputBound
 
 Reply = TypeVar("Reply", bound=BaseModel)
