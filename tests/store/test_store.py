@@ -186,6 +186,27 @@ def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: Evaluati
     assert store.calls_in_flight(run.run_id) == 1
 
 
+def test_a_session_reads_the_calls_of_unfinished_work_once(
+    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+):
+    run = store.add_run(RunSetup({}))
+    scope, call = CallScope.of_search("u"), RecordedCall("Ann", (attempt(),))
+    StoreJournal(store, run.run_id, scope).finish("k", call)
+    StoreJournal(store, run.run_id, CallScope.of_search("v")).start("k")
+    session = StoredSession(store, run.run_id)
+    monkeypatch.setattr(store, "finished_calls", None)
+    journal, other = session.journal(scope), session.journal(CallScope.of_search("v"))
+    assert journal is not None
+    assert other is not None
+    assert (journal.replay("k"), journal.replay("l"), other.replay("k")) == (call, None, None)
+    other.finish("k", call)
+    assert other.replay("k") == call
+    session.keep_response(response("u"))
+    again = session.journal(scope)
+    assert again is not None
+    assert again.replay("k") is None
+
+
 def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: EvaluationStore):
     run = store.add_run(RunSetup({}))
     call = RecordedCall("Ann", (attempt(),))

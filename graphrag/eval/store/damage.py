@@ -27,7 +27,7 @@ _READING = (
     "judgements",
     "forgotten_usage",
     "unclaimed_usage",
-    "read_call",
+    "finished_calls",
 )
 
 

@@ -30,6 +30,8 @@ from graphrag.eval.store.schema import COLUMNS, explain_errors, insert
 from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
+_ATTEMPT = tuple(each.name for each in fields(CallAttempt))
+
 
 @names_damage
 class EvaluationStore:
@@ -309,31 +311,23 @@ class EvaluationStore:
         )
         return cast("int", rows[0][0])
 
-    def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
-        """Return stored scope -> what its finished calls cost, for what is not complete yet."""
-        attempts: dict[str, list[CallAttempt]] = {}
-        for scope, text in self._read(
-            "SELECT scope, attempts FROM calls WHERE run_id = ? AND attempts IS NOT NULL "
-            "ORDER BY scope, call",
+    def finished_calls(self, run_id: str) -> dict[str, dict[str, RecordedCall]]:
+        """Return stored scope -> call -> its reply, for what is not complete yet."""
+        found: dict[str, dict[str, RecordedCall]] = {}
+        for scope, call, reply, attempts in self._read(
+            "SELECT scope, call, reply, attempts FROM calls WHERE run_id = ? "
+            "AND reply IS NOT NULL ORDER BY scope, call",
             (run_id,),
         ):
-            attempts.setdefault(scope, []).extend(_attempts(text))
-        return {scope: summarize_attempts(each) for scope, each in attempts.items()}
+            found.setdefault(scope, {})[call] = RecordedCall(json.loads(reply), _attempts(attempts))
+        return found
 
-    def read_call(self, run_id: str, scope: CallScope, call: str) -> RecordedCall | None:
-        """Return a finished call, None when there is none."""
-        return self.read_calls(run_id, scope, call).get(call)
-
-    def read_calls(
-        self, run_id: str, scope: CallScope, call: str | None = None
-    ) -> dict[str, RecordedCall]:
-        """Return call -> what was recorded, for the finished ones of a scope or one of them."""
-        rows = self._read(
-            "SELECT call, reply, attempts FROM calls WHERE run_id = ? AND scope = ? "
-            "AND call = coalesce(?, call) AND reply IS NOT NULL",
-            (run_id, scope.stored, call),
-        )
-        return {row[0]: RecordedCall(json.loads(row[1]), _attempts(row[2])) for row in rows}
+    def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
+        """Return stored scope -> what its finished calls cost, for what is not complete yet."""
+        return {
+            scope: summarize_attempts(a for call in calls.values() for a in call.attempts)
+            for scope, calls in self.finished_calls(run_id).items()
+        }
 
     def write_call(
         self, run_id: str, scope: CallScope, call: str, recorded: RecordedCall | None
@@ -341,7 +335,7 @@ class EvaluationStore:
         """Note a call as sent, or keep its reply."""
         reply = json.dumps(recorded.reply) if recorded else None
         given = recorded.attempts if recorded else ()  # plain values: asdict would copy each
-        told = [{each.name: getattr(a, each.name) for each in fields(a)} for a in given]
+        told = [{name: getattr(attempt, name) for name in _ATTEMPT} for attempt in given]
         attempts = json.dumps(told) if recorded else None
         self._write(
             insert("calls"),

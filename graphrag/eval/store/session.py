@@ -6,7 +6,7 @@ from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.journal import StoreJournal
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
-from graphrag.query.usage import CallJournal, Usage
+from graphrag.query.usage import CallJournal, Usage, summarize_attempts
 
 
 class Session(Protocol):
@@ -134,8 +134,10 @@ class StoredSession(MemorySession):
             for judged in judgements
             if not (retry_errors and judged.failed)
         }
+        self._calls = store.finished_calls(run_id)
         self._unclaimed_usd = {
-            scope: usage.cost_usd or 0.0 for scope, usage in store.unclaimed_usage(run_id).items()
+            scope: summarize_attempts(a for c in calls.values() for a in c.attempts).cost_usd or 0.0
+            for scope, calls in self._calls.items()
         }
         usages = [] if prepaid else [found.usage for found in self._responses.values()]
         usages += [usage for each in self._judge_usage.values() for usage in each]
@@ -178,8 +180,10 @@ class StoredSession(MemorySession):
 
     def journal(self, scope: CallScope) -> CallJournal | None:
         """Return the journal of a search or a judging."""
-        return StoreJournal(self.store, self.run_id, scope)
+        kept = self._calls.setdefault(scope.stored, {})
+        return StoreJournal(self.store, self.run_id, scope, kept)
 
     def _claim(self, scope: CallScope) -> None:
         """Take back what replayed calls cost, as they are part of what is being kept."""
         self._spent_usd -= self._unclaimed_usd.pop(scope.stored, 0.0)
+        self._calls.pop(scope.stored, None)
