@@ -184,8 +184,7 @@ class EvaluationRunner:
         samples = as_samples(dataset, list(self.index_roots))
         chosen = self._methods.chosen(methods)
         config = self._settings.model_copy(update={"methods": list(chosen)})
-        asked = {sample.imdb_key for sample in samples}
-        keeps = config.output.save_intermediate
+        asked, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
         found = {k: root for k in sorted(asked) if (root := find_project(k, self.index_roots))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         kept = {k: r for k, r in found.items() if keeps and is_project(r)}

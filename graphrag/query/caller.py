@@ -10,7 +10,7 @@ import json
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,6 +37,7 @@ from graphrag.redaction import know_settings, redact_data
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
+_KEY = json.JSONEncoder(sort_keys=True, default=str)
 _UNBOUNDED_S = CallTime(600.0)
 """What a request may take where no run says: what the clients below would wait for a silent one."""
 
@@ -75,6 +76,7 @@ class ModelCaller:
         self._identity = {"kind": kind, "model": self.model, "call_args": config.call_args}
         self._service = name_service(config)
         self._own_limit = CallLimit()
+        self._lane_key = (kind, self.model, config.api_base)
 
     async def call(
         self,
@@ -183,13 +185,11 @@ class ModelCaller:
 
     def _limit(self, scope: CallLog) -> tuple[CallLimit, Lane]:
         limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit
-        key = (self.kind, self.model, self._config.api_base)
-        return limit, limit.lane(key, self._service, self._config.rate_limit)
+        return limit, limit.lane(self._lane_key, self._service, self._config.rate_limit)
 
-    @asynccontextmanager
-    async def admitted(
+    def admitted(
         self, request: Hashable, count_tokens: Callable[[], int], scope: CallLog
-    ) -> AsyncGenerator[Place]:
+    ) -> "_Admission":
         """Hold a place of the scope's limit; waiting for it is not the scope's own time.
 
         Parameters
@@ -207,23 +207,7 @@ class ModelCaller:
         """
         limit, lane = self._limit(scope)
         tokens = 0 if lane.tokens_rate is None else count_tokens()
-        async with AsyncExitStack() as held:
-            with scope.own_time.waiting():
-                if isinstance(scope.limit, asyncio.Semaphore):
-                    await held.enter_async_context(scope.limit)
-                place = await held.enter_async_context(limit.place(lane, request, tokens))
-            if lane.outage.is_waited_for:
-                held.enter_context(scope.own_time.waiting())
-            try:
-                yield place
-            except Exception as error:
-                if is_transient(error):
-                    place.failed(read_symptom(error))
-                else:  # it answered, and will say the same again
-                    lane.outage.answered()
-                raise
-            finally:
-                scope.was_held_up = scope.was_held_up or lane.outage.is_waited_for
+        return _Admission(limit, lane, scope, request, tokens)
 
     async def _send(self, call: _Call, place: Place) -> Any:
         slow_s = place.lane.slow_after_s() if call.scope.time and call.scope.time.hedge else None
@@ -307,13 +291,60 @@ class ModelCaller:
         )
 
     def _key(self, request: Mapping[str, Any], scope: CallLog) -> str:
-        text = json.dumps({**self._identity, **request}, sort_keys=True, default=str)
+        text = _KEY.encode({**self._identity, **request})
         fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return f"{fingerprint}-{scope.ordinal(fingerprint)}"
+
+
+class _Admission:
+    """See :meth:`ModelCaller.admitted`; a class, as every request enters and leaves one."""
+
+    __slots__ = ("_held", "_lane", "_limit", "_place", "_request", "_scope", "_tokens")
+
+    def __init__(
+        self, limit: CallLimit, lane: Lane, scope: CallLog, request: Hashable, tokens: int
+    ) -> None:
+        self._limit, self._lane, self._scope = limit, lane, scope
+        self._request, self._tokens = request, tokens
+        self._held: list[Callable[[], None]] = []
+
+    async def __aenter__(self) -> Place:
+        scope, time = self._scope, self._scope.own_time
+        with time.waiting():
+            if isinstance(scope.limit, asyncio.Semaphore):
+                await scope.limit.acquire()
+                self._held.append(scope.limit.release)
+            try:
+                self._place = await self._limit.acquire(self._lane, self._request, self._tokens)
+            except BaseException:
+                self._leave()
+                raise
+        if self._lane.outage.is_waited_for:
+            time.count(0, 1)
+            self._held.append(lambda: time.count(0, -1))
+        return self._place
+
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        outage = self._lane.outage
+        try:
+            if isinstance(error, Exception):
+                if is_transient(error):
+                    self._place.failed(read_symptom(error))
+                else:  # it answered, and will say the same again
+                    outage.answered()
+        finally:
+            self._scope.was_held_up = self._scope.was_held_up or outage.is_waited_for
+            self._limit.release(self._place)
+            self._leave()
+
+    def _leave(self) -> None:
+        while self._held:
+            self._held.pop()()
 
 
 def _without_keys(answer: Answer) -> Answer:
     """Return an answer in which the service does not repeat a key: it is kept and shown."""
     if not isinstance(answer.reply, str):
         return answer
-    return replace(answer, reply=redact_data(answer.reply))
+    clean = redact_data(answer.reply)
+    return answer if clean is answer.reply else replace(answer, reply=clean)

@@ -96,7 +96,7 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
     """
 
     def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
-        self.config = config
+        self.config, self._bounds = config, {}
         self._caller = ModelCaller("completion", config, retry)
         bare = _bare(config, 0)
         model_id = f"{config.model_provider}/{config.model}"

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 
 
 class OwnTime:
@@ -27,27 +27,19 @@ class OwnTime:
         now_s = 0.0 if self._stopped_at is None else time.perf_counter() - self._stopped_at
         return self._waited_s + now_s
 
-    @contextmanager
-    def call(self) -> Generator[None]:
+    def call(self) -> "_Counted":
         """Count one more call as open inside the ``with`` block."""
-        self._n_open += 1
-        self._update()
-        try:
-            yield
-        finally:
-            self._n_open -= 1
-            self._update()
+        return _Counted(self, 1, 0)
 
-    @contextmanager
-    def waiting(self) -> Generator[None]:
+    def waiting(self) -> "_Counted":
         """Count an open call as waiting for its turn inside the ``with`` block."""
-        self._n_waiting += 1
+        return _Counted(self, 0, 1)
+
+    def count(self, n_open: int, n_waiting: int) -> None:
+        """Count so many more, or fewer, calls as open and as waiting."""
+        self._n_open += n_open
+        self._n_waiting += n_waiting
         self._update()
-        try:
-            yield
-        finally:
-            self._n_waiting -= 1
-            self._update()
 
     @asynccontextmanager
     async def deadline(self, seconds: float) -> AsyncGenerator[None]:
@@ -85,6 +77,21 @@ class OwnTime:
                 timer.reschedule(None)
             else:
                 _start(timer, left_s)
+
+
+class _Counted:
+    """Counts calls inside a ``with`` block; there are several in every call, so no generator."""
+
+    __slots__ = ("_n_open", "_n_waiting", "_time")
+
+    def __init__(self, time: OwnTime, n_open: int, n_waiting: int) -> None:
+        self._time, self._n_open, self._n_waiting = time, n_open, n_waiting
+
+    def __enter__(self) -> None:
+        self._time.count(self._n_open, self._n_waiting)
+
+    def __exit__(self, *_: object) -> None:
+        self._time.count(-self._n_open, -self._n_waiting)
 
 
 def _start(timer: asyncio.Timeout, seconds: float) -> None:

@@ -22,7 +22,7 @@ from graphrag.query.calls import (
 from graphrag.query.direct.asking import DirectModel
 from graphrag.query.direct.settings import DIRECT
 from graphrag.query.garbled import check_content, check_size
-from graphrag.query.output import bind_output, describe_cut
+from graphrag.query.output import BOUND_KEYS, bind_output, describe_cut
 from graphrag.query.replies import UnreadableReplyError, read_refusal, read_reply
 from graphrag.query.usage import CUT_OFF, CallLog, OutputBound, RecordedCall, current_scope
 
@@ -47,6 +47,7 @@ class CompletionCalls:
     _caller: ModelCaller
     _ask: Callable[..., Any]
     _tokenizer: "Tokenizer"
+    _bounds: dict[OutputBound | None, tuple[OutputBound | None, dict[str, Any]]]
 
     def _prepare(
         self, given: dict[str, Any], scope: CallLog
@@ -56,7 +57,12 @@ class CompletionCalls:
             given["messages"] = [{"role": "user", "content": given["messages"]}]
         for taken_over in _TAKEN_OVER:
             given.pop(taken_over, None)
-        return bind_output(given, self.config, scope.bound)
+        if any(key in given for key in BOUND_KEYS):
+            return bind_output(given, self.config, scope.bound)
+        if scope.bound not in self._bounds:  # the same for every request that brings none
+            self._bounds[scope.bound] = bind_output({}, self.config, scope.bound)
+        bound, sent = self._bounds[scope.bound]
+        return bound, {**given, **sent}
 
     async def _call(
         self, request: dict[str, Any], bound: OutputBound | None
@@ -131,7 +137,7 @@ class PlainCompletion(CompletionCalls):
     def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
         from graphrag.query.later_tokenizer import LaterTokenizer
 
-        self.config = config
+        self.config, self._bounds = config, {}
         self._caller = ModelCaller("completion", config, retry)
         self._ask = DirectModel(bare_config(config, config.call_args), bounded=False).complete
         self._tokenizer = LaterTokenizer(f"{config.model_provider}/{config.model}")

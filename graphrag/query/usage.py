@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import fsum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -126,7 +126,9 @@ class Usage:
 
     def to_dict(self) -> dict[str, object]:
         """Return the figures as JSON-ready values."""
-        return {**asdict(self), "models": list(self.models)}
+        given: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        maps = {n: dict(v) for n, v in given.items() if n.endswith(("_by_model", "_by_phase"))}
+        return {**given, **maps, "models": list(self.models)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "Usage":
@@ -284,9 +286,7 @@ def current_phase() -> str:
 
 def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
     """Sum attempts up, completions and embeddings apart."""
-    calls: Counter[str] = Counter()
-    prompt: Counter[str] = Counter()
-    output: Counter[str] = Counter()
+    calls, prompt, output = Counter[str](), Counter[str](), Counter[str]()
     embedding_calls = embedding_tokens = failed = cached = counted_here = cut = 0
     costs: dict[str, list[float | None]] = {}
     asked: dict[str, set[str]] = {"completion": set(), "embedding": set()}

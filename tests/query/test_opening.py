@@ -14,6 +14,7 @@ from graphrag.config.project_settings import unknown_settings
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.run import build_index
 from graphrag.query.graph_index import GraphIndex
+from graphrag.query.index_header import read_header
 from graphrag.query.index_tables import IndexNotBuiltError
 
 Make = Callable[..., Path]
@@ -182,6 +183,18 @@ async def test_missing_vectors_are_refused(make: Make) -> None:
     shutil.rmtree(root / "output" / "lancedb")
     with pytest.raises(IndexNotBuiltError, match="no vector store"):
         await GraphIndex.open(root)
+
+
+async def test_who_searches_nothing_needs_no_vectors(make: Make) -> None:
+    root = make(OFFLINE_SETTINGS)
+    shutil.rmtree(root / "output" / "lancedb")
+    with pytest.raises(IndexNotBuiltError, match="no vector store"):
+        await read_header(root)
+    header = await read_header(root, vectors=False)
+    (root / "output" / "entities.parquet").unlink()
+    with pytest.raises(IndexNotBuiltError, match="entities missing"):
+        await read_header(root, vectors=False)
+    assert header.fingerprint is not None
 
 
 async def test_another_length_of_vectors_is_refused(make: Make) -> None:

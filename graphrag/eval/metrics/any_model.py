@@ -10,6 +10,8 @@ from collections.abc import AsyncIterable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from graphrag.query.plain_completion import CompletionCalls
+
 _COMPLETION, _STREAM = "completion_async", "achat_stream"
 Way = Literal["completion_async", "achat_stream"]
 """The method of a model that is asked."""
@@ -49,6 +51,8 @@ def way_to_ask(model: object) -> Way:
     TypeError
         If it can be asked in neither way.
     """
+    if isinstance(model, CompletionCalls):
+        return _COMPLETION
     released: Any = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded
     if released is not None and isinstance(model, released.LLMCompletion):
         return _COMPLETION

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from functools import lru_cache
 from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from graphrag.eval.judged import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS, JudgedMetric
 from graphrag.eval.metrics.asking import (
     JudgeModel,
     ReplyForm,
@@ -138,7 +139,12 @@ class LLMJudge:
     async def _grade(self, metric: str, **material: str) -> JudgeResult:
         quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
         asked = JudgeModel(self.model, self.temperature, self.max_retries)
-        reply = await asked.ask(JUDGED_METRICS[metric].prompt.format(**quoted), _WANTED)
+        reply = await asked.ask(_template(JUDGED_METRICS[metric]).format(**quoted), _WANTED)
         if isinstance(reply, Unanswered):
             return JudgeResult(None, f"Unscored: {reply.failure.message}", reply.failure)
         return JudgeResult(reply.score, reply.reason)
+
+
+@lru_cache(maxsize=256)
+def _template(metric: JudgedMetric) -> str:
+    return metric.prompt

@@ -233,7 +233,7 @@ class Work:
     def _count(self, unit: Unit) -> None:
         result = self._result(unit)
         self._results[unit.key] = result
-        spent = sum_usages(u for u in (result.usage, result.judge_usage) if u is not None)
+        spent = [usage for usage in (result.usage, result.judge_usage) if usage is not None]
         verdicts = (result.scores.get(metric) for metric in self._config.metrics)
         self._tally = Tally(
             done=len(self._results),
@@ -241,9 +241,7 @@ class Work:
             failed=self._tally.failed + (result.failure is not None),
             unscored=self._tally.unscored + sum(v.failure is not None for v in verdicts),
             tokens=self._tally.tokens
-            + spent.prompt_tokens
-            + spent.output_tokens
-            + spent.embedding_tokens,
+            + sum(u.prompt_tokens + u.output_tokens + u.embedding_tokens for u in spent),
             cost_usd=self._session.spent_usd(),
         )
         self._request.progress.advance(self._tally, result)
@@ -266,7 +264,7 @@ class Work:
             sample_id=unit.sample.id,
             failure=found.failure,
             usage=found.usage,
-            judge_usage=sum_usages(judged) if judged else None,
+            judge_usage=judged[0] if len(judged) == 1 else sum_usages(judged) if judged else None,
             trial=unit.trial,
             retrieved=found.retrieved,
             abstained=found.abstained,

@@ -37,7 +37,10 @@ async def ask_verdicts(
     RunStoppedError
         If the judge's service would refuse every further request as well, or is down.
     """
-    given = await asyncio.gather(*(_ask(judge, unit, found, metrics) for _ in range(repeats)))
+    if repeats == 1:  # no task of its own
+        given = [await _ask(judge, unit, found, metrics)]
+    else:
+        given = await asyncio.gather(*(_ask(judge, unit, found, metrics) for _ in range(repeats)))
     check_service(current_scope() or CallLog())
     for verdict in (verdict for verdicts in given for verdict in verdicts.values()):
         if verdict.failure is not None and verdict.failure.kind == "refused":
@@ -60,6 +63,8 @@ async def _ask(
     if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
         together = []
     singly = [metric for metric in metrics if metric not in together]
+    if not singly:
+        return await _ask_together(judge, together, material)
     given, single = await asyncio.gather(
         _ask_together(judge, together, material),
         asyncio.gather(*(_ask_one(judge, metric, material) for metric in singly)),

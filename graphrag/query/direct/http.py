@@ -10,11 +10,12 @@ import io
 import json
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import cache
 from typing import Any, TypeVar, cast
 
 import aiohttp
+from yarl import URL
 
 from graphrag.query.calls import GarbledReplyError
 from graphrag.query.direct.errors import (
@@ -28,6 +29,8 @@ from graphrag.query.direct.settings import DirectSettings
 _MOST_BYTES = 64_000_000
 """Of one completion: several times the longest that is taken, in any encoding."""
 _WARNED_OF = 1 << 20
+_PATHS = ("/chat/completions", "/embeddings")
+_BODY = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 T = TypeVar("T")
 _SESSIONS: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 _LOCK = threading.Lock()
@@ -112,6 +115,7 @@ class DirectService:
 
     def __init__(self, settings: DirectSettings, bounded: bool) -> None:
         self._settings = settings
+        self._urls = {path: URL(f"{settings.base}{path}") for path in _PATHS}
         self._timeout = aiohttp.ClientTimeout(total=settings.timeout_s if bounded else None)
 
     async def post(self, path: str, body: Mapping[str, Any], most: int | None = _MOST_BYTES) -> Any:
@@ -124,14 +128,17 @@ class DirectService:
         GarbledReplyError
             If something else than a JSON object came, or more than ``most`` bytes.
         """
-        async with self._asked(path, body) as response:
-            text = (await _read(response, most)).decode("utf-8", "replace")
-            try:
-                reply: Any = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                msg = "it is not JSON"
-                raise GarbledReplyError(msg) from error
-            return _checked(reply, response.headers)
+        session = await _session()
+        with _NAMED_ERRORS:
+            async with self._asked(session, path, body) as response:
+                await _check_status(response)
+                text = (await _read(response, most)).decode("utf-8", "replace")
+                try:
+                    reply: Any = json.loads(text)
+                except (ValueError, RecursionError) as error:
+                    msg = "it is not JSON"
+                    raise GarbledReplyError(msg) from error
+                return _checked(reply, response.headers)
 
     async def stream(self, path: str, body: Mapping[str, Any]) -> AsyncIterator[dict[str, Any]]:
         """Send a request and give the events of its reply as they come.
@@ -141,55 +148,69 @@ class DirectService:
         LostConnectionError
             Also where the stream ends without saying so.
         """
-        async with self._asked(path, body) as response:
-            held, is_whole = b"", False
-            async for piece in response.content.iter_any():
-                *lines, held = (held + piece).split(b"\n")
-                if len(held) > _MOST_BYTES:
-                    raise _too_long(len(held), _MOST_BYTES)
-                for line in lines:
-                    said = line.strip()
-                    if not said.startswith(b"data:"):
-                        continue
-                    data = said[5:].strip()
-                    if data == b"[DONE]":
-                        return
-                    try:
-                        given: Any = json.loads(data.decode("utf-8", "replace"))
-                    except (ValueError, RecursionError) as error:
-                        msg = "a piece of it is not JSON"
-                        raise GarbledReplyError(msg) from error
-                    event = _checked(given, response.headers)
-                    is_whole = is_whole or _ends(event)
-                    yield event
-            if not is_whole:
-                raise LostConnectionError
-
-    @asynccontextmanager
-    async def _asked(
-        self, path: str, body: Mapping[str, Any]
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        given = self._settings
-        data = json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
         session = await _session()
-        try:
-            async with session.post(
-                f"{given.base}{path}",
-                data=data if len(data) < _WARNED_OF else io.BytesIO(data),
-                headers=given.headers,
-                params=given.query or None,
-                proxy=given.proxy,
-                timeout=self._timeout,
-            ) as response:
-                if response.status >= 400:
-                    text = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
-                    raise error_of_reply(response.status, response.headers, text)
-                yield response
-        except TimeoutError as error:
+        with _NAMED_ERRORS:
+            async with self._asked(session, path, body) as response:
+                await _check_status(response)
+                held, is_whole = b"", False
+                async for piece in response.content.iter_any():
+                    *lines, held = (held + piece).split(b"\n")
+                    if len(held) > _MOST_BYTES:
+                        raise _too_long(len(held), _MOST_BYTES)
+                    for line in lines:
+                        said = line.strip()
+                        if not said.startswith(b"data:"):
+                            continue
+                        data = said[5:].strip()
+                        if data == b"[DONE]":
+                            return
+                        try:
+                            given: Any = json.loads(data.decode("utf-8", "replace"))
+                        except (ValueError, RecursionError) as error:
+                            msg = "a piece of it is not JSON"
+                            raise GarbledReplyError(msg) from error
+                        event = _checked(given, response.headers)
+                        is_whole = is_whole or _ends(event)
+                        yield event
+                if not is_whole:
+                    raise LostConnectionError
+
+    def _asked(
+        self, session: aiohttp.ClientSession, path: str, body: Mapping[str, Any]
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
+        given = self._settings
+        data = _BODY.encode(body).encode()
+        return session.post(
+            self._urls[path],
+            data=data if len(data) < _WARNED_OF else io.BytesIO(data),
+            headers=given.headers,
+            params=given.query or None,
+            proxy=given.proxy,
+            timeout=self._timeout,
+        )
+
+
+class _NamedErrors:
+    """Gives what goes wrong inside the ``with`` block the names of :mod:`.errors`."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, TimeoutError):
             msg = "Request timed out."
             raise Timeout(msg, 408) from error
-        except (aiohttp.ClientError, ConnectionError, OSError) as error:
+        if isinstance(error, aiohttp.ClientError | ConnectionError | OSError):
             raise LostConnectionError from error
+
+
+_NAMED_ERRORS = _NamedErrors()
+
+
+async def _check_status(response: aiohttp.ClientResponse) -> None:
+    if response.status >= 400:
+        text = (await _read(response, _MOST_BYTES)).decode("utf-8", "replace")
+        raise error_of_reply(response.status, response.headers, text)
 
 
 async def _read(response: aiohttp.ClientResponse, most: int | None) -> bytes:
