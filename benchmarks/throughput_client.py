@@ -10,6 +10,7 @@ import os
 import resource
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,12 @@ def configured(url: str, kind: str, concurrency: int, folder: Path, **more: Any)
     )
 
 
+def load(kind: str, *more: str) -> None:
+    """Import what would be imported at the first question: that counts as preparation."""
+    for name in (*(("litellm_models",) if kind == "litellm" else ()), *more):
+        import_module(f"graphrag.query.{name}")
+
+
 async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path) -> None:
     """Have given answers judged by the evaluation, its store on."""
     from graphrag.eval import EvaluationRunner
@@ -114,7 +121,8 @@ async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path
             begin()
         return MethodAnswer("Jonas Feld.", (CONTEXT,))
 
-    rows = _rows(calls // N_METRICS)
+    load(kind)
+    rows = make_rows(calls // N_METRICS)
     runner = EvaluationRunner(config, None, {"isle": folder}, {"given": given})
     results = await runner.run_evaluation(rows, ["given"], progress_callback=lambda *_: None)
     end()
@@ -127,7 +135,8 @@ async def searched(kind: str, url: str, concurrency: int, calls: int, folder: Pa
     from graphrag.eval import EvaluationRunner
 
     config = configured(url, kind, concurrency, folder, methods=["local", "basic", "tog"])
-    rows = _rows(calls // (3 * N_METRICS))
+    load(kind, "engine_building")
+    rows = make_rows(calls // (3 * N_METRICS))
     runner = EvaluationRunner(config, None, {"isle": folder})
     search = runner.search_unit
 
@@ -162,7 +171,8 @@ async def build(folder: Path) -> None:
     await build_index(folder, lambda _: None)
 
 
-def _rows(number: int) -> list[dict[str, Any]]:
+def make_rows(number: int) -> list[dict[str, Any]]:
+    """Return so many questions."""
     return [
         {"imdb_key": "isle", "question": f"{QUESTION} ({n})", "ground_truth": "Jonas Feld"}
         for n in range(number)

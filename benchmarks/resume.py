@@ -1,0 +1,127 @@
+"""What it takes to go on with a run, and what a finished item costs in memory.
+
+Given answers are judged on four metrics through ``type: openai_direct``, against the service of
+``throughput.py``, each run in a process of its own:
+
+- ``kept``: every item has its verdicts, and the run is read and counted.
+- ``replayed``: every call is recorded, but no item has its verdicts, as if the process had been
+  killed just before: each call is answered from the store.
+
+The seconds are those from opening the store to the outcome. Beside them stand those of one item
+in a process of its own, which is what start-up costs. No call may reach the service. Memory is the
+peak of a fresh run over so many items; the last column is what each item more than the least
+number adds.
+"""
+
+import argparse
+import asyncio
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from throughput import count_calls, environment, service
+from throughput_client import CONTEXT, N_METRICS, configured, make_rows
+
+HERE = Path(__file__).parent
+
+
+def open_runner(url: str, folder: Path) -> Any:
+    """Return a runner of given answers, judged by the model of the project."""
+    from graphrag.eval import EvaluationRunner
+    from graphrag.eval.run import MethodAnswer
+
+    async def given(question: str) -> Any:
+        return MethodAnswer("Jonas Feld.", (CONTEXT,))
+
+    config = configured(url, "openai_direct", 32, folder)
+    return EvaluationRunner(config, None, {"isle": folder}, {"given": given})
+
+
+async def run(what: str, url: str, folder: Path, items: int) -> None:
+    """Make, or go on with, one run; print its seconds, its peak and how many items it has."""
+    from graphrag.eval.dataset import as_samples
+    from graphrag.eval.run import RunRequest, plan_run
+    from graphrag.eval.store import EvaluationStore, RunSetup, StoredSession
+
+    class Unclaimed(StoredSession):
+        """Keeps calls but no verdicts."""
+
+        def keep_verdicts(self, *given: Any) -> None:
+            super(StoredSession, self).keep_verdicts(*given)
+
+    runner = open_runner(url, folder)
+    units = plan_run(as_samples(make_rows(items), ["isle"]), ["given"], {"isle": {"given": {}}})
+    started, before = time.perf_counter(), time.process_time()
+    with EvaluationStore(folder / f"{what.removeprefix('resume-')}-{items}.db") as store:
+        runs = store.runs()
+        run_id = (runs[0] if runs else store.add_run(RunSetup({}))).run_id
+        kind = Unclaimed if what == "replayed" else StoredSession
+        outcome = await runner.run(RunRequest(units, kind(store, run_id)))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    seconds, cpu = time.perf_counter() - started, time.process_time() - before
+    print(json.dumps([seconds, cpu, peak, len(outcome.results), outcome.stopped]))
+
+
+def ask(what: str, url: str, folder: Path, items: int) -> tuple[float, float, float, int]:
+    """Do that in a process of its own; return seconds, CPU seconds, megabytes and new calls."""
+    before = count_calls(url)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", __file__, what, url, folder, str(items)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(folder),
+    )
+    seconds, cpu, peak, n_results, stopped = json.loads(done.stdout.splitlines()[-1])
+    assert (n_results, stopped) == (items, None), done.stdout
+    return seconds, cpu, peak, count_calls(url) - before
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--calls", type=int, default=5400)
+    parser.add_argument("--items", type=int, nargs="+", default=[250, 1000, 4000])
+    given = parser.parse_args()
+    items = given.calls // N_METRICS
+    with service(0.0) as url, TemporaryDirectory() as name:
+        folder = Path(name)
+        command = [sys.executable, "-P", "-W", "ignore", HERE / "throughput_client.py", "build"]
+        subprocess.run([*command, folder], check=True, capture_output=True)
+        for number in (1, items):
+            for what in ("kept", "replayed"):
+                assert ask(what, url, folder, number)[3] == N_METRICS * number
+        heads = f"{'':12}{'calls':>7}{'s':>8}{'one item s':>12}{'beyond s':>10}{'CPU s':>7}"
+        print(f"{heads}{'asked anew':>12}")
+        for what in ("kept", "replayed"):
+            one, *_ = ask(f"resume-{what}", url, folder, 1)
+            seconds, cpu, _, made = ask(f"resume-{what}", url, folder, items)
+            print(
+                f"{what:12}{N_METRICS * items:7}{seconds:8.2f}{one:12.2f}{seconds - one:10.2f}"
+                f"{cpu:7.2f}{made:12}",
+                flush=True,
+            )
+        print(f"\n{'items':>12}{'peak MB':>9}{'KB an item':>12}")
+        least: tuple[int, float] | None = None
+        for number in given.items:
+            peak = ask("kept", url, folder, number)[2]
+            least = least or (number, peak)
+            more = number - least[0]
+            each = f"{1024 * (peak - least[1]) / more:12.2f}" if more else f"{'-':>12}"
+            print(f"{number:12}{peak:9.1f}{each}", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 5 and sys.argv[1] in {
+        "kept",
+        "replayed",
+        "resume-kept",
+        "resume-replayed",
+    }:
+        asyncio.run(run(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])))
+    else:
+        main()
