@@ -205,6 +205,10 @@ def test_a_session_reads_the_calls_of_unfinished_work_once(
     again = session.journal(scope)
     assert again is not None
     assert again.replay("k") is None
+    monkeypatch.undo()
+    later = StoredSession(store, run.run_id).journal(CallScope.of_search("v"))
+    assert later is not None
+    assert later.replay("k") == call
 
 
 def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: EvaluationStore):
