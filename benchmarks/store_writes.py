@@ -27,7 +27,7 @@ from graphrag.eval.store import (
     EvaluationStore,
     RunSetup,
     StoredResponse,
-    StoreJournal,
+    StoredSession,
     StoreLocation,
 )
 from graphrag.query.usage import CallAttempt, RecordedCall, summarize_attempts
@@ -42,7 +42,7 @@ def writes_per_second(store: EvaluationStore) -> float:
     begin = time.perf_counter()
     for number in range(RESPONSES):
         unit = f"unit{number}"
-        journal = StoreJournal(store, run_id, CallScope.of_search(unit))
+        journal = StoredSession(store, run_id).journal(CallScope.of_search(unit))
         for call in range(CALLS):
             journal.start(str(call))
             journal.finish(str(call), RecordedCall("An answer. " * 40, (ATTEMPT,)))

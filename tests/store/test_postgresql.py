@@ -15,7 +15,7 @@ from graphrag.eval.store import (
     CallScope,
     EvaluationStore,
     RunSetup,
-    StoreJournal,
+    StoredSession,
     StoreLocation,
 )
 from graphrag.query.usage import RecordedCall, Usage
@@ -106,7 +106,7 @@ def test_a_lost_connection_stops_everything_and_keeps_what_was_written(
     store = store_at(url)
     run = store.add_run(RunSetup({}))
     scope = CallScope.of_search("u")
-    journal = StoreJournal(store, run.run_id, scope)
+    journal = StoredSession(store, run.run_id).journal(scope)
     journal.finish("k", RecordedCall("Ann", ()))
     postgresql.crash()
     with pytest.raises(StoreError, match=r"was lost .*kept.*--resume") as lost:
@@ -118,7 +118,7 @@ def test_a_lost_connection_stops_everything_and_keeps_what_was_written(
     store.close()
     with store_at(url) as reopened:
         reopened.reopen_run(run.run_id)
-        journal = StoreJournal(reopened, run.run_id, scope)
+        journal = StoredSession(reopened, run.run_id).journal(scope)
         assert journal.replay("k") == RecordedCall("Ann", ())
         assert reopened.judge_usage(run.run_id) == {}
 

@@ -22,7 +22,6 @@ from graphrag.eval.store import (
     RunSetup,
     StoredResponse,
     StoredSession,
-    StoreJournal,
     StoreLocation,
     StorePlace,
 )
@@ -149,7 +148,7 @@ def test_verdicts_and_their_cost_come_back_as_they_were(
 def test_a_finished_call_comes_back_as_it_was(
     store: EvaluationStore, scope: CallScope, key: str, call: RecordedCall
 ):
-    journal = StoreJournal(store, store.add_run(RunSetup({})).run_id, scope)
+    journal = StoredSession(store, store.add_run(RunSetup({})).run_id).journal(scope)
     journal.start(key)
     assert journal.replay(key) is None
     journal.finish(key, call)
@@ -169,15 +168,15 @@ def test_runs_come_back_newest_first_with_their_setup(store: EvaluationStore):
 def test_runs_are_kept_apart(store: EvaluationStore):
     one, other = store.add_run(RunSetup({})), store.add_run(RunSetup({}))
     store.append_response(one.run_id, response())
-    StoreJournal(store, one.run_id, CallScope.of_search("v")).start("k")
+    StoredSession(store, one.run_id).journal(CallScope.of_search("v")).start("k")
     assert store.responses(other.run_id) == {}
     assert store.calls_in_flight(other.run_id) == 0
-    assert StoreJournal(store, other.run_id, CallScope.of_search("v")).replay("k") is None
+    assert StoredSession(store, other.run_id).journal(CallScope.of_search("v")).replay("k") is None
 
 
 def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: EvaluationStore):
     run = store.add_run(RunSetup({}))
-    journal = StoreJournal(store, run.run_id, CallScope.of_search("u"))
+    journal = StoredSession(store, run.run_id).journal(CallScope.of_search("u"))
     for key in ("answered", "failed", "stuck"):
         journal.start(key)
     assert store.calls_in_flight(run.run_id) == 3
@@ -191,23 +190,19 @@ def test_a_session_reads_the_calls_of_unfinished_work_once(
 ):
     run = store.add_run(RunSetup({}))
     scope, call = CallScope.of_search("u"), RecordedCall("Ann", (attempt(),))
-    StoreJournal(store, run.run_id, scope).finish("k", call)
-    StoreJournal(store, run.run_id, CallScope.of_search("v")).start("k")
+    StoredSession(store, run.run_id).journal(scope).finish("k", call)
+    StoredSession(store, run.run_id).journal(CallScope.of_search("v")).start("k")
     session = StoredSession(store, run.run_id)
     monkeypatch.setattr(store, "finished_calls", None)
     journal, other = session.journal(scope), session.journal(CallScope.of_search("v"))
-    assert journal is not None
-    assert other is not None
     assert (journal.replay("k"), journal.replay("l"), other.replay("k")) == (call, None, None)
     other.finish("k", call)
     assert other.replay("k") == call
     session.keep_response(response("u"))
     again = session.journal(scope)
-    assert again is not None
     assert again.replay("k") is None
     monkeypatch.undo()
     later = StoredSession(store, run.run_id).journal(CallScope.of_search("v"))
-    assert later is not None
     assert later.replay("k") == call
 
 
@@ -216,7 +211,7 @@ def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: Evaluat
     call = RecordedCall("Ann", (attempt(),))
     scopes = (CallScope.of_search("u"), CallScope.of_verdicts("u"), CallScope.of_search("v"))
     for scope in scopes:
-        StoreJournal(store, run.run_id, scope).finish("k", call)
+        StoredSession(store, run.run_id).journal(scope).finish("k", call)
     store.append_response(run.run_id, response("u"))
     assert set(store.unclaimed_usage(run.run_id)) == {"judge u", "search v"}
     store.append_verdicts(run.run_id, "u", {}, Usage())
@@ -239,7 +234,7 @@ def test_everything_committed_is_there_for_a_second_connection_at_once(path: Pat
 
 def test_money_is_counted_once_when_a_call_becomes_part_of_a_response(store: EvaluationStore):
     run = store.add_run(RunSetup({}))
-    journal = StoreJournal(store, run.run_id, CallScope.of_search("u"))
+    journal = StoredSession(store, run.run_id).journal(CallScope.of_search("u"))
     journal.finish("k", RecordedCall("Ann", (attempt(),)))
     price = response().usage.cost_usd
     session = StoredSession(store, run.run_id)

@@ -178,7 +178,7 @@ class StoredSession(MemorySession):
         self._claim(CallScope(judged.kind, judged.subject))
         super().keep_judgement(judged)
 
-    def journal(self, scope: CallScope) -> CallJournal | None:
+    def journal(self, scope: CallScope) -> StoreJournal:
         """Return the journal of a search or a judging."""
         kept = self._calls.setdefault(scope.stored, {})
         return StoreJournal(self.store, self.run_id, scope, kept)
