@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
-from typing import Literal, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import TypeAdapter
 
@@ -37,6 +37,34 @@ class Hop:
     score: float
 
 
+WalkedEdge: TypeAlias = tuple[int, int, int, str, bool, float, Literal["walked", "kept", "pruned"]]
+"""Depth from 1; where it starts and leads, as positions in ``Walk.entities``; the relationship's
+human_readable_id; whether it was walked from its stored source; its own score in [0, 1]; fate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How a search walked the graph: what it looked at, and what became of it.
+
+    Attributes
+    ----------
+    entities : tuple of str
+        Titles, each once.
+    starts : tuple of int
+        Positions in ``entities``.
+    edges : tuple of WalkedEdge
+        Every edge that was scored, in order. ``walked``: the search went on from its end;
+        ``kept``: it served as evidence alone; ``pruned``: neither.
+    rounds : tuple of (depth, strategy, n_edges, n_kept, note)
+        As the search reports them, from depth 0, the finding of starts.
+    """
+
+    entities: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+    edges: tuple[WalkedEdge, ...] = ()
+    rounds: tuple[tuple[int, str, int, int, str], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Retrieved:
     """What one search showed to its model.
@@ -58,6 +86,8 @@ class Retrieved:
         Only of Think-on-Graph; else empty.
     n_unknown_ids : int
         Shown ids that the index's tables don't have; 0 unless the tables are of another index.
+    walk : Walk or None
+        None when the method does not say, or an older release kept the response.
     """
 
     method: str
@@ -67,6 +97,7 @@ class Retrieved:
     relationship_ids: tuple[str, ...] = ()
     paths: tuple[tuple[Hop, ...], ...] = ()
     n_unknown_ids: int = 0
+    walk: Walk | None = None
 
     @property
     def shown_text_unit_ids(self) -> tuple[str, ...]:

@@ -37,7 +37,15 @@ from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch, T
 from graphrag.query.structured_search.tog_search.answer.reasoning import NOT_FOUND
 
 QUESTION = "How is Toto related to the Wizard of Oz?"
-FRAMES = {"paths", "entities", "relationships", "sources", "exploration"}
+FRAMES = {
+    "paths",
+    "entities",
+    "relationships",
+    "sources",
+    "exploration",
+    "starts",
+    "edges",
+}
 
 
 def frames(result: Any) -> dict[str, Any]:
@@ -113,7 +121,7 @@ async def test_not_connected_is_said_without_a_model(
     assert result.context_text == ""
     data = frames(result)
     assert set(data) == FRAMES
-    assert all(data[name].empty for name in FRAMES - {"exploration"})
+    assert all(data[name].empty for name in FRAMES - {"exploration", "starts"})
     assert notes(result)[1] == said
 
 

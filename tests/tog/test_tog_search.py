@@ -46,7 +46,15 @@ async def test_answers_with_checked_citations_and_what_it_was_shown(world: World
     )
     assert str(result.context_text) in model.reasoning[-1]
     data = frames(result)
-    assert set(data) == {"paths", "entities", "relationships", "sources", "exploration"}
+    assert set(data) == {
+        "paths",
+        "entities",
+        "relationships",
+        "sources",
+        "exploration",
+        "starts",
+        "edges",
+    }
     assert list(data["sources"]["id"]) == ids_in(str(result.context_text), "Sources")
     assert set(data["paths"]["relationship_id"]) == set(data["relationships"]["id"])
     assert list(data["paths"].columns) == [
@@ -559,3 +567,26 @@ async def test_a_stream_that_is_left_stops_the_search(world: World) -> None:
     n_calls = len(model.requests)
     await stream.aclose()
     assert len(model.requests) == n_calls
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+async def test_every_scored_edge_and_what_became_of_it_is_told(world: World, depth: int) -> None:
+    """As many a round as the round says; walked on is what the next round starts from."""
+
+    def score(edge: dict[str, Any]) -> float:
+        return {"TOTO": 0.9, "SCARECROW": 0.6}.get(edge["neighbour"], 0.1)
+
+    search = world.search(ScriptedModel(score=score), depth=depth, width=2, num_retain_entity=2)
+    data = frames(await search.search("Dorothy"))
+    edges = data["edges"].to_dict("records")
+    known = set(data["starts"]["entity"])
+    for told in data["exploration"].to_dict("records")[1:]:
+        here = [edge for edge in edges if edge["depth"] == told["depth"]]
+        assert len(here) == told["n_edges"]
+        assert sum(edge["fate"] != "pruned" for edge in here) == told["n_kept"]
+        assert {edge["source"] for edge in here} <= known
+        known = {edge["target"] for edge in here if edge["fate"] == "walked"}
+    kept = {frozenset((e["source"], e["target"])) for e in edges if e["fate"] != "pruned"}
+    paths = data["paths"].to_dict("records")
+    assert {frozenset((row["source"], row["target"])) for row in paths} <= kept
+    assert {edge["fate"] for edge in edges} == {"walked", "kept", "pruned"}

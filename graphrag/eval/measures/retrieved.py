@@ -4,14 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.measures.index_columns import id_lists_of, texts_of
-from graphrag.eval.records import Hop, Retrieved
+from graphrag.eval.records import Hop, Retrieved, Walk, WalkedEdge
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from graphrag.query.index_tables import Tables
 
-_FRAMES = ("sources", "entities", "relationships", "paths")
+_FRAMES = ("sources", "entities", "relationships", "paths", "starts", "edges", "exploration")
 
 
 class RetrievalReader:
@@ -65,6 +65,7 @@ class RetrievalReader:
             relationship_ids=tuple(dict.fromkeys(relationships)),
             paths=paths,
             n_unknown_ids=unknown + unread,
+            walk=_read_walk(frames),
         )
 
     def _paths(
@@ -89,6 +90,35 @@ class RetrievalReader:
                 )
             )
         return tuple(tuple(hops) for hops in paths.values()), units, unknown
+
+
+def _read_walk(frames: Mapping[str, Iterable["pd.DataFrame"]]) -> Walk | None:
+    """Return the walk of a search that reports one; None of any other."""
+    titles: dict[str, int] = {}
+
+    def place(row: Mapping[str, Any], column: str) -> int:
+        return titles.setdefault(str(row[column]), len(titles))
+
+    starts = tuple(dict.fromkeys(place(row, "entity") for row in _rows(frames["starts"])))
+    edges: list[WalkedEdge] = [
+        (
+            int(row["depth"]),
+            place(row, "source"),
+            place(row, "target"),
+            str(row["relationship_id"]),
+            bool(row["traversed_forward"]),
+            round(float(row["score"]), 4),
+            row["fate"],
+        )
+        for row in _rows(frames["edges"])
+    ]
+    if not starts and not edges:
+        return None
+    rounds = tuple(
+        (int(r["depth"]), str(r["strategy_used"]), int(r["n_edges"]), int(r["n_kept"]), r["note"])
+        for r in _rows(frames["exploration"])
+    )
+    return Walk(tuple(titles), starts, tuple(edges), rounds)
 
 
 def read_retrieved(method: str, context_data: object, tables: "Tables") -> Retrieved:

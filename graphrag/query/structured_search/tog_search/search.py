@@ -32,7 +32,7 @@ from graphrag.query.structured_search.tog_search.asking.replies import (
 )
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.state import Exploration, Question, Round
+from graphrag.query.structured_search.tog_search.state import Exploration, Question, Round, Walk
 from graphrag.query.structured_search.tog_search.walk.connect_mode import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.walk.exploration import (
     find_starts,
@@ -65,6 +65,7 @@ class _Found:
     context: Context
     rounds: tuple[Round, ...]
     abstained: bool
+    walk: Walk | None = None
 
 
 @dataclass
@@ -185,9 +186,10 @@ class ToGSearch:
         -------
         ToGSearchResult
             ``context_data`` holds the data frames ``paths``, ``entities``,
-            ``relationships``, ``sources`` and ``exploration``, ``context_text`` what the
-            last call was shown. Connect mode that finds no path asks no model: it says so,
-            the context text is empty and ``exploration`` the only frame with rows. The
+            ``relationships``, ``sources``, ``exploration``, ``starts`` and ``edges``,
+            ``context_text`` what the last call was shown. Connect mode that finds no path asks
+            no model: it says so, the context text is empty and ``exploration`` and ``starts``
+            the only frames with rows. The
             counters are those of this search's calls, failed ones and retries included, by the
             phases exploration and reasoning; in a scope that concurrent searches share they
             can't be told apart.
@@ -220,7 +222,7 @@ class ToGSearch:
             live.finish(found.response)
         return _make_result(
             found,
-            frames=context_frames(found.context, found.rounds, self._graph),
+            frames=context_frames(found.context, found.rounds, self._graph, found.walk),
             seconds=time.perf_counter() - began,
             attempts=scope.attempts[n_before:],
         )
@@ -243,12 +245,13 @@ class ToGSearch:
         joined = join_ends(ends, graph, config)
         rounds = (Round(0, "start", 0, len(ends.nodes), ends.note), *joined.rounds)
         if not joined.paths:
-            return _Found(f"{NOT_FOUND} {joined.unconnected}", Context("", 0), rounds, True)
+            nothing = f"{NOT_FOUND} {joined.unconnected}"
+            return _Found(nothing, Context("", 0), rounds, True, Walk(ends.nodes))
         context = await self._grounder.build(question, ends.nodes, joined.paths)
         verdict = await self._reasoner.check(question.text, context, True, live)
         response = f"{verdict.response} {joined.unconnected}".strip()
         rounds = _note_dropped(rounds, verdict.n_dropped_ids)
-        return _Found(response, context, rounds, verdict.abstained)
+        return _Found(response, context, rounds, verdict.abstained, Walk(ends.nodes))
 
     async def _explore(self, question: Question, live: LiveText | None) -> _Found:
         walked = await find_starts(
@@ -285,7 +288,8 @@ class ToGSearch:
             verdict = await self._reasoner.check(question.text, context, final, live)
             if verdict.response is not None:
                 rounds = _note_dropped(walked.rounds, verdict.n_dropped_ids)
-                return _Found(verdict.response, context, rounds, verdict.abstained)
+                walk = Walk(walked.starts, walked.scored)
+                return _Found(verdict.response, context, rounds, verdict.abstained, walk)
 
 
 def _note_dropped(rounds: tuple[Round, ...], n_dropped: int) -> tuple[Round, ...]:

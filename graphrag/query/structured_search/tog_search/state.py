@@ -127,6 +127,41 @@ class Scores:
     note: str = ""
 
 
+Fate = Literal["walked", "kept", "pruned"]
+"""What became of a scored edge: walked on from, kept as evidence alone, or neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredEdge:
+    """An edge that was scored, and what became of it.
+
+    Attributes
+    ----------
+    depth : int
+        The round that scored it, from 1.
+    edge : Edge
+    score : float
+        Its own, in [0, 1].
+    path_score : float
+        Of the path that it would end, in [0, 1].
+    fate : {"walked", "kept", "pruned"}
+    """
+
+    depth: int
+    edge: Edge
+    score: float
+    path_score: float
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The course of a search: nodes it started from, and every edge that it scored, in order."""
+
+    starts: tuple[int, ...] = ()
+    scored: tuple[ScoredEdge, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Round:
     """One depth of the exploration, as it is reported.
@@ -170,6 +205,8 @@ class Exploration:
     judged : frozenset of int
         Relationship rows that were scored; each is scored once a search.
     rounds : tuple of Round
+    scored : tuple of ScoredEdge
+        Every edge that was scored, in the order of the candidates.
     """
 
     starts: tuple[int, ...]
@@ -179,3 +216,4 @@ class Exploration:
     expanded: frozenset[int] = frozenset()
     judged: frozenset[int] = frozenset()
     rounds: tuple[Round, ...] = ()
+    scored: tuple[ScoredEdge, ...] = ()

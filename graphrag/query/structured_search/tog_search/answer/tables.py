@@ -14,7 +14,7 @@ from graphrag.query.structured_search.tog_search.graph.store import (
     RelationshipRow,
 )
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnit
-from graphrag.query.structured_search.tog_search.state import Path, Round
+from graphrag.query.structured_search.tog_search.state import Path, Round, Walk
 from graphrag.query.structured_search.tog_search.words import shorten
 
 _MAX_LABEL_CHARS = 160
@@ -33,6 +33,17 @@ _COLUMNS = {
     "relationships": ("id", "source", "target", "description", "weight"),
     "sources": ("id", "text"),
     "exploration": ("depth", "strategy_used", "n_edges", "n_kept", "note"),
+    "starts": ("id", "entity"),
+    "edges": (
+        "depth",
+        "source",
+        "target",
+        "relationship_id",
+        "traversed_forward",
+        "score",
+        "path_score",
+        "fate",
+    ),
 }
 
 
@@ -113,7 +124,7 @@ def path_line(path: Path, store: GraphStore) -> str:
 
 
 def context_frames(
-    context: Context, rounds: Sequence[Round], store: GraphStore
+    context: Context, rounds: Sequence[Round], store: GraphStore, walk: Walk | None = None
 ) -> dict[str, pd.DataFrame]:
     """Return the context and the course of the search as data frames.
 
@@ -122,9 +133,13 @@ def context_frames(
     dict of str to pandas.DataFrame
         ``paths`` (a row for each relationship of each hop; source and target as stored, hop
         from 1, score the product up to that hop in [0, 1]), ``entities``, ``relationships``,
-        ``sources`` and ``exploration``; ids are human_readable_id, ``text_unit_ids`` the ids
-        of the text units table. Every column is there even without rows.
+        ``sources``, ``exploration``, ``starts`` and ``edges`` (a row for each edge that was
+        scored, by its heaviest relationship; source and target as it was walked, score its own,
+        path_score the product up to it, fate "walked", "kept" or "pruned"; none in connect mode,
+        which scores no edge). Ids are human_readable_id, ``text_unit_ids`` the ids of the text
+        units table. Every column is there even without rows.
     """
+    walk = walk or Walk()
     rows: dict[str, list[tuple[Any, ...]]] = {
         "paths": _path_rows(context.paths, store),
         "entities": [(r.human_readable_id, r.title, r.description) for r in context.entities],
@@ -134,6 +149,8 @@ def context_frames(
         ],
         "sources": [(r.human_readable_id, r.text) for r in context.sources],
         "exploration": [(r.depth, r.strategy_used, r.n_edges, r.n_kept, r.note) for r in rounds],
+        "starts": [(store.entity_row(n).human_readable_id, store.title(n)) for n in walk.starts],
+        "edges": _edge_rows(walk, store),
     }
     return {
         name: pd.DataFrame(rows[name], columns=list(columns)) for name, columns in _COLUMNS.items()
@@ -160,6 +177,22 @@ def _path_rows(paths: Sequence[Path], store: GraphStore) -> list[tuple[Any, ...]
                     )
                 )
     return rows
+
+
+def _edge_rows(walk: Walk, store: GraphStore) -> list[tuple[Any, ...]]:
+    return [
+        (
+            scored.depth,
+            store.title(scored.edge.source),
+            store.title(scored.edge.target),
+            store.relationship_row(scored.edge.links[0].relationship).human_readable_id,
+            scored.edge.links[0].forward,
+            scored.score,
+            scored.path_score,
+            scored.fate,
+        )
+        for scored in walk.scored
+    ]
 
 
 def _csv_line(values: tuple[object, ...]) -> str:

@@ -12,9 +12,11 @@ from graphrag.query.structured_search.tog_search.state import (
     Candidate,
     Edge,
     Exploration,
+    Fate,
     Link,
     Path,
     Round,
+    ScoredEdge,
     Scores,
     Step,
 )
@@ -151,7 +153,25 @@ def keep_best(
         judged=walked.judged
         | {link.relationship for candidate in candidates for link in candidate.edge.links},
         rounds=(*walked.rounds, this_round),
+        scored=(
+            *walked.scored,
+            *_fates(candidates, scores.values, (beam, [*strong, *weaker]), depth),
+        ),
     )
+
+
+def _fates(
+    candidates: Sequence[Candidate],
+    scores: Sequence[float],
+    retained: tuple[Sequence[Path], Sequence[Path]],
+    depth: int,
+) -> Iterator[ScoredEdge]:
+    """Yield what became of each candidate; ``retained`` are the paths walked on and the kept."""
+    walked, kept = ({path.steps[-1].edge for path in paths} for paths in retained)
+    for candidate, score in zip(candidates, scores, strict=True):
+        edge = candidate.edge
+        fate: Fate = "walked" if edge in walked else "kept" if edge in kept else "pruned"
+        yield ScoredEdge(depth, edge, score, candidate.path.score * score, fate)
 
 
 def select_evidence(walked: Exploration, max_paths: int) -> list[Path]:
