@@ -56,6 +56,7 @@ __all__ = [
 
 SUMMARY_FILE = "eval_results_summary.json"
 DETAILED_FILE = "eval_results_detailed.json"
+PAGE_FILE = "report.html"
 _NESTED = ("scores", "reasons", "efficiency", "failure")
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import commands, gate_commands, over_time
+from graphrag.eval.cli import commands, gate_commands, over_time, report
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
     AddressOption,
@@ -35,6 +35,7 @@ app.command("compare")(gate_commands.compare)
 app.command("judge")(commands.judge)
 app.command("plan")(commands.plan)
 app.command("show")(commands.show)
+app.command("report")(report.report)
 app.command("recover")(commands.recover)
 app.command("history")(over_time.history)
 app.command("dashboard")(over_time.dashboard)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.command_lines import config_name
+from graphrag.command_lines import again, config_name
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
@@ -198,6 +198,7 @@ class _Command:
             search_methods=prepared.methods.search_methods(),
             watch=None if self._options.round is None else self._options.round.note.to_dict(),
             early_stop=self._options.early_stop,
+            command=again(),
         )
 
     async def _build(self, roots: Mapping[str, Path]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from graphrag.command_lines import eval_line, eval_line_here
+from graphrag.command_lines import again, eval_line, eval_line_here
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.run_report import RunDescription
@@ -108,6 +108,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
             models=(judge, *judging.setup.list_models("completion")),
             warnings=tuple(warnings),
             search_methods=MethodSet(judging.config).search_methods(),
+            command=again(),
         )
         chosen = choose_run(
             store,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from graphrag.command_lines import eval_line
 from graphrag.eval.analysis import (
     Analysis,
     Figures,
@@ -23,8 +24,14 @@ from graphrag.eval.cli.race import open_race
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import IndexView
+from graphrag.eval.pages import Baseline, ReportInput, render_report
 from graphrag.eval.reports import render_files
-from graphrag.eval.results import EvaluationResults, aggregate_results, describe_forgotten
+from graphrag.eval.results import (
+    PAGE_FILE,
+    EvaluationResults,
+    aggregate_results,
+    describe_forgotten,
+)
 from graphrag.eval.run import AVERAGES, RunOutcome, is_asked
 from graphrag.eval.store import Run, RunDetails
 from graphrag.query.usage import Usage
@@ -76,11 +83,35 @@ class RunReport:
 
     results: EvaluationResults
     figures: Figures
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
+    description: RunDescription
 
     def files(self) -> dict[str, str]:
         """Return name -> content of the run's files."""
-        return render_files(self.results, self.figures.retrieval, self.figures.evaluations)
+        files = render_files(self.results, self.figures.retrieval, self.figures.evaluations)
+        return {**files, PAGE_FILE: self.page()}
+
+    def page(self, baseline: Baseline | None = None) -> str:
+        """Return the run's page; with a baseline, which it is held against."""
+        told = self.description
+        place = () if told.config.root == Path() else ("--root", told.config.root)
+        run_id = told.run.run_id
+        commands = {
+            "Ask the same again": told.details.command,
+            "Print its tables": eval_line("show", run_id, *place) if told.is_stored else "",
+            "Write this page": eval_line("report", run_id, *place) if told.is_stored else "",
+        }
+        return render_report(
+            ReportInput(
+                self.results,
+                self.figures,
+                told.samples,
+                self.notes,
+                {name: line for name, line in commands.items() if line},
+                told.details.config,
+                baseline,
+            )
+        )
 
 
 def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
@@ -100,7 +131,7 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         results.metadata,
     )
     results = replace(results, figures=figures.to_dict())
-    return RunReport(results, figures, tuple(_describe_unjudged(outcome)))
+    return RunReport(results, figures, tuple(_describe_unjudged(outcome)), description)
 
 
 def _averages(results: EvaluationResults, method: str) -> dict[str, float | None]:

@@ -68,21 +68,52 @@ async def _show(place: Place, options: ShowOptions) -> int:
     return DONE
 
 
-async def _present(
-    supervisor: Supervisor, found: ReadRun, place: Place, options: ShowOptions, newest: Run | None
-) -> None:
-    run, outcome = found.run, found.outcome
-    views = await read_searched_views(found.config.project_folders(), run.setup)
-    unmeasured = [key for key in run.setup.indexes if key not in views]
+async def read_report(place: Place, name: str) -> tuple[RunReport, list[str]]:
+    """Return what a run's files show, from what the store holds, and what could not be read.
+
+    Raises
+    ------
+    UsageError
+        If there is no such run, or it is of suites.
+    """
+    store_path = place.store_path()
+    taken = place.take_run(name)
+    with open_store(store_path) as store:
+        run = find_run(store.runs(), taken, store_path)
+        if run.setup.is_of_suites:
+            msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."
+            raise UsageError(msg)
+        present = _present_config(place)
+        found = await read_run(store, run, place.root if present is not None else None, present)
+    found = _located(found, store_path.parent)
+    description, unmeasured = await _describe(found, None)
+    return make_report(description, found.outcome), [
+        *found.lacks,
+        *describe_unmeasured(unmeasured),
+    ]
+
+
+async def _describe(found: ReadRun, file: Path | None) -> tuple[RunDescription, list[str]]:
+    """Return the description of a run that was read, and the indexes that can't be."""
+    views = await read_searched_views(found.config.project_folders(), found.run.setup)
+    unmeasured = [key for key in found.run.setup.indexes if key not in views]
     description = RunDescription(
-        run=run,
+        run=found.run,
         config=found.config,
         samples=found.samples,
         views=views,
         recorded_at=found.recorded_at,
-        file=place.file,
+        file=file,
         forgotten=found.forgotten,
     )
+    return description, unmeasured
+
+
+async def _present(
+    supervisor: Supervisor, found: ReadRun, place: Place, options: ShowOptions, newest: Run | None
+) -> None:
+    run, outcome = found.run, found.outcome
+    description, unmeasured = await _describe(found, place.file)
     warnings = list(description.details.warnings)
     for line in [*warnings, *found.lacks, *describe_unmeasured(unmeasured)]:
         supervisor.warn(line)

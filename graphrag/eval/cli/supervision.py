@@ -18,6 +18,7 @@ from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import DONE, ERROR, FAILED, INCOMPLETE, INTERRUPTED, open_console
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, StoreError
+from graphrag.eval.pages import is_library_ready
 from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult
 from graphrag.eval.reports import (
     BarProgress,
@@ -34,6 +35,7 @@ from graphrag.eval.reports import (
 )
 from graphrag.eval.results import (
     DETAILED_FILE,
+    PAGE_FILE,
     SUMMARY_FILE,
     EvaluationResults,
 )
@@ -170,6 +172,8 @@ class Supervisor:
             If they can't be written; says how to write them again.
         """
         output_dir, run_id = description.config.output_folder, description.run.run_id
+        if not is_library_ready():
+            self.note("Preparing the drawings of report.html, once on this machine ...")
         texts = report.files()
         try:
             own = write_run(output_dir, run_id, texts)
@@ -199,7 +203,7 @@ class Supervisor:
     def name_files(self, folder: Path) -> None:
         """Say where a run's files are."""
         self._say(
-            f"Summary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
+            f"Report:   {folder / PAGE_FILE}\nSummary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
             f"Retrieval: {folder / REPORT_FILE}"
         )
 

@@ -1,5 +1,6 @@
+from .answer import describe_answer
 from .audit import show_audit
-from .cells import p_value, share
+from .cells import money, number, p_value, percent, points, seconds, share, span
 from .comparison import (
     list_annotations,
     list_figure_changes,
@@ -8,12 +9,23 @@ from .comparison import (
     show_comparison,
     show_runs,
 )
-from .gate_lines import list_reasons, list_unjoined, render_json
+from .gate_lines import list_notes, list_reasons, list_unjoined, render_json, word_of
+from .judge_error import describe_judge_error
 from .lines import say
+from .pair_lines import describe_comparisons, describe_documents, describe_race
 from .progress import BarProgress, LineProgress
 from .ratings import render_ratings
 from .row_table import check_table_file, render_table, tabulate_rows
-from .run import describe_failures, describe_price, label_results, show_results
+from .run import (
+    describe_abstentions,
+    describe_asked,
+    describe_costs,
+    describe_failures,
+    describe_oddities,
+    describe_price,
+    label_results,
+    show_results,
+)
 from .run_files import (
     ShownRun,
     read_shown_run,
@@ -32,14 +44,28 @@ __all__ = [
     "LineProgress",
     "ShownRun",
     "check_table_file",
+    "describe_abstentions",
+    "describe_answer",
+    "describe_asked",
+    "describe_comparisons",
+    "describe_costs",
+    "describe_documents",
     "describe_failures",
+    "describe_judge_error",
+    "describe_oddities",
     "describe_price",
+    "describe_race",
     "label_results",
     "list_annotations",
     "list_figure_changes",
+    "list_notes",
     "list_reasons",
     "list_unjoined",
+    "money",
+    "number",
     "p_value",
+    "percent",
+    "points",
     "read_shown_run",
     "remove_others",
     "render_files",
@@ -50,6 +76,7 @@ __all__ = [
     "render_table",
     "run_folder",
     "say",
+    "seconds",
     "set_aside",
     "share",
     "show_audit",
@@ -60,6 +87,8 @@ __all__ = [
     "show_runs",
     "show_suite",
     "show_validation",
+    "span",
     "tabulate_rows",
+    "word_of",
     "write_run",
 ]

@@ -1,8 +1,8 @@
 """The files of a run: a folder of its own, and the newest run's beside eval.db.
 
-``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file and the retrieval measures of
-one run and is never another run's. The files of the same names in ``<output.dir>`` show the newest
-run of ``graphrag eval``; their metadata names it.
+``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file, the retrieval measures and
+the page of one run and is never another run's. The files of the same names in ``<output.dir>``
+show the newest run of ``graphrag eval``; their metadata names it.
 """
 
 import json
@@ -18,10 +18,15 @@ from graphrag.eval.analysis import (
     render_retrieval_report,
 )
 from graphrag.eval.errors import StoreError
-from graphrag.eval.results import DETAILED_FILE, SUMMARY_FILE, EvaluationResults
+from graphrag.eval.results import (
+    DETAILED_FILE,
+    PAGE_FILE,
+    SUMMARY_FILE,
+    EvaluationResults,
+)
 from graphrag.eval.store import run_folder, write_whole
 
-_NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE)
+_NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE, PAGE_FILE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,9 @@ class RunDetails:
     early_stop : bool
         Whether the run was to stop once one method beats every other; it stays so when the run
         is continued without the flag, as the watching has taken its part of the 5 %.
+    command : str
+        The command line that asks the same again; "" where there was none, or an older release
+        began the run.
     """
 
     origin: Origin
@@ -56,6 +59,7 @@ class RunDetails:
     report: Mapping[str, object] | None = None
     watch: Mapping[str, object] | None = None
     early_stop: bool = False
+    command: str = ""
 
     def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""

@@ -1,0 +1,82 @@
+"""``graphrag eval report``: a run's page, made again from eval.db, alone or against another run."""
+
+import asyncio
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, place_of
+
+if TYPE_CHECKING:
+    from graphrag.eval.cli.location import Place
+    from graphrag.eval.pages import Baseline
+
+
+def report(
+    context: typer.Context,
+    run: Annotated[
+        str, typer.Argument(help="Run id, its beginning, or latest, the default.")
+    ] = "latest",
+    compare: Annotated[
+        str | None,
+        typer.Option("--compare", help="Hold it against this run, file, latest or pinned."),
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="The HTML file; default: report.html in the run's folder."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Write a run's page: the answer, the cost, the failures, every question. One file, offline."""
+    from graphrag.eval.cli.terminal import explained
+
+    place = place_of(context, root, config, output)
+    raise typer.Exit(explained(lambda: asyncio.run(_report(place, run, compare, (to, open_)))))
+
+
+async def _report(
+    place: "Place", name: str, compare: str | None, where: tuple[Path | None, bool]
+) -> int:
+    from graphrag.eval.cli.show import read_report
+    from graphrag.eval.cli.terminal import DONE, open_console
+    from graphrag.eval.errors import UsageError
+    from graphrag.eval.results import PAGE_FILE
+    from graphrag.eval.store import run_folder, write_file
+
+    report, unmeasured = await read_report(place, name)
+    store_path = place.store_path()
+    run = report.description.run
+    if not report.results.results:
+        msg = f"Run {run.run_id} has no results yet; continue it with --resume."
+        raise UsageError(msg)
+    to, is_opened = where
+    baseline = None if compare is None else _compare(place, run.run_id, compare)
+    names = PAGE_FILE if baseline is None else f"report-against-{_file_part(baseline)}.html"
+    path = to or run_folder(store_path.parent, run.run_id) / names
+    write_file(path, report.page(baseline), "--to")
+    for line in unmeasured:
+        open_console(stderr=True).print(f"Warning: {line}", style="yellow", soft_wrap=True)
+    open_console().print(f"Report: {path}", soft_wrap=True)
+    if is_opened and not webbrowser.open(path.absolute().as_uri()):
+        msg = f"No browser could be opened; open {path} yourself."
+        raise UsageError(msg)
+    return DONE
+
+
+def _compare(place: "Place", run_id: str, other: str) -> "Baseline":
+    from graphrag.eval.analysis import GateTerms, compare_runs, read_both_labels, read_rows
+    from graphrag.eval.pages import Baseline
+
+    store_path = place.store_path()
+    new, old = read_rows(run_id, store_path), read_rows(place.take_run(other), store_path)
+    terms = GateTerms(labels=read_both_labels(new, old, store_path.parent))
+    return Baseline(compare_runs(new, old, terms=terms), old.rows)
+
+
+def _file_part(baseline: "Baseline") -> str:
+    return Path(baseline.name).stem

@@ -1,0 +1,165 @@
+"""The questions of the page: what the list needs, and what one question's view needs besides.
+
+Contexts are many and alike: the lines of an index's tables come back in one context after the
+other. Each line stands in the page once, and a context is a list of their numbers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+from graphrag.eval.analysis import state_of
+from graphrag.eval.dataset import Sample
+from graphrag.eval.judged import METRICS
+from graphrag.eval.records import QueryResult, Walk
+from graphrag.query.usage import Usage
+
+Json: TypeAlias = dict[str, Any]
+MOST_CONTEXT_CHARACTERS = 24_000_000
+"""Distinct lines of contexts up to which they are in the page; later contexts are left out."""
+_SCORED = "scored"
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The distinct lines of all contexts."""
+
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    n_characters: int = 0
+
+    def take(self, text: str) -> list[int] | None:
+        """Return the numbers of a text's lines; None once the page would grow too large."""
+        lines = text.split("\n")
+        new = {line for line in lines if line not in self.numbers}
+        size = sum(map(len, new))
+        if self.n_characters + size > MOST_CONTEXT_CHARACTERS:
+            return None
+        self.n_characters += size
+        return [self.numbers.setdefault(line, len(self.numbers)) for line in lines]
+
+
+def list_questions(
+    results: Sequence[QueryResult], samples: Iterable[Sample], metrics: Sequence[str]
+) -> tuple[Json, Json]:
+    """Return what the list of questions needs, and the details of each, JSON-ready.
+
+    Parameters
+    ----------
+    results : sequence of QueryResult
+        Every trial.
+    samples : iterable of Sample
+        For tags and unanswered questions' names; may be empty.
+    metrics : sequence of str
+        What was to be judged, the primary one first.
+    """
+    judged = [m for m in METRICS if m in metrics or _has_score(results, m)]
+    judged.sort(key=lambda name: list(metrics).index(name) if name in metrics else len(metrics))
+    by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
+    for result in results:
+        key = (result.imdb_key, result.sample_id, result.question)
+        by_question.setdefault(key, []).append(result)
+    tags = {(s.imdb_key, s.id): _tags(s) for s in samples}
+    lines = _Lines()
+    listed: list[Json] = []
+    details: list[list[Json]] = []
+    for (film, sample_id, question), found in by_question.items():
+        found.sort(key=lambda result: result.trial)
+        listed.append(
+            {
+                "id": sample_id,
+                "film": film,
+                "question": question,
+                "truth": found[0].ground_truth,
+                "tags": tags.get((film, sample_id), []),
+                "answers": [_answer(result, judged) for result in found],
+            }
+        )
+        details.append([_detail(result, judged, lines) for result in found])
+    methods = list(dict.fromkeys(result.method for result in results))
+    films = list(dict.fromkeys(result.imdb_key for result in results))
+    index = {"methods": methods, "metrics": judged, "films": films, "questions": listed}
+    return index, {"lines": list(lines.numbers), "details": details}
+
+
+def _has_score(results: Sequence[QueryResult], metric: str) -> bool:
+    return any(r.failure is None and r.scores.get(metric).score is not None for r in results)
+
+
+def _tags(sample: Sample) -> list[str]:
+    """Return what the question can be found by, its own tags first."""
+    given = sample.tags.get("tags") or ()
+    own = given if isinstance(given, list | tuple) else [given]
+    others = (f"{k} = {v}" for k, v in sample.tags.items() if k != "tags" and v not in ("", None))
+    answerable = () if sample.answerable else ("not answerable",)
+    return [*map(str, cast("Iterable[object]", own)), *others, *answerable]
+
+
+def _answer(result: QueryResult, metrics: Sequence[str]) -> Json:
+    values: Json = {
+        "method": result.method,
+        "states": [_state(result, metric) for metric in metrics],
+        "response": result.response,
+        "latency": result.efficiency.to_dict()["latency"],
+        "tokens": result.efficiency.tokens,
+        "cost": None if result.usage is None else result.usage.cost_usd,
+    }
+    if result.trial:
+        values["trial"] = result.trial
+    return values
+
+
+def _state(result: QueryResult, metric: str) -> int | str:
+    """Return 1, 0, or why there is no score."""
+    state = state_of(result, metric).value
+    score = result.scores.get(metric).score
+    return score if state == _SCORED and score is not None else state
+
+
+def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
+    values: Json = {
+        "reasons": [result.scores.get(metric).reason for metric in metrics],
+        "context": lines.take(result.context_text) if result.context_text else [],
+        "phases": _phases(result.usage),
+        "judge": _total(result.judge_usage),
+    }
+    if result.failure is not None:
+        values["failure"] = result.failure.to_dict()
+    if result.grades:
+        values["grades"] = {name: dict(given) for name, given in result.grades.items()}
+    told = result.retrieved
+    if told is not None and told.walk is not None:
+        values["walk"] = _walk(told.walk)
+    elif told is not None and told.paths:
+        values["paths"] = [
+            [[h.hop, h.source, h.target, h.forward, round(h.score, 4)] for h in path]
+            for path in told.paths
+        ]
+    return values
+
+
+def _walk(walk: Walk) -> Json:
+    return {
+        "entities": list(walk.entities),
+        "starts": list(walk.starts),
+        "edges": [list(edge) for edge in walk.edges],
+        "rounds": [list(told) for told in walk.rounds],
+    }
+
+
+def _phases(usage: Usage | None) -> list[list[Any]]:
+    """Return name, calls, prompt and output tokens of each phase; empty where none were counted."""
+    if usage is None or not usage.is_counted:
+        return []
+    parts: tuple[Mapping[str, int], ...] = (
+        usage.llm_calls_by_phase,
+        usage.prompt_tokens_by_phase,
+        usage.output_tokens_by_phase,
+    )
+    names = dict.fromkeys(name for part in parts for name in part)
+    return [[name, *(part.get(name, 0) for part in parts)] for name in names]
+
+
+def _total(usage: Usage | None) -> list[Any] | None:
+    if usage is None or not usage.is_counted:
+        return None
+    return [usage.llm_calls, usage.prompt_tokens, usage.output_tokens, usage.cost_usd]

@@ -1,0 +1,209 @@
+"""The page of a run, put together: figures, plots and questions in one HTML file."""
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from graphrag.eval.analysis import Analysis, Figures
+from graphrag.eval.dataset import Sample
+from graphrag.eval.pages.baseline import Baseline
+from graphrag.eval.pages.library import drawing_library
+from graphrag.eval.pages.plots import N_STYLES, make_plots
+from graphrag.eval.pages.questions import list_questions
+from graphrag.eval.pages.tables import (
+    Table,
+    cost_table,
+    criteria_table,
+    failures_table,
+    films_table,
+    loss_table,
+    means_table,
+    pairs_table,
+)
+from graphrag.eval.reports import (
+    describe_abstentions,
+    describe_answer,
+    describe_asked,
+    describe_comparisons,
+    describe_costs,
+    describe_documents,
+    describe_judge_error,
+    describe_oddities,
+    describe_race,
+    label_results,
+)
+from graphrag.eval.results import EvaluationResults
+from graphrag.redaction import redact_data
+
+_SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportInput:
+    """What a page is made of.
+
+    Attributes
+    ----------
+    results : EvaluationResults
+        With its analysis.
+    figures : Figures or None
+    samples : sequence of Sample
+        For the questions' tags; may be empty.
+    notes : sequence of str
+        What else is to be said of the run.
+    commands : mapping
+        What it is for -> a command line.
+    config : mapping
+        The run's configuration, JSON-ready.
+    baseline : Baseline or None
+        The run that it is held against.
+    """
+
+    results: EvaluationResults
+    figures: Figures | None = None
+    samples: Sequence[Sample] = field(default=(), repr=False)
+    notes: Sequence[str] = ()
+    commands: Mapping[str, str] = field(default_factory=dict[str, str])
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    baseline: Baseline | None = None
+
+
+def render_report(given: ReportInput) -> str:
+    """Return the page as HTML that needs nothing from a network.
+
+    Raises
+    ------
+    ValueError
+        If the results hold no analysis.
+    """
+    results, analysis = given.results, given.results.analysis
+    if analysis is None:
+        msg = "these results hold no analysis; make them with aggregate_results"
+        raise ValueError(msg)
+    index, details = list_questions(results.results, given.samples, results.metrics)
+    if given.baseline is not None:
+        _add_baseline(index, given.baseline)
+    # The style's colours and shapes go by the methods' places.
+    index["styles"] = N_STYLES
+    page = {
+        "plots": make_plots(results, analysis),
+        "tree": json.loads(_read("tree.vg.json")),
+    }
+    style, script = _read("report.css"), _read("report.js")
+    library = drawing_library()
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    metadata = results.metadata
+    return environment.from_string(_read("report.html.j2")).render(
+        policy=_policy(style, (script, library)),
+        style=Markup(style),
+        script=Markup(script),
+        packed={name: _pack(text) for name, text in _blocks(index, details, library).items()},
+        page=page,
+        run_id=metadata.get("run_id", ""),
+        metadata=metadata,
+        label=label_results(results),
+        answer=describe_answer(results) or ["No metric was to be judged."],
+        sure=_list_sure(results, analysis),
+        costs=describe_costs(results),
+        oddities=[*describe_asked(results), *describe_abstentions(results)],
+        cut=describe_oddities(results),
+        tables=_tables(given, analysis),
+        primary=analysis.primary,
+        notes=given.notes,
+        commands=given.commands,
+        baseline=given.baseline,
+        settings=_settings(given),
+    )
+
+
+def _list_sure(results: EvaluationResults, analysis: Analysis) -> list[str]:
+    return [
+        *describe_race(results),
+        *describe_comparisons(analysis),
+        *describe_documents(analysis),
+        *describe_judge_error(analysis, results.metadata.get("run_id")),
+    ]
+
+
+def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
+    results, figures = given.results, given.figures
+    return {
+        "means": means_table(results, analysis) if results.metrics else None,
+        "pairs": pairs_table(analysis) if analysis.comparisons else None,
+        "cost": cost_table(results, analysis),
+        "films": films_table(results, analysis) if results.metrics else None,
+        "failures": failures_table(results),
+        "loss": None if figures is None else loss_table(figures),
+        "criteria": None if figures is None else criteria_table(figures),
+        "baseline": None if given.baseline is None else given.baseline.table(),
+    }
+
+
+def _settings(given: ReportInput) -> list[tuple[str, str]]:
+    """Return name -> JSON of what the run was, its fingerprints among it."""
+    metadata = given.results.metadata
+    told: dict[str, Any] = {name: metadata[name] for name in _SETTINGS if name in metadata}
+    return [
+        (name, json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False, default=str))
+        for name, value in (
+            ("This run", told),
+            ("What was evaluated, with fingerprints", metadata.get("setup")),
+            ("Configuration", dict(given.config)),
+        )
+        if value
+    ]
+
+
+def _add_baseline(index: dict[str, Any], baseline: Baseline) -> None:
+    before = baseline.states()
+    index["baseline"] = baseline.name
+    for question in index["questions"]:
+        for answer in question["answers"]:
+            if answer.get("trial"):
+                continue
+            states = before.get((question["film"], question["id"], answer["method"]))
+            if states is not None:
+                answer["before"] = [states.get(metric) for metric in index["metrics"]]
+
+
+def _blocks(index: Mapping[str, Any], details: Mapping[str, Any], library: str) -> dict[str, str]:
+    # Packed, a key would be hidden from those who look for keys in what is written.
+    told = {"index": index, "details": details}
+    return {**{name: redact_data(_json(value)) for name, value in told.items()}, "library": library}
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _pack(text: str) -> str:
+    # A lone surrogate, which a model's reply may hold, has no UTF-8.
+    data = text.encode("utf-8", "replace")
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode("ascii")
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    hashes = " ".join(_hash(script) for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _read(name: str) -> str:
+    text = files("graphrag.eval.pages").joinpath(name).read_text("utf-8")
+    return text.replace("\r\n", "\n")

@@ -1,0 +1,215 @@
+"""The page's tables: figures as text, the same as the terminal's."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from graphrag.eval.analysis import Analysis
+from graphrag.eval.measures import STAGES
+from graphrag.eval.records import METRICS
+from graphrag.eval.reports import money, number, p_value, percent, points, seconds, span
+
+if TYPE_CHECKING:
+    from graphrag.eval.analysis import Figures
+    from graphrag.eval.results import EvaluationResults
+
+_MOST_FILMS = 200
+_MOST_CAUSE = 300
+_STAGES = {
+    "in_source": "not in the source",
+    "in_text_unit": "in no text unit",
+    "extracted": "not extracted",
+    "connected": "not connected",
+    "retrieved": "not found",
+    "in_context": "not shown",
+    "in_answer": "not said",
+    "judged_correct": "judged wrong",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as text; the first cell of each row is its heading.
+
+    ``note`` says how it is to be read.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+def means_table(results: "EvaluationResults", analysis: Analysis) -> Table:
+    """Return methods x metrics with intervals."""
+    rows = [(m, *_means(analysis, m, results.metrics)) for m in analysis.outcomes]
+    return Table(
+        "Mean scores in % (95 % interval)",
+        ("Method", *results.metrics),
+        tuple(rows),
+        "Each interval is for its own figure, not corrected for how many there are.",
+    )
+
+
+def _means(analysis: Analysis, method: str, metrics: Sequence[str]) -> list[str]:
+    found = [analysis.outcomes[method][metric] for metric in metrics]
+    return [
+        percent(
+            each.end_to_end or each.given_answer,
+            "unscored" if each.coverage is not None or not each.n_not_judged else "not judged",
+        )
+        for each in found
+    ]
+
+
+def pairs_table(analysis: Analysis) -> Table:
+    """Return every pair of methods on the primary metric."""
+    rows: list[tuple[str, ...]] = []
+    for each in analysis.comparisons:
+        if not each.in_family or each.family is None:
+            continue
+        result, family = each.result, each.family
+        rows.append(
+            (
+                f"{each.a} - {each.b}",
+                points(result.difference),
+                span(family.low_simultaneous, family.high_simultaneous),
+                f"{result.n10} : {result.n01}",
+                p_value(result.p_holm),
+                each.verdict,
+            )
+        )
+    return Table(
+        f"Paired differences on {analysis.primary} in percentage points",
+        ("Pair", "Difference", "Interval", "Only first : only second right", "Holm", "Shown"),
+        tuple(rows),
+        "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
+        "pairs; without labels of people they are of the judge's verdicts.",
+    )
+
+
+def cost_table(results: "EvaluationResults", analysis: Analysis) -> Table:
+    """Return what each method's searches took; dollars only where any were paid."""
+    dollars = [found["cost_usd"] for found in results.efficiency.values()]
+    is_paid = any(each is None or each for each in dollars)
+    rows: list[tuple[str, ...]] = []
+    for method, found in results.efficiency.items():
+        further = analysis.efficiency[method]
+        parts = (found["avg_prompt_tokens"], found["avg_output_tokens"])
+        tokens = None if None in parts else sum(parts)
+        paid = (money(found["cost_usd"]), money(further.cost_per_correct.value)) if is_paid else ()
+        pareto = further.is_pareto
+        rows.append(
+            (
+                method,
+                seconds(further.latency_median),
+                seconds(further.latency_p95),
+                number(found["avg_llm_calls"]),
+                number(tokens, ",.0f"),
+                *paid,
+                "-" if pareto is None else "yes" if pareto else "no",
+            )
+        )
+    columns = ("Cost $", "$ a correct answer") if is_paid else ()
+    note = (
+        "Calls and tokens are means a question. Pareto: no other method is as good in the point "
+        "estimates of score, tokens and median seconds, and better in one; chance is not weighed."
+    )
+    return Table(
+        "What the searches took",
+        ("Method", "Median s", "p95 s", "LLM calls", "Tokens", *columns, "Pareto"),
+        tuple(rows),
+        note if is_paid else f"{note} No search cost a dollar.",
+    )
+
+
+def films_table(results: "EvaluationResults", analysis: Analysis) -> Table | None:
+    """Return documents x methods on the primary metric; None with one document."""
+    by_film = analysis.outcomes_by_document
+    if len(by_film) < 2:
+        return None
+    methods = list(analysis.outcomes)
+    rows: list[tuple[str, ...]] = []
+    for film, found in list(by_film.items())[:_MOST_FILMS]:
+        cells = [
+            percent(of.end_to_end or of.given_answer, "unscored")
+            if (of := found.get(method, {}).get(analysis.primary)) is not None
+            else "-"
+            for method in methods
+        ]
+        rows.append((film, *cells))
+    left = len(by_film) - len(rows)
+    return Table(
+        f"Documents x methods: {analysis.primary} in % (95 % interval)",
+        ("Document", *methods),
+        tuple(rows),
+        f"{left:,} more documents stand in the summary file." if left else "",
+    )
+
+
+def failures_table(results: "EvaluationResults") -> Table | None:
+    """Return searches that failed and verdicts that are missing, by cause; None without any."""
+    causes: Counter[tuple[str, str, str]] = Counter()
+    for result in results.results:
+        if result.failure is not None:
+            cause = f"{result.failure.kind}: {result.failure.message}"
+            causes[result.method, "search failed, counts 0", cause[:_MOST_CAUSE]] += 1
+        for metric in METRICS:
+            failure = result.scores.get(metric).failure
+            if failure is not None:
+                cause = f"{failure.kind}: {failure.message}"
+                causes[result.method, f"{metric} unscored, left out", cause[:_MOST_CAUSE]] += 1
+    if not causes:
+        return None
+    rows = [(method, what, str(n), cause) for (method, what, cause), n in causes.most_common()]
+    return Table(
+        "Failures and missing verdicts, by cause", ("Method", "What", "Times", "Cause"), tuple(rows)
+    )
+
+
+def loss_table(figures: "Figures") -> Table | None:
+    """Return where answers were lost; None where no question has evidence."""
+    films = {row.imdb_key for row in figures.loss if row.imdb_key is not None}
+    told = [row for row in figures.loss if row.imdb_key is not None or len(films) > 1]
+    traced = [row for row in told if row.n > row.n_untraced]
+    if not traced:
+        return None
+    stages = [stage for stage in STAGES if any(row.lost.get(stage, 0) for row in traced)]
+    rows = [
+        (
+            row.method,
+            row.imdb_key or "all",
+            *(str(row.lost.get(stage, 0)) for stage in stages),
+            str(row.n_kept),
+            str(row.n_unjudged),
+        )
+        for row in traced
+    ]
+    return Table(
+        "Where answers were lost: questions with evidence, by the first stage",
+        ("Method", "Document", *(_STAGES[stage] for stage in stages), "right", "unjudged"),
+        tuple(rows),
+        "A question counts at the first stage that its evidence does not pass, right answers in "
+        "spite of it included.",
+    )
+
+
+def criteria_table(figures: "Figures") -> Table | None:
+    """Return what each method reached of the success criteria; None without any."""
+    rows = [
+        (
+            each.method,
+            each.metric,
+            number(each.value, ".3f"),
+            number(each.minimum, "g"),
+            number(each.target, "g"),
+            each.result,
+        )
+        for each in figures.criteria
+        if each.value is not None
+    ]
+    if not rows:
+        return None
+    columns = ("Method", "Measure", "Value", "Minimum", "Target", "Result")
+    return Table("Success criteria", columns, tuple(rows))
