@@ -336,6 +336,8 @@ function treeOf(question, detail, withPruned) {
       }
     }
   }
+  // The best of each branch first; parents stay before their children for the layout.
+  nodes.sort((a, b) => (b.score ?? 2) - (a.score ?? 2));
   return { nodes, edges };
 }
 

@@ -102,7 +102,7 @@ def render_report(given: ReportInput) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    metadata = results.metadata
+    metadata, label = results.metadata, label_results(results)
     return environment.from_string(_read("report.html.j2")).render(
         policy=_policy(style, (script, library)),
         style=Markup(style),
@@ -111,8 +111,9 @@ def render_report(given: ReportInput) -> str:
         page=page,
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
-        label=label_results(results),
-        answer=describe_answer(results) or ["No metric was to be judged."],
+        label=label,
+        answer=describe_answer(results, f" ({label})" if label else "")
+        or ["No metric was to be judged."],
         sure=_list_sure(results, analysis),
         costs=describe_costs(results),
         oddities=[*describe_asked(results), *describe_abstentions(results)],

@@ -1,0 +1,372 @@
+"""The page of a run in a real browser, without a network: every filter, link and drawing."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from graphrag.eval.analysis import compare_runs, rows_of
+from graphrag.eval.analysis.runs import RunMetadata, RunRows
+from graphrag.eval.dataset import Sample
+from graphrag.eval.pages import Baseline, ReportInput, render_report
+from graphrag.eval.records import (
+    EfficiencyMetrics,
+    Failure,
+    Hop,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    Retrieved,
+    Walk,
+)
+from graphrag.eval.results import EvaluationResults, aggregate_results
+from graphrag.eval.store import RunSetup
+from graphrag.query.usage import Usage
+
+METRICS = ("correctness", "faithfulness")
+NASTY = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> \u2028 ]]>"
+RIGHT_TO_LEFT = "مرحبا \u202egnorts"
+HUGE = "word " * 40_000
+CONTEXT = f"""-----Entities-----
+id|entity|description
+4|ADA|{NASTY}
+
+-----Relationships-----
+id|source|target|description
+7|ADA|BEN|"Ada taught Ben,
+and he thanked her."
+8|BEN|CARL|Ben wrote to Carl.
+
+-----Sources-----
+id|text
+2|"A ""quoted"" text."
+"""
+WALK = Walk(
+    entities=("ADA", "BEN", "CARL", NASTY),
+    starts=(0,),
+    edges=(
+        (1, 0, 1, "7", True, 0.9, "walked"),
+        (1, 0, 3, "9", True, 0.1, "pruned"),
+        (2, 1, 2, "8", False, 0.5, "kept"),
+    ),
+    rounds=((0, "start", 0, 1, ""), (1, "llm", 2, 1, ""), (2, "llm", 1, 1, "")),
+)
+PATHS = (
+    (
+        Hop(1, "ADA", "BEN", "uuid-7", True, 0.9),
+        Hop(2, "CARL", "BEN", "uuid-8", False, 0.45),
+    ),
+)
+N_QUESTIONS = 120
+
+
+def answer(n: int, method: str, score: int | None) -> QueryResult:
+    failed = n == 3 and method == "basic"
+    failure = Failure("search", "timeout", f"no answer in 5 s {NASTY}") if failed else None
+    unscored = JudgeResult(None, "Unscored: odd", Failure("judge", "unreadable", "odd reply"))
+    verdict = unscored if score is None else JudgeResult(score, f"because {NASTY}")
+    retrieved = None
+    if method == "tog":
+        retrieved = Retrieved("tog", paths=PATHS, walk=WALK if n == 0 else None)
+    response = f"Ada taught Ben. [Data: Relationships (7, 99); Sources (2)] {NASTY}"
+    usage = Usage(
+        llm_calls=2,
+        prompt_tokens=100 + n,
+        output_tokens=10,
+        cost_usd=0.01,
+        llm_calls_by_phase={"exploration": 1, "reasoning": 1},
+        prompt_tokens_by_phase={"exploration": 40, "reasoning": 60 + n},
+        output_tokens_by_phase={"exploration": 4, "reasoning": 6},
+        models=("gpt",),
+    )
+    return QueryResult(
+        imdb_key="film-a" if n % 2 else "film-b",
+        question=[f"Question {n}?", f"{NASTY} 1?", f"{RIGHT_TO_LEFT} 2?"][n if n < 3 else 0],
+        method=method,
+        response="ERROR: late" if failed else HUGE if n == 4 else response,
+        scores=MetricScores.of({"correctness": verdict, "faithfulness": JudgeResult(1, "borne")}),
+        efficiency=EfficiencyMetrics.of(0.5 + n, usage),
+        ground_truth=f"Truth {n}",
+        context_text="" if failed else CONTEXT,
+        sample_id=f"q{n}",
+        failure=failure,
+        usage=usage,
+        judge_usage=usage,
+        retrieved=retrieved,
+    )
+
+
+def scores(n: int) -> dict[str, int | None]:
+    return {"tog": 1, "basic": None if n == 5 else int(n % 10 == 0)}
+
+
+def evaluated(n_questions: int = N_QUESTIONS) -> EvaluationResults:
+    found = [
+        answer(n, method, score) for n in range(n_questions) for method, score in scores(n).items()
+    ]
+    results = aggregate_results(found, METRICS)
+    return replace(results, metadata={**results.metadata, "run_id": NASTY, "warnings": [NASTY]})
+
+
+def baseline_of(results: EvaluationResults) -> Baseline:
+    """The same run, in which the tenth question went wrong for tog."""
+    new = rows_of(results.results)
+    old = [
+        replace(row, scores={**row.scores, "correctness": 0})
+        if (row.question_id, row.method) == ("q9", "tog")
+        else row
+        for row in new
+    ]
+    newer, older = (
+        RunMetadata(name, name, None, "finished", RunSetup({}), "") for name in ("newer", "older")
+    )
+    compared = compare_runs(RunRows(new, newer), RunRows(old, older), metrics=METRICS)
+    return Baseline(compared, old)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = evaluated()
+    samples = [
+        Sample(
+            f"q{n}",
+            "film-a" if n % 2 else "film-b",
+            f"Question {n}?",
+            f"Truth {n}",
+            tags={"tags": ["rare"] if n == 7 else [], "level": NASTY},
+        )
+        for n in range(N_QUESTIONS)
+    ]
+    commands = {"Ask the same again": "graphrag eval"}
+    given = ReportInput(results, None, samples, (NASTY,), commands, {}, baseline_of(results))
+    made = tmp_path_factory.mktemp("page") / "report.html"
+    made.write_text(render_report(given), encoding="utf-8")
+    return made
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("chromium-browser")
+    found = found or shutil.which("google-chrome")
+    if found is None:
+        reason = "no Chromium is installed, e.g.: apt-get install chromium"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=found)
+        yield launched
+        launched.close()
+
+
+def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:
+    """Yield the page in a tab; what goes wrong there, or is asked for, fails the test."""
+    wrong: list[str] = []
+    asked: list[str] = []
+    context = browser.new_context(offline=True, **options)
+    tab = context.new_page()
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("console", lambda line: wrong.append(line.text))
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(path.as_uri())
+    tab.wait_for_selector("html[data-drawn=yes]")
+    yield tab
+    context.close()
+    assert wrong == []
+    assert all(url.startswith("file:") for url in asked)
+
+
+@pytest.fixture
+def page(browser: Browser, path: Path) -> Iterator[Page]:
+    yield from opened(browser, path, viewport={"width": 1280, "height": 900})
+
+
+def count(page: Page) -> int:
+    page.wait_for_function("new Promise(done => setTimeout(() => done(true), 60))")
+    text = page.inner_text("#count")
+    return 0 if text.startswith("None") else int(text.split()[0])
+
+
+def test_the_answer_comes_first_and_everything_is_drawn(page: Page):
+    assert page.locator("#answer").inner_text().startswith("Answer: use tog")
+    places = [page.locator(f"#{name}").bounding_box() for name in ("won", "cost", "fails")]
+    tops = [place["y"] for place in places if place is not None]
+    assert tops == sorted(tops)
+    assert len(tops) == 3
+    for plot in ("means", "pairs", "cost", "latency"):
+        assert page.locator(f"#plot-{plot} svg").count() == 1, plot
+    assert "timeout: no answer in 5 s" in page.inner_text("#fails")
+    assert "unreadable: odd reply" in page.inner_text("#fails")
+    assert "The gate says" in page.inner_text("#won")
+
+
+def test_texts_of_models_and_documents_stay_texts(page: Page):
+    page.goto(page.url + "#q=1")
+    page.wait_for_selector("#question:not([hidden]) .side")
+    for where in ("h3", ".text", ".verdicts"):
+        assert NASTY in (page.locator(f"#question {where}").first.text_content() or "")
+    page.get_by_text("Context: 4 rows").first.click()
+    assert NASTY in (page.locator(".rows").first.text_content() or "")
+    assert page.locator("img").count() == 0
+    assert "owned" not in page.title().replace(NASTY, "")
+    assert page.locator("bdi[dir=auto]").count() > 5
+
+
+def test_every_filter_narrows_and_all_is_given_back(page: Page):
+    assert count(page) == N_QUESTIONS
+    narrowed = {
+        ("#film", "film-a"): N_QUESTIONS // 2,
+        ("#outcome", "search_failed"): 1,
+        ("#outcome", "unscored"): 1,
+        ("#tag", "rare"): 1,
+    }
+    for (field, value), expected in narrowed.items():
+        page.select_option(field, value)
+        assert count(page) == expected, (field, value)
+        page.click("#clear")
+        assert count(page) == N_QUESTIONS
+    page.select_option("#method", "tog")
+    page.select_option("#outcome", "0")
+    assert count(page) == 0
+    page.select_option("#method", "basic")
+    # Neither the search that failed nor the missing verdict is a wrong answer.
+    assert count(page) == N_QUESTIONS - 12 - 2
+    page.select_option("#metric", "faithfulness")
+    assert count(page) == 0
+    page.click("#clear")
+    page.check("#disagree")
+    assert count(page) == N_QUESTIONS - 12 - 1
+    page.click("#clear")
+    page.check("#changed")
+    assert count(page) == 1
+    page.click("#clear")
+    page.fill("#search", "truth 11")
+    assert count(page) == 11  # 11, and 110 to 119 without 120
+    page.fill("#search", "")
+    page.select_option("#order", "latency")
+    assert page.locator("#list a").first.get_attribute("href") == f"#q={N_QUESTIONS - 1}"
+
+
+def test_one_question_beside_each_method_with_its_citations(page: Page):
+    page.locator("#list a").first.click()
+    page.wait_for_selector(".side")
+    assert [side.inner_text() for side in page.locator(".side h3").all()] == ["tog", "basic"]
+    tog = page.locator(".side").first
+    cites = tog.locator("button.cite")
+    assert cites.all_inner_texts() == ["7", "99", "2"]
+    assert cites.nth(1).get_attribute("data-lost") == "yes"
+    cites.first.click()
+    assert tog.locator(".row.cited").inner_text().endswith('and he thanked her."')
+    cites.nth(2).click()
+    assert tog.locator(".row.cited").inner_text() == '2|"A ""quoted"" text."'
+    usage = tog.locator("table").inner_text()
+    assert "exploration\t1\t40\t4" in usage
+    assert "judge\t2\t100\t10" in usage
+    page.get_by_role("link", name="Next question").click()
+    page.wait_for_selector("#question h3:has-text('owned')")
+    page.go_back()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("#list a")
+    assert page.locator("#question").is_hidden()
+
+
+def test_the_walk_is_drawn_with_what_was_pruned(page: Page):
+    page.goto(page.url + "#q=0")
+    page.wait_for_selector(".graph[data-drawn=yes]")
+    graph = page.locator(".graph")
+    assert graph.locator(".mark-symbol path").count() == 1 + 1 + 3
+    page.locator(".paths input[type=checkbox]").uncheck()
+    page.wait_for_function("document.querySelectorAll('.graph .mark-symbol path').length === 4")
+    graph.locator(".mark-symbol path").nth(2).click()
+    page.wait_for_selector(".said:has-text('Ada taught Ben')")
+    page.get_by_text("All 3 edges as a table").click()
+    rows = page.locator(".paths table").first.locator("tbody tr")
+    assert [row.locator("td").all_inner_texts() for row in rows.all()] == [
+        ["1", "0.9", "walked"],
+        ["1", "0.1", "pruned"],
+        ["2", "0.5", "kept"],
+    ]
+    rows.nth(1).locator("button").click()
+    assert "no context in this page has its text" in page.inner_text(".said")
+
+
+def test_a_response_of_an_older_release_shows_its_paths(page: Page):
+    page.goto(page.url + "#q=6")
+    page.wait_for_selector(".graph[data-drawn=yes]")
+    assert "did not record which edges were scored" in page.inner_text(".paths")
+    assert page.locator(".graph .mark-symbol path").count() == 1 + 1 + 2
+    page.get_by_text("All 2 edges as a table").click()
+    page.locator(".paths table button").nth(1).click()
+    assert "Ben wrote to Carl." in page.inner_text(".said")
+
+
+def test_it_is_walked_through_by_keyboard(page: Page):
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    reached: list[str] = []
+    for _ in range(14):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id || document.activeElement.tagName"))
+    wanted = ["search", "film", "method", "metric", "outcome", "tag", "order", "disagree"]
+    assert [name for name in reached if name in wanted] == wanted
+    assert reached[-1] == "A"
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".side")
+    assert page.evaluate("document.activeElement.id") == "question"
+    assert page.locator(".scroll:not([tabindex])").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_can_be_read(browser: Browser, path: Path, scheme: str):
+    for page in opened(browser, path, viewport={"width": 360, "height": 800}, color_scheme=scheme):
+        for place in ("", "#q=0", "#q=4"):
+            page.goto(path.as_uri() + place)
+            page.wait_for_selector("#question .side" if place else "#list a")
+            across = page.evaluate("[document.scrollingElement.scrollWidth, innerWidth]")
+            assert across[0] <= across[1], (place, across)
+        weakest: list[Any] = page.evaluate(_CONTRASTS)
+        assert weakest[0] >= 4.5, weakest  # WCAG 2.2, 1.4.3
+        page.emulate_media(media="print")
+        assert page.locator("#filters").is_hidden()
+        assert page.locator("#answer").is_visible()
+
+
+def test_fewer_than_three_megabytes_for_a_whole_run(tmp_path: Path):
+    """Contexts of 359 questions x 3 methods share the rows of their indexes."""
+    rows = [f"{n}|Entity {n}|{n:064b} said {n * n} of {n}" for n in range(3000)]
+    found = [
+        replace(
+            answer(n, method, 1),
+            response=f"An answer to {n} by {method}.",
+            context_text="\n".join(rows[(n * 7 + k * 13) % 3000] for k in range(250)),
+            question=f"Question {n}?",
+        )
+        for n in range(10, 369)
+        for method in ("tog", "local", "basic")
+    ]
+    html = render_report(ReportInput(aggregate_results(found, METRICS)))
+    assert len(html.encode()) < 3_000_000
+
+
+_CONTRASTS = """() => {
+const probe = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+const rgb = c => { probe.clearRect(0, 0, 1, 1); probe.fillStyle = c; probe.fillRect(0, 0, 1, 1);
+  return [...probe.getImageData(0, 0, 1, 1).data]; };
+const light = c => rgb(c).slice(0, 3).map(v => v / 255)
+  .map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+const behind = e => { for (; e; e = e.parentElement) {
+  const c = getComputedStyle(e).backgroundColor; if (rgb(c)[3] === 255) return c; }
+  return 'Canvas'; };
+const found = [...document.querySelectorAll('body *')]
+  .filter(e => e.checkVisibility() && !e.disabled
+    && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
+  .map(e => { const own = light(getComputedStyle(e).color), back = light(behind(e));
+    return [(Math.max(own, back) + .05) / (Math.min(own, back) + .05), e.outerHTML.slice(0, 200)]; });
+return found.sort((a, b) => a[0] - b[0])[0]; }"""
