@@ -368,5 +368,6 @@ const found = [...document.querySelectorAll('body *')]
   .filter(e => e.checkVisibility() && !e.disabled
     && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
   .map(e => { const own = light(getComputedStyle(e).color), back = light(behind(e));
-    return [(Math.max(own, back) + .05) / (Math.min(own, back) + .05), e.outerHTML.slice(0, 200)]; });
+    const ratio = (Math.max(own, back) + .05) / (Math.min(own, back) + .05);
+    return [ratio, e.outerHTML.slice(0, 200)]; });
 return found.sort((a, b) => a[0] - b[0])[0]; }"""

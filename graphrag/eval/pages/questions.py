@@ -88,10 +88,10 @@ def _has_score(results: Sequence[QueryResult], metric: str) -> bool:
 def _tags(sample: Sample) -> list[str]:
     """Return what the question can be found by, its own tags first."""
     given = sample.tags.get("tags") or ()
-    own = given if isinstance(given, list | tuple) else [given]
+    own = cast("Iterable[object]", given) if isinstance(given, list | tuple) else [given]
     others = (f"{k} = {v}" for k, v in sample.tags.items() if k != "tags" and v not in ("", None))
     answerable = () if sample.answerable else ("not answerable",)
-    return [*map(str, cast("Iterable[object]", own)), *others, *answerable]
+    return [*map(str, own), *others, *answerable]
 
 
 def _answer(result: QueryResult, metrics: Sequence[str]) -> Json:

@@ -85,8 +85,9 @@ function mark(state) {
     "aria-label": state === undefined ? "not asked" : WORDS[state] || state, text: sign });
 }
 
+/** Return the answers of the first search of each method; kept, as every filter asks for them. */
 function answersOf(question) {
-  return question.answers.filter((answer) => !answer.trial);
+  return question.first ??= question.answers.filter((answer) => !answer.trial);
 }
 
 function chosen() {
@@ -127,11 +128,11 @@ function passes(question, by) {
 }
 
 function inOrder(positions, by) {
-  const most = (question, name) => Math.max(...answersOf(question)
-    .filter((a) => !by.method || a.method === by.method).map((a) => a[name] ?? -1));
+  const most = (question, name) => answersOf(question).reduce((found, a) =>
+    (by.method && a.method !== by.method ? found : Math.max(found, a[name] ?? -1)), -1);
   const wrong = (question) => answersOf(question)
     .filter((a) => counted(a.states[by.metric]) === 0).length;
-  const key = { question: (q) => q.question, film: (q) => q.film, wrong: (q) => -wrong(q),
+  const key = { question: (q) => q.byQuestion, film: (q) => q.byFilm, wrong: (q) => -wrong(q),
     latency: (q) => -most(q, "latency"), tokens: (q) => -most(q, "tokens") }[by.order];
   if (!key) return positions;
   const keyed = positions.map((position) => [key(index.questions[position]), position]);
@@ -180,6 +181,8 @@ function prepare() {
       ...question.answers.map((answer) => answer.response)].join("\n").toLowerCase();
     question.tags.forEach((tag) => tags.size < 500 && tags.add(tag));
   }
+  rank("byQuestion", (question) => question.question);
+  rank("byFilm", (question) => question.film);
   fill(byId("film"), index.films);
   fill(byId("method"), index.methods);
   byId("metric").append(...index.metrics.map((text) => make("option", { text })));
@@ -196,6 +199,13 @@ function prepare() {
   byId("filters").onsubmit = (event) => event.preventDefault();
   byId("earlier").onclick = () => turn(-PAGE_ROWS);
   byId("later").onclick = () => turn(PAGE_ROWS);
+}
+
+/** Note each question's place among the others, so that no filter has to compare texts. */
+function rank(name, textOf) {
+  const texts = [...new Set(index.questions.map(textOf))].sort();
+  const places = new Map(texts.map((text, place) => [text, place]));
+  for (const question of index.questions) question[name] = places.get(textOf(question));
 }
 
 function turn(by) {

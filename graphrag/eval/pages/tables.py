@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag.eval.analysis import Analysis
-from graphrag.eval.measures import STAGES
+from graphrag.eval.measures import STAGES, Stage
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports import money, number, p_value, percent, points, seconds, span
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_FILMS = 200
 _MOST_CAUSE = 300
-_STAGES = {
+_STAGES: dict[Stage, str] = {
     "in_source": "not in the source",
     "in_text_unit": "in no text unit",
     "extracted": "not extracted",
@@ -175,7 +175,9 @@ def loss_table(figures: "Figures") -> Table | None:
     traced = [row for row in told if row.n > row.n_untraced]
     if not traced:
         return None
-    stages = [stage for stage in STAGES if any(row.lost.get(stage, 0) for row in traced)]
+    stages: list[Stage] = [
+        stage for stage in STAGES if any(row.lost.get(stage, 0) for row in traced)
+    ]
     rows = [
         (
             row.method,

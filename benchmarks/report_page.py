@@ -1,0 +1,107 @@
+"""How a run's page stays usable: 10,000 questions against the same page with 100.
+
+    python benchmarks/report_page.py [--questions 10000] [--browser /usr/bin/chromium]
+
+Prints bytes, first paint, when the list can be used, and how long a filter takes, with the ratios;
+exit code 1 when first paint takes 1 s or more, or a filter 100 ms or more.
+"""
+
+import argparse
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from graphrag.eval.pages import ReportInput, render_report
+from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.results import aggregate_results
+from graphrag.query.usage import Usage
+
+METRICS = ("correctness", "faithfulness", "relevance", "completeness")
+MOST_PAINT_MS, MOST_FILTER_MS = 1000, 100
+FILTER = """async ([id, value]) => {
+  const field = document.getElementById(id);
+  const began = performance.now();
+  field.value = value;
+  field.dispatchEvent(new Event(id === "search" ? "input" : "change", {bubbles: true}));
+  await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  document.body.offsetHeight;
+  return performance.now() - began; }"""
+FILTERS = (("search", "answer 77"), ("search", ""), ("outcome", "0"), ("order", "question"))
+
+
+def result(n: int, method: str) -> QueryResult:
+    verdict = JudgeResult(int((n * 7919 + len(method)) % 3 > 0), "The answer says the same.")
+    usage = Usage(2, 4000, 300, cost_usd=0.002, models=("gpt",))
+    return QueryResult(
+        imdb_key=f"film-{n % 5}",
+        question=f"Question {n}: who sold the silver pendulum of the tower clock, and to whom?",
+        method=method,
+        response=f"Answer {n} of {method}. " + "It was sold to a smuggler. " * 12,
+        scores=MetricScores.of(dict.fromkeys(METRICS, verdict)),
+        efficiency=EfficiencyMetrics.of(1.0 + n % 9, usage),
+        ground_truth=f"Truth {n}",
+        context_text="\n".join(
+            f"{(n + k) % 4000}|row {(n + k) % 4000} of a table" for k in range(60)
+        ),
+        sample_id=f"q{n}",
+        usage=usage,
+    )
+
+
+def write_page(path: Path, n_questions: int) -> tuple[int, float]:
+    found = [result(n, m) for n in range(n_questions) for m in ("tog", "local", "basic")]
+    results = aggregate_results(found, METRICS)
+    began = time.process_time()
+    data = render_report(ReportInput(results)).encode()
+    path.write_bytes(data)
+    return len(data), time.process_time() - began
+
+
+def measure(page: Page, path: Path) -> dict[str, float]:
+    began = time.perf_counter()
+    page.goto(path.as_uri(), wait_until="commit")
+    page.wait_for_selector("html[data-listed=yes]", state="attached")
+    listed = 1000 * (time.perf_counter() - began)
+    page.wait_for_selector("html[data-drawn=yes]", state="attached")
+    paints: list[dict[str, Any]] = page.evaluate(
+        "performance.getEntriesByType('paint').map(e => ({name: e.name, at: e.startTime}))"
+    )
+    paint = next(each["at"] for each in paints if each["name"] == "first-contentful-paint")
+    taken = [max(page.evaluate(FILTER, list(each)) for each in FILTERS) for _ in range(5)]
+    return {"first paint": paint, "list usable": listed, "slowest filter": statistics.median(taken)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=10_000)
+    parser.add_argument("--browser", default=shutil.which("chromium"))
+    options = parser.parse_args()
+    found: dict[int, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=options.browser)
+        for n in (100, options.questions):
+            path = Path(folder) / f"{n}.html"
+            size, seconds = write_page(path, n)
+            tries: list[dict[str, float]] = []
+            for _ in range(3):
+                tab = browser.new_page(viewport={"width": 1280, "height": 900})
+                tries.append(measure(tab, path))
+                tab.close()
+            found[n] = {name: statistics.median(t[name] for t in tries) for name in tries[0]}
+            told = ", ".join(f"{name} {value:.0f} ms" for name, value in found[n].items())
+            print(f"{n:,} questions: {size:,} bytes, written in {seconds:.1f} s of CPU; {told}")
+        browser.close()
+    small, large = found[100], found[options.questions]
+    print("ratios: " + ", ".join(f"{name} {large[name] / small[name]:.1f}" for name in small))
+    fast = large["first paint"] < MOST_PAINT_MS and large["slowest filter"] < MOST_FILTER_MS
+    return 0 if fast else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
