@@ -203,9 +203,8 @@ class Supervisor:
     def name_files(self, folder: Path) -> None:
         """Say where a run's files are."""
         self._say(
-            f"Report:   {folder / PAGE_FILE}\nSummary:  {folder / SUMMARY_FILE}\n"
-            f"Detailed: {folder / DETAILED_FILE}\n"
-            f"Retrieval: {folder / REPORT_FILE}"
+            f"Summary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
+            f"Retrieval: {folder / REPORT_FILE}\nReport:   {folder / PAGE_FILE}"
         )
 
     def _say(self, text: str) -> None:

@@ -9,7 +9,6 @@ import os
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
 
 from filelock import FileLock
 from platformdirs import user_cache_path
@@ -60,5 +59,5 @@ def _bundle() -> str:
 
     # In a block of its own, so that its thousands of names do not become the page's.
     # Its stub takes the optional snippet for a required one.
-    text = vl_convert.javascript_bundle()  # pyright: ignore[reportCallIssue]
-    return "{" + cast("str", text) + "}"
+    text: object = vl_convert.javascript_bundle()  # pyright: ignore
+    return f"{{{text}}}"
