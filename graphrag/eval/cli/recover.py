@@ -12,12 +12,15 @@ def run_recover(place: Place, quiet: bool = False) -> int:
     """Recover the store of a place, say what became of it, and return the exit code."""
 
     def recover() -> int:
-        path = place.store_path()
-        if not path.is_file():
-            msg = f"There is no run in {path.parent}; name its folder with --output."
+        place_of_runs = place.store_path()
+        if place_of_runs.url is not None:
+            msg = f"{place_of_runs} is looked after by its server; only an eval.db is recovered."
+            raise UsageError(msg)
+        if not place_of_runs.is_file():
+            msg = f"There is no run in {place_of_runs.parent}; name its folder with --output."
             raise UsageError(msg)
         console = open_console(quiet=quiet)
-        for line in _describe(recover_store(path)):
+        for line in _describe(recover_store(place_of_runs.path)):
             console.print(line, soft_wrap=True)
         return DONE
 
