@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _HERE = __file__.rpartition("/")[0] or __file__.rpartition("\\")[0]
 _RELEASE = "3.3"
 _OFF = "GTOG_OVERLAY"
+_MAIN = "graphrag.cli.main"
+_PROGRAMS = ("graphrag", "graphrag.exe", "gtog", "gtog.exe", "__main__.py", "-m")
 
 
 def _add_commands(module: "ModuleType") -> None:
@@ -111,7 +113,7 @@ def _put_searches_in_place(module: "ModuleType") -> None:
 
 
 _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
-    "graphrag.cli.main": _add_commands,
+    _MAIN: _add_commands,
     "graphrag.config.load_config": _read_tog_section,
     "graphrag_llm.completion.completion_factory": _add_completions,
     "graphrag_llm.embedding.embedding_factory": _add_embeddings,
@@ -191,6 +193,8 @@ def _add_after_running(name: str, spec: ModuleSpec) -> None:
         run = loader.exec_module
 
         def exec_module(module: "ModuleType") -> None:
+            if name == module.__name__ == _MAIN and _is_eval_asked() and _lend_eval(module, run):
+                return
             run(module)
             if module.__name__ == name:  # a loader may serve several modules
                 _add_to(module)
@@ -199,6 +203,46 @@ def _add_after_running(name: str, spec: ModuleSpec) -> None:
         loader.exec_module = exec_module
     except Exception as error:
         _give_up(name, error)
+
+
+def _is_eval_asked() -> bool:
+    program = sys.argv[0].replace("\\", "/").rpartition("/")[2] if sys.argv else ""
+    return program in _PROGRAMS and sys.argv[1:2] == ["eval"]
+
+
+def _lend_eval(module: "ModuleType", run: "Callable[[ModuleType], None]") -> bool:
+    """Give a command line that is asked for ``eval`` that alone, so that it begins at once.
+
+    The release's own commands import pandas, which takes longer than to say that a path is wrong.
+    Whatever else is asked of the module is answered by the release's, which is run then. Returns
+    whether that could be done.
+    """
+    _check_release()
+    if _Overlay.cause is not None:
+        return False
+    try:
+        import typer
+
+        from graphrag.eval.cli.app import add_eval_commands
+        from graphrag.installation import ask_first
+
+        ask_first(trouble)
+        app = typer.Typer()
+        app.callback()(lambda: None)
+        add_eval_commands(app)
+    except Exception:  # told by those who add to the whole command line
+        return False
+
+    def whole(name: str) -> "Any":
+        if name.startswith("__"):  # asked by the import system of every module
+            raise AttributeError(name)
+        vars(module).pop("__getattr__", None)
+        run(module)
+        _add_to(module)
+        return getattr(module, name)
+
+    vars(module).update({"app": app, "__getattr__": whole})
+    return True
 
 
 def _add_to(module: "ModuleType") -> None:
@@ -210,7 +254,7 @@ def _add_to(module: "ModuleType") -> None:
             _AFTER[module.__name__](module)
         except Exception as error:
             _give_up(module.__name__, error)
-    if _Overlay.cause is not None and module.__name__ == "graphrag.cli.main":
+    if _Overlay.cause is not None and module.__name__ == _MAIN:
         _refuse_eval(module)
 
 

@@ -10,7 +10,6 @@ import yaml
 from dotenv import dotenv_values
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from graphrag.command_lines import release_line
 from graphrag.later_imports import import_without
 
 # The settings' classes load it, and pandas takes half a second where nobody reads a table.
@@ -22,9 +21,9 @@ from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 from graphrag.config.models.strict_section import nearest
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.config.safe_yaml import read_yaml
+from graphrag.config.settings_files import find_settings
 from graphrag.redaction import know_settings, know_variables, redact
 
-_SETTINGS_FILES = ("settings.yaml", "settings.yml", "settings.json")
 _PATHS = (
     ("input_storage", "base_dir"),
     ("output_storage", "base_dir"),
@@ -47,31 +46,6 @@ class ProjectConfig(GraphRagConfig):
         """Note the keys, which neither this project nor the release may then write anywhere."""
         know_settings(values)
         return values
-
-
-def is_project(root: Path | str) -> bool:
-    """Say whether a folder holds a settings file."""
-    return any((Path(root) / name).is_file() for name in _SETTINGS_FILES)
-
-
-def find_settings(root: Path | str) -> Path:
-    """Return the settings file of a project folder.
-
-    Raises
-    ------
-    SettingsError
-        If the folder or the file is not there.
-    """
-    folder = Path(root)
-    for name in _SETTINGS_FILES:
-        if (folder / name).is_file():
-            return (folder / name).resolve()
-    if not folder.is_dir():
-        msg = f"The project folder {folder} does not exist; name an existing GraphRAG project."
-        raise SettingsError(msg)
-    init = release_line("init", "--root", folder)
-    msg = f"{folder} holds no settings.yaml; make a project with: {init}"
-    raise SettingsError(msg)
 
 
 def read_settings(root: Path | str, data_dir: Path | str | None = None) -> ProjectConfig:

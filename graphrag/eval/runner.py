@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from graphrag.config.models.prompt_files import SettingsError
-from graphrag.config.project_settings import is_project
+from graphrag.config.settings_files import is_project
 from graphrag.eval.config import CONTROLS, DEFAULT_METHODS, EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, as_samples, read_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError

@@ -143,15 +143,15 @@ def call(evaluation, *arguments):
 
 def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
     label = "embeddings: offline baseline model"
-    ran = mixed.run("--limit", "3", COLUMNS="200")
+    ran = mixed.run("--limit", "3", "--full", COLUMNS="200")
     assert ran.exit_code == 0, ran.output
     shown = " ".join(ran.output.split())
-    for title in (
-        "Mean scores by method in % (95 % interval)",
-        "Efficiency of the searches",
-        "Traced to the index, in % (95 % interval)",
-    ):
-        assert f"{title} ({label})" in shown
+    assert f"Answer ({label}): " in shown
+    assert f"Mean scores by method in % (95 % interval) ({label})" in shown
+    _, _, further = shown.partition(f"All that follows: {label}.")
+    for title in ("Efficiency of the searches", "Traced to the index, in % (95 % interval)"):
+        assert title in further
+        assert shown.count(title) == 1
     said, _, tables = ran.output.partition("Mean scores")
     assert f"Using {ALL} beside the others: {HASHED}." in said
     assert ALL not in tables

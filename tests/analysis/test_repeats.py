@@ -294,14 +294,16 @@ def test_the_majority_of_the_given_verdicts_counts(verdicts: list[JudgeResult]):
 
 def test_the_command_repeats_and_shows_it(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"], judge={"repeats": 3})
-    result = evaluation.run("--repeat", "2", COLUMNS="200")
+    result = evaluation.run("--repeat", "2", "--full", COLUMNS="200")
     assert result.exit_code == 0, result.output
     shown = " ".join(result.output.split())
     assert "Means of questions in % over 2 searches and 3 verdicts each" in shown
-    first = "(offline baseline models; the first of 2 searches each)"
-    assert f"Efficiency of the searches {first}" in shown
-    assert f"Traced to the index, in % (95 % interval) {first}" in shown
-    assert "3 verdicts each (offline baseline models)" in shown
+    _, _, further = shown.partition(
+        "All that follows: offline baseline models; the first of 2 searches each."
+    )
+    assert "Efficiency of the searches" in further
+    assert "Traced to the index, in % (95 % interval)" in further
+    assert "3 verdicts each, all searches" in further
     summary = evaluation.read_results("summary")
     assert summary["metadata"]["n_planned"] == 2 * len(ROWS)
     assert {f["judge_flip_rate"] for f in summary["repeats"]["figures"]} == {0.0}

@@ -82,32 +82,32 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
         judge={"rubric": True, "quality": True, "pairwise": True},
         trials=2,
     )
-    ran = evaluation.run(COLUMNS="160")
+    ran = evaluation.run("--full", COLUMNS="160")
     assert ran.exit_code == DONE, ran.output
     (run,) = runs_of(evaluation)
     before = files_in(evaluation.output)
     for name in ("latest", run.run_id, run.run_id[:-3]):
         for path in (*evaluation.output.glob("*.json"), *own_folder(evaluation, run).glob("*")):
             path.unlink()
-        shown = evaluation.run("show", name, COLUMNS="160")
+        shown = evaluation.run("show", name, "--full", COLUMNS="160")
         assert shown.exit_code == DONE, shown.output
         assert shown.stdout == ran.stdout
         assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
     (evaluation.root / "eval_config.yaml").unlink()  # what was kept of the run is enough
-    shown = evaluation.run("show", "--output", str(evaluation.output), COLUMNS="160")
+    shown = evaluation.run("show", "--full", "--output", str(evaluation.output), COLUMNS="160")
     assert shown.stdout == ran.stdout
     assert files_in(evaluation.output) == before
 
 
 def test_show_leaves_the_newest_run_on_top(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation()
-    first = evaluation.run(COLUMNS="160")
+    first = evaluation.run("--full", COLUMNS="160")
     assert evaluation.run("--limit", "1", "-q").exit_code == DONE
     newest, oldest = runs_of(evaluation)
     on_top = files_in(evaluation.output)
     before = files_in(own_folder(evaluation, oldest))
     shutil.rmtree(evaluation.output / "runs")
-    shown = evaluation.run("show", oldest.run_id, COLUMNS="160")
+    shown = evaluation.run("show", oldest.run_id, "--full", COLUMNS="160")
     tables, _, _ = first.stdout.partition("Summary:")
     assert shown.stdout.startswith(tables)
     assert str(own_folder(evaluation, oldest)) in said(shown.stdout)
@@ -276,7 +276,7 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: Ma
     evaluation = make_evaluation()
     evaluation.output.mkdir(parents=True)
     (evaluation.output / "runs").write_text("in the way", encoding="utf-8")
-    result = evaluation.run()
+    result = evaluation.run("--full")
     assert result.exit_code == ERROR
     assert "Mean scores by method" in result.stdout
     (run,) = runs_of(evaluation)

@@ -1,5 +1,12 @@
 """What the commands print is printed as it is."""
 
+import json
+import os
+import subprocess
+import sys
+
+import yaml
+
 from graphrag.eval.cli.terminal import open_console
 
 
@@ -8,3 +15,81 @@ def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys
     text = "[red]7[/red] of 9 :smile:"
     open_console().print(text)
     assert capsys.readouterr().out == f"{text}\n"
+
+
+HEAVY = ("litellm", "pandas", "numpy", "scipy", "statsmodels", "lancedb", "openai", "graphrag_llm")
+"""What takes longer to import than an error may take to be told."""
+
+LOOK = """
+import json, sys
+sys.argv = ["graphrag", "eval"]
+from graphrag.cli.main import app
+codes = []
+for arguments in json.load(sys.stdin):
+    try:
+        app(["eval", *arguments])
+    except SystemExit as end:
+        codes.append(end.code)
+print(json.dumps([codes, sorted({name.partition(".")[0] for name in sys.modules})]))
+"""
+WRONG = {
+    ("--root", "nowhere"): "nowhere does not exist; check --root",
+    ("--methods", "togg"): "unknown name 'togg'",
+    ("--metrics", "corectness"): "unknown name 'corectness'",
+    ("--limit", "0"): "--limit",
+    ("--imdb-key", "dock"): "--imdb-key dock: no question is asked of it",
+    ("--config", "no_questions.yaml"): "nothing.json",
+    ("--config", "no_project.yaml"): "The project folder",
+    ("show", "2020"): "There is no run in",
+    ("compare", "2020", "2021"): "There is no run in",
+}
+
+
+def test_an_error_before_the_first_call_imports_nothing_heavy(make_evaluation):
+    evaluation = make_evaluation()
+    config = yaml.safe_load((evaluation.root / "eval_config.yaml").read_text(encoding="utf-8"))
+    for name, changes in (
+        ("no_questions", {"dataset": {"path": "nothing.json"}}),
+        ("no_project", {"indexes": {"clock": "no_clock"}}),
+    ):
+        text = yaml.safe_dump({**config, **changes})
+        (evaluation.root / f"{name}.yaml").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", LOOK],
+        input=json.dumps(list(WRONG)),
+        cwd=evaluation.root,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "COLUMNS": "300"},
+    )
+    codes, modules = json.loads(done.stdout.splitlines()[-1])
+    assert codes == [2] * len(WRONG), done.stderr
+    for said in WRONG.values():
+        assert said in done.stderr
+    assert set(HEAVY) & set(modules) == set()
+
+
+def test_what_eval_does_not_need_of_the_command_line_is_there_when_it_is_asked_for():
+    program = (
+        "import sys; sys.argv = ['graphrag', 'eval']\n"
+        "import graphrag.cli.main as main\n"
+        "print([group.name for group in main.app.registered_groups], 'pandas' in sys.modules)\n"
+        "main.SearchMethod\n"
+        "print(sorted(c.name or c.callback.__name__ for c in main.app.registered_commands))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    first, last = done.stdout.splitlines()
+    assert first == "['eval'] False"
+    assert "'prompt-tune'" in last
+    assert "'query'" in last
+
+
+def test_quiet_still_says_the_answer_in_one_line(make_evaluation):
+    evaluation = make_evaluation()
+    ran = evaluation.run("--limit", "2", "-q")
+    (line,) = ran.stdout.splitlines()
+    assert line.startswith("Answer (offline baseline models): ")
+    assert evaluation.run("show", "-q").stdout == ran.stdout

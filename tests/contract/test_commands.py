@@ -252,7 +252,7 @@ def test_retrieval_is_measured_without_a_judge(
     quoted = {**ROWS[0], "evidence": ["Idris Vane"]}
     evaluation.write_rows([quoted, *ROWS[1:2]])
     n_before = len(server.records)
-    result = evaluation.run("--metrics", "none", "--methods", "basic")
+    result = evaluation.run("--metrics", "none", "--methods", "basic", "--full")
     assert result.exit_code == DONE, result.output
     assert judge_models(server, n_before) == set()
     n_completions = sum(r.endpoint != "embeddings" for r in server.records[n_before:])

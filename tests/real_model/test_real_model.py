@@ -63,7 +63,7 @@ def check_honest(evaluation: Evaluation, model: RealModel) -> None:
 def test_a_run_is_complete_counted_and_honest_and_can_be_judged_again(
     evaluation: Evaluation, model: RealModel
 ) -> None:
-    result = evaluation.run()
+    result = evaluation.run("--full")
     assert result.exit_code in (0, 3), result.output
     assert "Efficiency of the searches" in result.output
     check_honest(evaluation, model)

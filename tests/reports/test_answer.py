@@ -69,7 +69,10 @@ def test_a_method_that_beats_all_others_is_named_first_with_its_price():
     shown = first_lines(results)
     assert shown.startswith("Answer: use tog, the best on correctness (80.0 %); local is 17.")
     assert "points behind, basic is" in shown
-    assert "tog takes 9,000 tokens a question; local 4,000 tokens, basic 1,000 tokens." in shown
+    assert (
+        "; it takes 9,000 tokens a question, 2.2 times local (4,000 tokens), 9 times basic (1,000 "
+        "tokens).\n"
+    ) in shown
     best = json.loads(results.to_json())["best"]
     assert best == {
         "winner": "tog",
@@ -91,7 +94,9 @@ def test_without_a_winner_the_answer_is_undecided():
     assert shown.startswith("Answer: undecided. With 100 questions no method is shown to be the be")
     assert "local, the cheapest of these, may be up to 8.6 points worse than tog or" in shown
     assert "Shown to be worse: basic (than tog)." in shown
-    assert "local takes $0.0040 a question; tog $0.0090, basic $0.0010." in shown
+    assert (
+        "it takes $0.0040 a question, 0.44 times tog ($0.0090), 4 times basic ($0.0010)." in shown
+    )
 
 
 def test_one_method_has_its_score_and_how_sure_it_is():

@@ -196,7 +196,7 @@ def test_an_impossible_latency_hides_no_table(make_evaluation, latency):
         )
         db.execute("UPDATE runs SET status = 'unfinished'")
     db.close()
-    result = evaluation.run("--skip-judge", "--resume")
+    result = evaluation.run("--skip-judge", "--resume", "--full")
 
     assert "Unexpected error" not in result.output
     assert "Efficiency of the searches" in result.output

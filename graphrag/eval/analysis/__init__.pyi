@@ -14,6 +14,7 @@ from .criteria import CriterionResult, check_criteria
 from .early_stop import EarlyStop
 from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
+from .flips import Flip
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
 from .history import StoredRun, list_runs
 from .judge_changes import read_both_labels
@@ -74,6 +75,7 @@ __all__ = [
     "FigureComparison",
     "FigureSources",
     "Figures",
+    "Flip",
     "GateTerms",
     "JudgeErrorNote",
     "KeptLabels",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.corrections import JudgeErrorNote
+from graphrag.eval.analysis.flips import Flip, flips_of
 from graphrag.eval.analysis.gate_decisions import (
     MetricKey,
     Spread,
@@ -123,6 +124,8 @@ class MethodComparison:
     corrected_difference : PairedDifference or None
         The difference with that in its place, which the verdict is by; None where it is not
         corrected, as well as where rebuilds of the index decide.
+    flips : tuple of Flip
+        The questions that the decision counts as newly wrong and newly right.
     """
 
     method: str
@@ -137,6 +140,7 @@ class MethodComparison:
     spread: Spread = field(default_factory=Spread)
     corrected: Corrected | None = None
     corrected_difference: PairedDifference | None = None
+    flips: tuple[Flip, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +167,11 @@ class RunComparison:
     warnings: tuple[str, ...]
     figures: tuple[FigureComparison, ...] = ()
     judge_error: JudgeErrorNote | None = None
+
+    @property
+    def flips(self) -> tuple[Flip, ...]:
+        """Every question that flipped, item by item."""
+        return tuple(flip for item in self.items for flip in item.flips)
 
     @property
     def outcome(self) -> GateOutcome:
@@ -255,6 +264,7 @@ def compare_runs(
             spread=spread_of(pairs[key], decisions[key], level, cases[key].corrected is not None),
             corrected=changes[key],
             corrected_difference=None if usable(changes[key]) is None else shown,
+            flips=flips_of(joined[key[0]], *key),
         )
         for key, result, shown in zip(
             keys, correct_family(results), correct_family(decided), strict=True

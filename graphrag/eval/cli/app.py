@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli import commands, gate_commands, over_time, report
+from graphrag.eval.cli.first_look import look_at_questions
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
     AddressOption,
     ExecutorOption,
+    FullOption,
     Outer,
+    QuietOption,
     WorkersOption,
     note_command,
 )
@@ -195,7 +198,8 @@ def evaluate(
         bool,
         typer.Option("--verbose", "-v", help="Tracebacks and debug log."),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    full: FullOption = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Ask every question by every method, judge the responses, and write the results.
 
@@ -210,14 +214,20 @@ def evaluate(
     if context.invoked_subcommand is not None:
         context.obj = Outer(root, config, output, context.command_path, store)
         return
-    from graphrag.eval.cli.evaluate import CommandOptions, run_command
     from graphrag.eval.cli.location import Place
 
-    note_command(context, Place(root, config, output, store))
+    place = Place(root, config, output, store)
+    note_command(context, place)
 
     if early_stop and baseline is None and skip_judge:
         typer.echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
+    look_at_questions(place, methods=methods, metrics=metrics, columns=columns, imdb_key=imdb_key)
+    from graphrag.eval.cli.terminal import open_console, working
+
+    with working(open_console(stderr=True, quiet=quiet), "Starting"):
+        from graphrag.eval.cli.evaluate import CommandOptions, run_command
+
     options = CommandOptions(
         root=root,
         config=config,
@@ -243,6 +253,7 @@ def evaluate(
         store=store,
         verbose=verbose,
         quiet=quiet,
+        full=full,
         early_stop=early_stop and baseline is None,
     )
     if baseline is None or dry_run:
@@ -254,8 +265,8 @@ def evaluate(
 
     raise typer.Exit(
         run_with_baseline(
-            Place(root, config, output, store),
-            BaselineOptions(baseline, early_stop, quiet, accept_index_change),
+            place,
+            BaselineOptions(baseline, early_stop, quiet, accept_index_change, full),
             lambda watch: run_command(replace(options, watch=watch)),
         )
     )

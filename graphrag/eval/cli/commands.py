@@ -6,13 +6,16 @@ from typing import Annotated
 import typer
 
 from graphrag.command_lines import eval_line
+from graphrag.eval.cli.first_look import look_for_runs
 from graphrag.eval.cli.options import (
     AddressOption,
     ConfigOption,
     ExecutorOption,
     FileOutputOption,
+    FullOption,
     Outer,
     OutputOption,
+    QuietOption,
     RootOption,
     WorkersOption,
     note_command,
@@ -31,7 +34,7 @@ def init(
 ) -> None:
     """Write eval_config.yaml and a dataset template beside a GraphRAG project."""
     from graphrag.config.models.prompt_files import SettingsError
-    from graphrag.config.project_settings import find_settings
+    from graphrag.config.settings_files import find_settings
     from graphrag.eval.cli.templates import CONFIG_TEMPLATE, DATASET_TEMPLATE
 
     note_command(context)
@@ -140,7 +143,8 @@ def judge(
     workers: WorkersOption = None,
     executor: ExecutorOption = None,
     address: AddressOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    full: FullOption = False,
+    quiet: QuietOption = False,
     root: RootOption = None,
     config: ConfigOption = None,
     output: FileOutputOption = None,
@@ -149,6 +153,8 @@ def judge(
 
     Exit codes are those of graphrag eval.
     """
+    place = place_of(context, root, config, output, takes_file=True)
+    look_for_runs(place, run)
     from graphrag.eval.cli.judge import JudgeOptions, run_judge
 
     options = JudgeOptions(
@@ -163,8 +169,9 @@ def judge(
         executor=executor,
         address=address,
         quiet=quiet,
+        full=full,
     )
-    raise typer.Exit(run_judge(place_of(context, root, config, output, takes_file=True), options))
+    raise typer.Exit(run_judge(place, options))
 
 
 def show(
@@ -180,16 +187,18 @@ def show(
         Path | None,
         typer.Option("--export", help="Write every row to this FILE.csv or FILE.parquet as well."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    full: FullOption = False,
+    quiet: QuietOption = False,
     root: RootOption = None,
     config: ConfigOption = None,
     output: FileOutputOption = None,
 ) -> None:
     """Show a run's tables again and write its files again, from eval.db; no model is asked."""
+    place = place_of(context, root, config, output, takes_file=True)
+    look_for_runs(place, run)
     from graphrag.eval.cli.show import ShowOptions, run_show
 
-    place = place_of(context, root, config, output, takes_file=True)
-    raise typer.Exit(run_show(place, ShowOptions(run, to, export, quiet)))
+    raise typer.Exit(run_show(place, ShowOptions(run, to, export, quiet, full)))
 
 
 def recover(

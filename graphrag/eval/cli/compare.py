@@ -34,6 +34,7 @@ from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports import (
+    answer_line,
     list_annotations,
     list_figure_changes,
     render_json,
@@ -72,6 +73,7 @@ class CompareOptions:
     junit: Path | None = None
     json: Path | None = None
     accept_index_change: bool = False
+    full: bool = False
 
 
 def run_compare(place: Place, options: CompareOptions) -> int:
@@ -91,10 +93,11 @@ def run_compare(place: Place, options: CompareOptions) -> int:
             options.margin,
             terms=terms,
         )
-        _show(comparison, open_console(), options.junit)
+        _show(comparison, open_console(), options.junit, options.full)
         if options.json is not None:
             write_file(options.json, render_json(comparison))
-        _show_changes(comparison, store_path)
+        if options.full:
+            _show_changes(comparison, store_path)
         return EXIT_CODES[comparison.outcome]
 
     return explained(compare)
@@ -129,6 +132,7 @@ class BaselineOptions:
     early_stop: bool = False
     quiet: bool = False
     accept_index_change: bool = False
+    full: bool = False
 
 
 def run_with_baseline(
@@ -169,7 +173,7 @@ def run_with_baseline(
                 labels=read_both_labels(new, baseline, store_path.parent),
             ),
         )
-        _show(comparison, open_console(quiet=options.quiet), None)
+        _show(comparison, open_console(quiet=options.quiet), None, options.full)
         return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
 
     return explained(run)
@@ -238,10 +242,14 @@ def run_baseline_add(place: Place, source: str) -> int:
     return explained(add)
 
 
-def _show(comparison: RunComparison, console: Console, junit: Path | None) -> None:
+def _show(
+    comparison: RunComparison, console: Console, junit: Path | None, full: bool = False
+) -> None:
     for warning in comparison.warnings:
         _complain(f"Warning: {warning}", "yellow", console.quiet)
-    show_comparison(console, comparison)
+    if console.quiet:
+        open_console().print(answer_line(comparison), soft_wrap=True)
+    show_comparison(console, comparison, full)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in list_annotations(comparison):
             open_console().print(line, soft_wrap=True)

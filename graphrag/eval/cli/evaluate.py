@@ -7,18 +7,19 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.command_lines import again, config_name
+from graphrag.command_lines import again
+from graphrag.eval.cli.first_look import ask_of, named_changes
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
-from graphrag.eval.cli.options import choose_metrics, choose_workers
+from graphrag.eval.cli.options import choose_workers
 from graphrag.eval.cli.race import check_race, open_race
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
-from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
+from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.cli.validate import check_indexes
 from graphrag.eval.config import EvaluationConfig, parse_config
-from graphrag.eval.dataset import Sample, parse_columns, read_dataset
+from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.executors import Workers, open_executor
 from graphrag.eval.measures import read_index_views
@@ -102,6 +103,7 @@ class CommandOptions:
     output: Path | None = None
     verbose: bool = False
     quiet: bool = False
+    full: bool = False
     watch: Watch | None = None
     round: NextRound | None = None
     early_stop: bool = False
@@ -135,7 +137,7 @@ class _Command:
         self._options = options
         self._console = console
         self._notes = notes
-        self._supervisor = Supervisor(console, notes)
+        self._supervisor = Supervisor(console, notes, options.full)
 
     async def run(self) -> int:
         options = self._options
@@ -157,7 +159,8 @@ class _Command:
         if options.validate and not check_indexes(roots, self._notes):
             self._supervisor.warn("an index is not sound; mend it, or leave --validate out")
             return FAILED
-        prepared = await self._prepare(config, samples, roots, said)
+        with working(self._notes, "Reading the indexes"):
+            prepared = await self._prepare(config, samples, roots, said)
         if options.dry_run:
             self._show_estimate(prepared)
             return DONE
@@ -351,17 +354,8 @@ class _Command:
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:
     config = _place(options).read_config()
-    changes = choose_workers(options.workers, options.executor)
-    if options.methods is not None:
-        changes["methods"] = [m.strip() for m in options.methods.split(",") if m.strip()]
-    if options.metrics is not None:
-        changes |= choose_metrics(config, options.metrics)
-    if options.columns is not None:
-        try:
-            columns = {**config.dataset.columns, **parse_columns(options.columns)}
-        except ValueError as error:
-            raise ConfigError(f"--columns: {error}.") from error
-        changes["dataset"] = {**config.dataset.model_dump(), "columns": columns}
+    changes = named_changes(config, options.methods, options.metrics, options.columns)
+    changes |= choose_workers(options.workers, options.executor)
     if options.concurrency is not None:
         changes["concurrency"] = options.concurrency
     if options.repeat is not None:
@@ -383,19 +377,8 @@ def _select(
     config: EvaluationConfig, options: CommandOptions
 ) -> tuple[list[Sample], tuple[str, ...]]:
     """Return the samples to be asked, and what is to be said of how they were read."""
-    keys = list(config.indexes)
-    if not keys:
-        msg = f"{config_name()} configures no index; add one under indexes."
-        raise ConfigError(msg)
-    only_key = keys[0] if len(keys) == 1 else None
-    dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)
-    samples = dataset.samples
-    if options.imdb_key is not None:
-        samples = [s for s in samples if s.imdb_key == options.imdb_key]
-        if not samples:
-            msg = f"--imdb-key {options.imdb_key}: no question is asked of it; use one of {keys}."
-            raise ConfigError(msg)
+    samples, warnings = ask_of(config, options.imdb_key)
     if options.round is not None:
         wanted = set(options.round.question_ids)
         samples = [sample for sample in samples if sample.id in wanted]
-    return samples[: options.limit], dataset.warnings
+    return samples[: options.limit], warnings

@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from graphrag.eval.cli.first_look import look_for_runs
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
     ConfigOption,
+    FullOption,
     OutputOption,
     RootOption,
     place_of,
@@ -42,6 +44,7 @@ def compare(
         float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
     ] = 0.05,
     accept_index_change: AcceptIndexOption = False,
+    full: FullOption = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write JUnit XML to this file as well.")
     ] = None,
@@ -57,11 +60,13 @@ def compare(
     Exit codes: 0 PASS; 1 error; 2 wrong usage; 3 INCONCLUSIVE, which is not a pass; 100 FAIL.
     In a GitHub workflow the answer also goes to the job's summary and annotations.
     """
-    from graphrag.eval.cli.compare import CompareOptions, run_compare
-
     if old is not None and baseline is not None:
         typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
         raise typer.Exit(2)
+    place = place_of(context, root, config, output)
+    look_for_runs(place, new, old or baseline)
+    from graphrag.eval.cli.compare import CompareOptions, run_compare
+
     options = CompareOptions(
         new=new,
         baseline=old or baseline or "pinned",
@@ -71,8 +76,9 @@ def compare(
         junit=junit,
         json=json,
         accept_index_change=accept_index_change,
+        full=full,
     )
-    raise typer.Exit(run_compare(place_of(context, root, config, output), options))
+    raise typer.Exit(run_compare(place, options))
 
 
 def set_baseline(
@@ -86,9 +92,11 @@ def set_baseline(
     output: OutputOption = None,
 ) -> None:
     """Pin a run as the baseline; its rows are copied, so that it outlives the run."""
+    place = place_of(context, root, config, output)
+    look_for_runs(place, run)
     from graphrag.eval.cli.compare import run_baseline_set
 
-    raise typer.Exit(run_baseline_set(place_of(context, root, config, output), run))
+    raise typer.Exit(run_baseline_set(place, run))
 
 
 def add_to_baseline(
@@ -102,6 +110,8 @@ def add_to_baseline(
 
     A run on a changed index is held against how far such rebuilds differ by chance.
     """
+    place = place_of(context, root, config, output)
+    look_for_runs(place, run)
     from graphrag.eval.cli.compare import run_baseline_add
 
-    raise typer.Exit(run_baseline_add(place_of(context, root, config, output), run))
+    raise typer.Exit(run_baseline_add(place, run))

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from graphrag.command_lines import again, eval_line, eval_line_here
+from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.run_report import RunDescription
@@ -65,6 +65,7 @@ class JudgeOptions:
     executor: str | None = None
     address: str | None = None
     quiet: bool = False
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def run_judge(place: Place, options: JudgeOptions) -> int:
 async def _judge(place: Place, options: JudgeOptions) -> int:
     config = _read_config(place, options)
     notes = open_console(stderr=True, quiet=options.quiet)
-    supervisor = Supervisor(open_console(quiet=options.quiet), notes)
+    supervisor = Supervisor(open_console(quiet=options.quiet), notes, options.full)
     name = place.take_run(options.run, quiet=options.quiet)
     with open_store(StoreLocation.of(config)) as store:
         judging = _prepare(store, config, name)
@@ -155,8 +156,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         outcome,
     )
     if code == DONE and is_comparable:
-        folder = config.output_folder
-        line = eval_line("compare", run.run_id, judging.origin.run_id, "--output", folder)
+        line = eval_line_here("compare", run.run_id, judging.origin.run_id)
         supervisor.note(f"Compare with: {line}")
     return code
 

@@ -70,6 +70,12 @@ AddressOption = Annotated[
     str | None,
     typer.Option("--address", help="Of a Ray cluster; default: one of this machine's own."),
 ]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Only errors, and the answer in one line.")
+]
+FullOption = Annotated[
+    bool, typer.Option("--full", help="Every table and line, not only what answers the question.")
+]
 _PLACE = ("root", "config", "output", "store")
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
 _RUNS = ("baseline", "new", "old", "run", "suite", "target")

@@ -8,7 +8,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.supervision import Supervisor
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.reports import (
@@ -35,6 +35,7 @@ class ShowOptions:
     to: Path | None = None
     export: Path | None = None
     quiet: bool = False
+    full: bool = False
 
 
 def run_show(place: Place, options: ShowOptions | None = None) -> int:
@@ -47,7 +48,8 @@ async def _show(place: Place, options: ShowOptions) -> int:
     if options.export is not None:
         check_table_file(options.export)
     console = open_console(quiet=options.quiet)
-    supervisor = Supervisor(console, open_console(stderr=True, quiet=options.quiet))
+    notes = open_console(stderr=True, quiet=options.quiet)
+    supervisor = Supervisor(console, notes, options.full)
     store_path = place.store_path()
     name = place.take_run(options.run, quiet=options.quiet)
     with open_store(store_path) as store:
@@ -61,7 +63,8 @@ async def _show(place: Place, options: ShowOptions) -> int:
             return DONE
         present = _present_config(place)
         root = place.root if present is not None else None
-        found = await read_run(store, run, root, present)
+        with working(notes, f"Reading run {run.run_id}"):
+            found = await read_run(store, run, root, present)
     output_dir = store_path.parent
     newest = next((each for each in runs if each.origin in ("command", None)), None)
     await _present(supervisor, _located(found, output_dir), place, options, newest)
@@ -126,7 +129,7 @@ async def _present(
     if not outcome.results:
         supervisor.note("There is nothing to show yet.")
         return
-    report = make_report(description, outcome)
+    report = supervisor.report(description, outcome)
     supervisor.show(report)
     if options.export is not None:
         table = tabulate_rows(report.results, report.figures.retrieval)

@@ -15,7 +15,15 @@ from graphrag.eval.analysis import (
 )
 from graphrag.eval.cli.race import describe_saving
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
-from graphrag.eval.cli.terminal import DONE, ERROR, FAILED, INCOMPLETE, INTERRUPTED, open_console
+from graphrag.eval.cli.terminal import (
+    DONE,
+    ERROR,
+    FAILED,
+    INCOMPLETE,
+    INTERRUPTED,
+    open_console,
+    working,
+)
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, StoreError
 from graphrag.eval.pages import is_library_ready
@@ -25,12 +33,15 @@ from graphrag.eval.reports import (
     LineProgress,
     ShownRun,
     describe_failures,
-    label_results,
     read_shown_run,
     remove_others,
+    say,
     set_aside,
+    show_brief,
     show_figures,
     show_results,
+    tell,
+    verdict_line,
     write_run,
 )
 from graphrag.eval.results import (
@@ -51,6 +62,7 @@ from graphrag.eval.run import (
 )
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import Run, write_whole
+from graphrag.text.phrases import counted
 
 INTERRUPTED_REASON = "interrupted"
 
@@ -64,11 +76,14 @@ class Supervisor:
         Takes the results.
     notes : Console
         Takes progress and warnings.
+    full : bool
+        Whether every table is shown, not only the answer, the scores, the cost and what failed.
     """
 
-    def __init__(self, console: Console, notes: Console) -> None:
+    def __init__(self, console: Console, notes: Console, full: bool = False) -> None:
         self._console = console
         self._notes = notes
+        self._full = full
 
     def take(self, chosen: ChosenRun) -> Run:
         """Say what is to be said of a run that was chosen, and return it."""
@@ -110,10 +125,10 @@ class Supervisor:
             If the files can't be written; the tables have been shown by then.
         """
         config = description.config
-        report = make_report(description, outcome)
+        report = self.report(description, outcome)
         is_round = description.details.origin == "monitor"
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
-            self.show(report)
+            self.show(report, is_round)
             self.write(description, report, on_top=description.details.origin == "command")
         failures = [*describe_failures(report.results), *report.notes]
         if description.is_stored and _name_setup(outcome) and not is_round:
@@ -148,12 +163,29 @@ class Supervisor:
             return DONE
         return self._check_thresholds(config, report.results)
 
-    def show(self, report: RunReport) -> None:
-        """Print the tables of a run."""
+    def report(self, description: RunDescription, outcome: RunOutcome) -> RunReport:
+        """Compute what a run's end shows, and say that this goes on."""
+        n = counted(len(outcome.results), "result")
+        with working(self._notes, f"Computing the figures of {n}"):
+            return make_report(description, outcome)
+
+    def show(self, report: RunReport, is_round: bool = False) -> None:
+        """Print the answer of a run and what it rests on, or all its tables.
+
+        A quiet run prints its answer alone; the rounds of a watch have another one.
+        """
+        if self._console.quiet:
+            answer = None if is_round else verdict_line(report.results)
+            if answer is not None:
+                say(open_console(), answer)
+            return
+        if not self._full:
+            show_brief(self._console, report.results, report.notes)
+            return
         show_results(self._console, report.results)
-        show_figures(self._console, report.figures, label_results(report.results))
+        show_figures(self._console, report.figures)
         for line in report.notes:
-            self._console.print(line, soft_wrap=True)
+            tell(self._console, line)
 
     def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
         """Write a run's files and say where they are.
@@ -174,38 +206,52 @@ class Supervisor:
         output_dir, run_id = description.config.output_folder, description.run.run_id
         if not is_library_ready():
             self.note("Preparing the drawings of report.html, once on this machine ...")
-        texts = report.files()
         try:
-            own = write_run(output_dir, run_id, texts)
-            shown = read_shown_run(output_dir) if on_top else None
-            other = None if shown is None or shown.run_id == run_id else shown
-            kept = None if other is None else set_aside(output_dir, other)
-            if on_top:
-                write_whole(output_dir, texts)
-                remove_others(output_dir, run_id)
-            if description.file is not None:
-                written = {description.file.name: texts[SUMMARY_FILE]}
-                write_whole(description.file.parent, written)
+            with working(self._notes, "Writing the files"):
+                texts = report.files()
+                own = write_run(output_dir, run_id, texts)
+                shown = read_shown_run(output_dir) if on_top else None
+                other = None if shown is None or shown.run_id == run_id else shown
+                kept = None if other is None else set_aside(output_dir, other)
+                if on_top:
+                    write_whole(output_dir, texts)
+                    remove_others(output_dir, run_id)
+                if description.file is not None:
+                    written = {description.file.name: texts[SUMMARY_FILE]}
+                    write_whole(description.file.parent, written)
         except StoreError as error:
             again_by = eval_line("show", run_id, "--output", output_dir)
             go_on = f"The run is kept; write them again with: {again_by}"
             if not description.is_stored:
                 go_on = "Nothing else is kept of the run, as output.save_intermediate is off."
             raise StoreError(f"{error} {go_on}") from error
-        self.name_files(output_dir if on_top else own)
-        if on_top:
-            self._say(f"Kept in:  {own}")
+        self.name_files(output_dir if on_top else own, own if on_top else None)
         if description.file is not None:
             self._say(f"Summary also in: {description.file}")
+        if description.is_stored:
+            self.name_more(run_id)
         if other is not None and kept is not None:
             self.note(_describe_replaced(other, kept))
 
-    def name_files(self, folder: Path) -> None:
-        """Say where a run's files are."""
-        self._say(
-            f"Summary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
-            f"Retrieval: {folder / REPORT_FILE}\nReport:   {folder / PAGE_FILE}"
-        )
+    def name_files(self, folder: Path, kept: Path | None = None) -> None:
+        """Say where a run's files are, and where they stay when a later run replaces them."""
+        page = folder / PAGE_FILE
+        if page.exists():
+            self._say(f"Report:   {page}")
+        if self._full:
+            self._say(
+                f"Summary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
+                f"Retrieval: {folder / REPORT_FILE}"
+            )
+        else:
+            self._say(f"Files in: {folder}")
+        if kept is not None:
+            self._say(f"Kept in:  {kept}")
+
+    def name_more(self, run_id: str) -> None:
+        """Say how every table, and any question, of a run is shown."""
+        if not self._full:
+            self._say(f"All tables: {eval_line_here('show', run_id, '--full')}")
 
     def _say(self, text: str) -> None:
         self._console.print(text, soft_wrap=True)

@@ -2,7 +2,8 @@
 
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -31,6 +32,17 @@ class _Console(Console):
 def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that takes no text for markup, emoji codes or something to highlight."""
     return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+
+
+@contextmanager
+def working(notes: Console, what: str) -> Generator[None]:
+    """Say what goes on while nothing else is printed: a status on a terminal, a line in a log."""
+    if notes.is_terminal and not notes.quiet:
+        with notes.status(what):
+            yield
+        return
+    notes.print(f"{what} ...", soft_wrap=True)
+    yield
 
 
 DONE = 0

@@ -1,7 +1,9 @@
 from .answer import describe_answer
 from .audit import show_audit
+from .brief import show_brief, verdict_line
 from .cells import money, number, p_value, percent, points, seconds, share, span
 from .comparison import (
+    answer_line,
     list_annotations,
     list_figure_changes,
     render_junit,
@@ -9,9 +11,9 @@ from .comparison import (
     show_comparison,
     show_runs,
 )
-from .gate_lines import list_notes, list_reasons, list_unjoined, render_json, word_of
+from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, render_json, word_of
 from .judge_error import describe_judge_error
-from .lines import say
+from .lines import plain_table, say, show_table, tell
 from .pair_lines import describe_comparisons, describe_documents, describe_race
 from .progress import BarProgress, LineProgress
 from .ratings import render_ratings
@@ -20,10 +22,7 @@ from .run import (
     describe_abstentions,
     describe_asked,
     describe_costs,
-    describe_failures,
     describe_oddities,
-    describe_price,
-    label_results,
     show_results,
 )
 from .run_files import (
@@ -35,6 +34,7 @@ from .run_files import (
     set_aside,
     write_run,
 )
+from .run_lines import describe_failures, describe_price, label_results
 from .sections import show_figures
 from .suite import show_suite
 from .validation import show_faults, show_validation
@@ -43,6 +43,7 @@ __all__ = [
     "BarProgress",
     "LineProgress",
     "ShownRun",
+    "answer_line",
     "check_table_file",
     "describe_abstentions",
     "describe_answer",
@@ -58,6 +59,7 @@ __all__ = [
     "label_results",
     "list_annotations",
     "list_figure_changes",
+    "list_flips",
     "list_notes",
     "list_reasons",
     "list_unjoined",
@@ -65,6 +67,7 @@ __all__ = [
     "number",
     "p_value",
     "percent",
+    "plain_table",
     "points",
     "read_shown_run",
     "remove_others",
@@ -80,15 +83,19 @@ __all__ = [
     "set_aside",
     "share",
     "show_audit",
+    "show_brief",
     "show_comparison",
     "show_faults",
     "show_figures",
     "show_results",
     "show_runs",
     "show_suite",
+    "show_table",
     "show_validation",
     "span",
     "tabulate_rows",
+    "tell",
+    "verdict_line",
     "word_of",
     "write_run",
 ]

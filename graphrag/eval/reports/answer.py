@@ -20,7 +20,9 @@ _SPEAKS_OF = {
 
 
 def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
-    """Return what to do and what it costs, a line each; empty where no metric was to be judged.
+    """Return what to do, how sure that is and what it costs, as one line; else nothing.
+
+    There is none where no metric was to be judged.
 
     ``note`` says what the answer must be labelled with.
 
@@ -33,14 +35,14 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
         return []
     said = _Said(results, analysis, analysis.best)
     if not said.best.contenders:
-        lines = [f"none, as no response has a verdict on {analysis.primary}."]
+        line = f"none, as no response has a verdict on {analysis.primary}."
     elif said.is_nothing_right():
-        lines = [f"none, as {analysis.primary} is 0.0 % for every method."]
+        line = f"none, as {analysis.primary} is 0.0 % for every method."
     elif len(analysis.outcomes) == 1:
-        lines = [said.single()]
+        line = said.single()
     else:
-        lines = said.winner() if said.best.winner is not None else said.undecided()
-    return [f"Answer{note}: {lines[0]}", *lines[1:]]
+        line = said.winner() if said.best.winner is not None else said.undecided()
+    return [f"Answer{note}: {line}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,24 +67,23 @@ class _Said:
             f"{counted(found.n, 'question')}."
         )
 
-    def winner(self) -> list[str]:
+    def winner(self) -> str:
         method = self.best.contenders[0]
         behind = [
             f"{other} is {_points(self._behind(method, other))} points behind"
             for other in self.analysis.outcomes
             if other != method
         ]
-        line = (
+        return (
             f"use {method}, the best on {self.analysis.primary} ({self._score(method)}); "
-            f"{', '.join(behind)}, {_JOINT}{self._scope()}."
+            f"{', '.join(behind)}, {_JOINT}{self._scope()}{self._price(method)}."
         )
-        return [line, *self._price(method)]
 
-    def undecided(self) -> list[str]:
+    def undecided(self) -> str:
         contenders = self.best.contenders
         cheapest = self._cheapest()
         worse = [f"{method} (than {by})" for method, by in self.best.beaten.items()]
-        lines = [f"Shown to be worse: {', '.join(worse)}."] if worse else []
+        beaten = f" Shown to be worse: {', '.join(worse)}." if worse else ""
         scores = ", ".join(f"{method} {self._score(method)}" for method in contenders)
         rivals = [method for method in self._unbeaten() if method != cheapest]
         if cheapest is not None and all(
@@ -95,7 +96,7 @@ class _Said:
                     f"{', '.join(rivals)}, and none is shown to be better"
                 )
             line = f"use {cheapest}: on {self.analysis.primary} {shown} ({scores})"
-            return [f"{line}, {_JOINT}{self._scope()}.", *self._price(cheapest), *lines]
+            return f"{line}, {_JOINT}{self._scope()}{self._price(cheapest)}.{beaten}"
         n = max(self._estimate(method).n for method in contenders)
         line = (
             f"undecided. With {counted(n, 'question')} no method is shown to be the best on "
@@ -103,8 +104,9 @@ class _Said:
         )
         if cheapest is not None:
             rival = max(rivals, key=lambda method: self._may_lose(cheapest, method))
-            line += f" {cheapest}, the cheapest of these, {self._compared(cheapest, rival)}."
-        return [line, *lines, *(self._price(cheapest) if cheapest is not None else [])]
+            told = f"{cheapest}, the cheapest of these, {self._compared(cheapest, rival)}"
+            line += f" {told}{self._price(cheapest)}."
+        return f"{line}{beaten}"
 
     def _unbeaten(self) -> list[str]:
         """Return the contenders, and the methods that have no score to be beaten on."""
@@ -189,14 +191,22 @@ class _Said:
             return None
         return sum(tokens), f"{sum(tokens):,.0f} tokens"
 
-    def _price(self, method: str) -> list[str]:
-        """Return what a method costs beside the others, a line; empty where it is not counted."""
+    def _price(self, method: str) -> str:
+        """Return what a method costs beside the others as a clause; blank where none is known."""
         own = self._amount(method)
         others = [(m, self._amount(m)) for m in self.analysis.outcomes if m != method]
-        told = [f"{other} {amount[1]}" for other, amount in others if amount is not None]
+        told = [f"{_times(own[0], each[0])}{m} ({each[1]})" for m, each in others if own and each]
         if own is None or not told:
-            return []
-        return [f"{method} takes {own[1]} a question; {', '.join(told)}."]
+            return ""
+        return f"; it takes {own[1]} a question, {', '.join(told)}"
+
+
+def _times(amount: float, other: float) -> str:
+    """Return how many times another an amount is; blank where that is no number."""
+    if not other or not amount:
+        return ""
+    times = amount / other
+    return f"{times:.0f} times " if times >= 10 else f"{times:.2g} times "
 
 
 def _points(limits: tuple[float, float]) -> str:

@@ -18,47 +18,84 @@ from graphrag.eval.reports.cells import (
     points,
     span,
 )
-from graphrag.eval.reports.gate_lines import list_notes, list_reasons, word_of
+from graphrag.eval.reports.gate_lines import (
+    list_flips,
+    list_notes,
+    list_reasons,
+    list_weaknesses,
+    word_of,
+)
+from graphrag.eval.reports.lines import plain_table, say, show_table, tell
 from graphrag.eval.statistics import GateOutcome, describe_tests
+from graphrag.redaction import redact
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import FigureChange, MethodComparison, RunComparison, StoredRun
 
 _COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
+_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 
 
-def show_comparison(console: Console, comparison: "RunComparison") -> None:
-    """Print the gate's answer and its reasons, the differences, and what did not join."""
-    methods = dict.fromkeys(each.method for each in (*comparison.items, *comparison.figures))
-    answer = f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{_note(comparison)}"
-    for line in [answer, *list_reasons(comparison)]:
-        console.print(line, style="bold" if line is answer else "", soft_wrap=True)
-    table = Table(
-        title=Text(_title(comparison)),
-        title_justify="left",
-        caption=EACH_ALONE,
-        caption_justify="left",
-    )
-    shown = [place for place, name in enumerate(_COLUMNS) if name != "verdict"]
-    for name in (_COLUMNS[place] for place in shown):
-        table.add_column(name, justify="left" if name in _TEXT_COLUMNS else "right", no_wrap=True)
-    for item in comparison.items:
-        cells = _cells(item)
-        table.add_row(*(cells[place] for place in shown))
+def show_comparison(console: Console, comparison: "RunComparison", full: bool = False) -> None:
+    """Print the gate's answer and its reasons, the differences, and which questions flipped.
+
+    ``full`` adds the verdicts, the tests, how often the gate errs here, and every flip.
+    """
+    console.print(answer_line(comparison), soft_wrap=not console.is_terminal)
+    for line in list_reasons(comparison):
+        console.print(_coloured(line), soft_wrap=not console.is_terminal)
     if comparison.items:
-        console.print(table)
+        show_table(console, _differences_table(comparison, full))
     verdicts = [f"{item.method}, {item.metric}: {item.verdict}" for item in comparison.items]
     told = describe_tests([item.difference for item in comparison.items])
-    for line in [*verdicts, *told, *list_notes(comparison)]:
-        console.print(line, soft_wrap=True)
+    notes = list_notes(comparison) if full else list_weaknesses(comparison)
+    for line in [*verdicts, *told, *notes] if full else notes:
+        tell(console, line)
+    for line in list_flips(comparison, full):
+        say(console, line)  # the last one is a command
+
+
+def answer_line(comparison: "RunComparison") -> Text:
+    """Return the gate's answer as one line."""
+    methods = dict.fromkeys(each.method for each in (*comparison.items, *comparison.figures))
+    line = f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{_note(comparison)}"
+    answer = _coloured(line)
+    answer.stylize("bold")
+    return answer
+
+
+def _differences_table(comparison: "RunComparison", full: bool) -> Table:
+    table = plain_table("method", _title(comparison))
+    if full:
+        table.caption = EACH_ALONE
+    shown = [place for place, name in enumerate(_COLUMNS) if name != "verdict"]
+    for name in (_COLUMNS[place] for place in shown[1:]):
+        table.add_column(
+            name,
+            justify="left" if name in _TEXT_COLUMNS else "right",
+            no_wrap=name != "metric",
+            overflow="fold",
+        )
+    for item in comparison.items:
+        cells = _cells(item)
+        table.add_row(*(_coloured(cells[place]) for place in shown))
+    return table
+
+
+def _coloured(line: str) -> Text:
+    """Return a line with the answers of the gate in their colours."""
+    text = Text(redact(line))
+    for word, style in _STYLES.items():
+        text.highlight_words([word], style)
+    return text
 
 
 def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
     """Print the runs of a store, one row each."""
-    table = Table(title="Runs, the newest first", title_justify="left")
-    table.add_column("run, started", no_wrap=True)
-    for name in ("status", "questions", "correctness", "cost $"):
+    table = plain_table("run, started", "Runs, the newest first")
+    paid = any(run.cost_usd != 0 for run in runs)
+    for name in ("status", "questions", "correctness", *(["cost $"] if paid else [])):
         table.add_column(name, justify="right" if name in ("questions", "cost $") else "left")
     for run in runs:
         started = run.started_at[:16].replace("T", " ")
@@ -70,9 +107,9 @@ def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
             "\n".join(
                 f"{method} {number(mean, '.3f')}" for method, mean in run.correctness.items()
             ),
-            money(run.cost_usd),
+            *([money(run.cost_usd)] if paid else []),
         )
-    console.print(table)
+    show_table(console, table)
 
 
 def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis import BASELINE, NEW
 from graphrag.eval.reports.cells import p_value, plain_amount, points
 from graphrag.eval.reports.judge_error import list_judge_errors
@@ -23,11 +24,15 @@ def word_of(outcome: "GateOutcome") -> str:
 def list_notes(comparison: "RunComparison") -> list[str]:
     """Return everything beside the gate's reasons, a line each."""
     return [
-        *list_unanswered(comparison),
-        *list_unjoined(comparison),
+        *list_weaknesses(comparison),
         *(line for item in comparison.items for line in _spread_lines(item)),
         *list_judge_errors(comparison),
     ]
+
+
+def list_weaknesses(comparison: "RunComparison") -> list[str]:
+    """Return which searches and questions the answer does not rest on, a line each."""
+    return [*list_unanswered(comparison), *list_unjoined(comparison)]
 
 
 def list_reasons(comparison: "RunComparison") -> list[str]:
@@ -38,6 +43,30 @@ def list_reasons(comparison: "RunComparison") -> list[str]:
         f"{_dropped(item.decision)})"
         for item in comparison.items
     ] + [_figure_reason(each) for each in comparison.figures]
+
+
+def list_flips(comparison: "RunComparison", full: bool = False) -> list[str]:
+    """Name the questions that flipped, a line each: a few that are newly wrong, or all."""
+    flips = [each for each in comparison.flips if full or each.newly == "wrong"]
+    shown = flips if full else flips[:_FEW]
+    lines = [
+        f"Newly {each.newly}: {each.method}, {each.metric}: {each.question_id}"
+        f"{f' of {each.document}' if each.document else ''}"
+        f"{'' if each.question is None else f': {shortened(each.question)}'}"
+        for each in shown
+    ]
+    if len(flips) > len(shown):
+        lines.append(f"... and {len(flips) - len(shown):,} more newly wrong; --full names all.")
+    new, old = comparison.new.run_id, comparison.baseline.run_id
+    if flips and new is not None and old is not None:
+        lines.append(f"Look at them with: {eval_line_here('show', new, '--changed', old)}")
+    return lines
+
+
+def shortened(text: str, n_chars: int = 90) -> str:
+    """Return a text as one line of so many characters at most."""
+    line = " ".join(text.split())
+    return line if len(line) <= n_chars else f"{line[: n_chars - 3]}..."
 
 
 def list_unanswered(comparison: "RunComparison") -> list[str]:

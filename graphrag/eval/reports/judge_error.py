@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.reports.cells import UNKNOWN, p_value, points, span
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def describe_judge_error(analysis: "Analysis", run: str | None = None) -> list[s
     note = analysis.judge_error
     if note is None:
         return lines
-    step = f" To measure it: {eval_line('audit', 'export', run or 'RUN')}"
+    step = f" To measure it: {eval_line_here('audit', 'export', run or 'RUN')}"
     return [*lines, describe_reach(note) + ("" if refused else step)]
 
 
@@ -73,7 +73,7 @@ def list_judge_errors(comparison: "RunComparison") -> list[str]:
     if note is None:
         return lines
     export = [
-        eval_line("audit", "export", side.run_id or side.name)
+        eval_line_here("audit", "export", side.run_id or side.name)
         for side in (comparison.new, comparison.baseline)
     ]
     step = f" To measure it: {export[0]}, and: {export[1]}"

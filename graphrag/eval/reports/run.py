@@ -1,4 +1,4 @@
-"""What the terminal shows: progress while a run goes on, tables when it ends; the log file."""
+"""Every table of a run, and the lines on what failed and what was paid."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,15 +6,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from graphrag.eval.analysis import has_impossible_latency
-from graphrag.eval.dataset import name_question
-from graphrag.eval.records import METRICS
 from graphrag.eval.reports.answer import describe_answer
 from graphrag.eval.reports.cells import (
     EACH_ALONE,
     MISSING,
     NOT_JUDGED,
-    UNKNOWN,
     UNSCORED,
     money,
     number,
@@ -24,24 +20,30 @@ from graphrag.eval.reports.cells import (
     unfinished,
 )
 from graphrag.eval.reports.judge_error import describe_judge_error
+from graphrag.eval.reports.lines import plain_table, say, show_table, tell
 from graphrag.eval.reports.pair_lines import (
     describe_comparisons,
     describe_documents,
     describe_race,
     describe_repeats,
 )
-from graphrag.eval.statistics import describe_tests
-from graphrag.query.model_facts import (
-    is_offline,
-    model_price,
+from graphrag.eval.reports.run_lines import (
+    describe_abstentions,
+    describe_asked,
+    describe_costs,
+    describe_failures,
+    describe_oddities,
+    is_paid,
+    label_results,
 )
+from graphrag.eval.statistics import describe_tests
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis, RepeatAnalysis
-    from graphrag.eval.records import QueryResult
     from graphrag.eval.results import EvaluationResults
     from graphrag.eval.statistics import (
+        Estimate,
         Outcomes,
         VarianceComponents,
     )
@@ -51,30 +53,34 @@ _TOGETHER = (
     "All intervals hold together at 95 % confidence, and p is corrected by Holm over these pairs."
 )
 _MOST_INDEXES = 20  # beyond it a table of them leaves nothing else on the terminal
+_MOST_METRICS = 4  # columns of "100 (98-100)" beside the methods' names
+_MEAN_WIDTH = 12
 _PERMUTED = "Differences between the means of questions, by a permutation test."
 
 
 def show_results(console: Console, results: "EvaluationResults") -> None:
-    """Print the tables of a run: by method, by index, comparisons, efficiency, failures.
+    """Print every table of a run: by method, by index, comparisons, efficiency, failures.
+
+    The label of what embedded models produced stands at the answer, at the scores, and once for
+    all that follows.
 
     Raises
     ------
     ValueError
         If the results hold no analysis, see :class:`EvaluationResults`.
     """
-    analysis = results.analysis
-    if analysis is None:
-        msg = "these results hold no analysis; make them with aggregate_results"
-        raise ValueError(msg)
+    analysis = analysis_of(results)
     label = label_results(results)
     note = f" ({label})" if label else ""
     for line in describe_answer(results, note):
-        console.print(line, style="bold", soft_wrap=True)
-    title = f"Mean scores by method in % (95 % interval){note}"
+        tell(console, line, "bold")
     if results.metrics:
-        table = _outcomes_table(title, results.metrics, analysis.outcomes.items())
-        table.caption = EACH_ALONE
-        console.print(table)
+        title = f"Mean scores by method in % (95 % interval){note}"
+        for table in outcomes_tables(title, results.metrics, list(analysis.outcomes.items())):
+            show_table(console, table)
+        tell(console, EACH_ALONE, "italic")
+    if label:
+        tell(console, f"All that follows: {label}.", "bold")
     if len(results.by_movie) > _MOST_INDEXES:
         n = len(results.by_movie)
         console.print(f"The summary file has the means on each of the {n:,} indexes.")
@@ -84,15 +90,15 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
             for movie, by_method in analysis.outcomes_by_document.items()
             for method, outcomes in by_method.items()
         ]
-        title = f"Mean scores by index and method in %{note}"
-        console.print(_outcomes_table(title, results.metrics, rows))
+        title = "Mean scores by index and method in %"
+        for table in outcomes_tables(title, results.metrics, rows):
+            show_table(console, table)
     for line in describe_asked(results):
-        console.print(line, soft_wrap=True)
+        tell(console, line)
     if analysis.comparisons:
-        console.print(
-            f"Comparisons on {analysis.primary} in percentage points{note}", style="italic"
-        )
-        console.print(f"  {_TOGETHER}", style="italic", soft_wrap=True)
+        title = f"Comparisons on {analysis.primary} in percentage points"
+        console.print(title, style="italic")
+        tell(console, _TOGETHER, "italic")
     in_family = [compared.result for compared in analysis.comparisons if compared.in_family]
     lines = [
         *describe_race(results),
@@ -101,192 +107,94 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         *describe_documents(analysis),
     ]
     for line in lines:
-        console.print(f"  {line}", soft_wrap=True)
+        tell(console, line)
     for line in describe_judge_error(analysis, results.metadata.get("run_id")):
-        console.print(line, soft_wrap=True)
+        say(console, line)  # it ends in a command
     if results.repeats is not None:
-        everything = label_results(results, of_first=False)
-        console.print(_repeats_table(results.repeats, f" ({everything})" if everything else ""))
+        show_table(console, _repeats_table(results.repeats))
         if lines := describe_repeats(results.repeats, analysis.primary):
-            console.print(f"  {_PERMUTED} {_HOLM}", style="italic", soft_wrap=True)
+            tell(console, f"{_PERMUTED} {_HOLM}", "italic")
         for line in lines:
-            console.print(f"  {line}", soft_wrap=True)
-    console.print(_efficiency_table(results, analysis, note))
+            tell(console, line)
+    show_table(console, _efficiency_table(results, analysis))
     told = (*describe_failures(results), *describe_abstentions(results))
     for line in (*describe_costs(results), *told, *describe_oddities(results)):
-        console.print(line, soft_wrap=True)
+        tell(console, line)
 
 
-def label_results(results: "EvaluationResults", of_first: bool = True) -> str | None:
-    """Return what a table must be labelled with; None when there is nothing to say.
+def analysis_of(results: "EvaluationResults") -> "Analysis":
+    """Return the analysis of results.
 
-    ``of_first`` says that the table is of the first search of each question alone.
+    Raises
+    ------
+    ValueError
+        If they hold none.
     """
-    label = results.metadata["embedded_models"]
-    parts = [label] if label else []
-    if not results.metadata.get("is_complete", True):
-        race = results.metadata.get("early_stop")
-        end = "stopped early" if race is not None and race["stopped_early"] else "incomplete"
-        parts.append("{}: {n_done} of {n_planned}".format(end, **results.metadata))
-    if of_first and results.repeats is not None and results.repeats.n_trials > 1:
-        parts.append(f"the first of {results.repeats.n_trials} searches each")
-    return "; ".join(parts) or None
+    if results.analysis is None:
+        msg = "these results hold no analysis; make them with aggregate_results"
+        raise ValueError(msg)
+    return results.analysis
 
 
-def describe_asked(results: "EvaluationResults") -> list[str]:
-    """Return a line when the methods' means are over different numbers of questions."""
-    asked = {method: counts["n"] for method, counts in results.counts.items()}
-    if len(set(asked.values())) < 2:
-        return []
-    numbers = ", ".join(f"{method} {n:,}" for method, n in asked.items())
-    return [
-        f"The methods have answered different numbers of questions ({numbers}); only the "
-        "comparisons take the same questions of both."
-    ]
+def outcomes_tables(
+    title: str, metrics: Sequence[str], rows: Sequence[tuple[str, Mapping[str, "Outcomes"]]]
+) -> list[Table]:
+    """Return the means of methods as tables that 80 columns hold, the title on the first.
+
+    A metric that is 100 % in every row, with no search unjudged, is no column but a sentence below.
+    """
+    full = [m for m in metrics if len(rows) > 1 and all(_is_full(found[m]) for _, found in rows)]
+    shown = [metric for metric in metrics if metric not in full]
+    tables: list[Table] = []
+    for start in range(0, len(shown), _MOST_METRICS) if shown else (0,):
+        table = plain_table("method", title if start == 0 else "")
+        part = shown[start : start + _MOST_METRICS]
+        for metric in part:
+            table.add_column(metric, justify="right", min_width=_MEAN_WIDTH)
+        for name, outcomes in rows:
+            table.add_row(name, *(_mean_cell(outcomes[metric]) for metric in part))
+        tables.append(table)
+    if full:
+        told = ", ".join(f"{m}{_lowest(found[m] for _, found in rows)}" for m in full)
+        tables[-1].caption = f"100 % in every row: {told}."
+    return tables
 
 
-def describe_costs(results: "EvaluationResults") -> list[str]:
-    """Return what the table of the searches leaves out: the verdicts, and what was forgotten."""
-    earlier = results.metadata.get("earlier_attempts")
-    lines = [_describe_judge_cost(results)]
-    if earlier is not None:
-        tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
-        failed = f"{earlier['searches']} failed search{'' if earlier['searches'] == 1 else 'es'}"
-        cost = money(earlier["cost_usd"], "$", UNKNOWN)
-        lines.append(
-            f"The earlier attempts of {failed} cost {tokens:,} tokens, {cost} on top of that."
-        )
-    return lines
+def _is_full(outcomes: "Outcomes") -> bool:
+    return _estimate(outcomes).mean == 1
 
 
-def _describe_judge_cost(results: "EvaluationResults") -> str:
-    costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
-    known = [cost for cost in costs if cost is not None]
-    total = money(sum(known) if len(known) == len(costs) else None, "$", UNKNOWN)
-    line = f"The judge cost {total} on top of the searches."
-    if results.repeats is not None and results.repeats.n_trials > 1:
-        everything = money(results.metadata["cost_usd"], "$", UNKNOWN)
-        return f"{line} All repeats together, judge included, cost {everything}."
-    return line
+def _estimate(outcomes: "Outcomes") -> "Estimate":
+    return outcomes.end_to_end or outcomes.given_answer
 
 
-def describe_price(model: str) -> str:
-    """Return what a model costs as one line."""
-    if is_offline(model):
-        return f"  {model}: free, runs here"
-    price = model_price(model)
-    if price is None:
-        return f"  {model}: price not known"
-    return (
-        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
-        f"${price.output_usd * 1e6:g} a million output tokens"
-    )
-
-
-def describe_failures(results: "EvaluationResults") -> list[str]:
-    """Return one line for each method with failed searches or unscored verdicts, with a cause."""
-    lines: list[str] = []
-    for summary in results.summaries():
-        of_method = [r for r in results.results if r.method == summary.method]
-        causes = [r.failure.message for r in of_method if r.failure is not None]
-        if causes:
-            lines.append(
-                f"{summary.method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
-                f"e.g. {causes[0]}"
-            )
-        for metric in METRICS:
-            missing = [r.scores.get(metric) for r in of_method if r.scores.get(metric).failure]
-            if missing:
-                lines.append(
-                    f"{summary.method}: {len(missing)} of {len(of_method)} {metric} verdicts are "
-                    f"unscored and left out, e.g. {missing[0].reason}"
-                )
-    return lines
-
-
-def describe_abstentions(results: "EvaluationResults") -> list[str]:
-    """Return a line for each method that abstained in more than half of its searches."""
-    lines: list[str] = []
-    for method in results.metadata["methods"]:
-        of_method = [r for r in results.results if r.method == method]
-        found = [r for r in of_method if r.failure is None and r.abstained]
-        if 2 * len(found) <= len(of_method):
-            continue
-        line = f"{method}: {len(found)} of {counted(len(of_method), 'answer')} abstained"
-        n_bare = sum(
-            r.retrieved is not None
-            and r.retrieved.text_unit_ids is not None
-            and not r.retrieved.n_sources
-            for r in found
-        )
-        lines.append(f"{line}, {n_bare} of them without a text in the context" if n_bare else line)
-    return lines
-
-
-def describe_oddities(results: "EvaluationResults") -> list[str]:
-    """Return a line for each method with replies that were cut off, or impossible latencies."""
-    lines: list[str] = []
-    for method in results.metadata["methods"]:
-        of_method = [r for r in results.results if r.method == method]
-        cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
-        if cut:
-            answered = [r for r in cut if r.failure is None]
-            judged = f"; {len(answered)} of these answered and are judged as they are"
-            lines.append(
-                f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
-                f"at {_question(cut[0])}{judged if answered else ''}; "
-                "max_output_tokens and tog_search's own bounds say how long a reply may be"
-            )
-        odd = [r for r in of_method if has_impossible_latency(r)]
-        if odd:
-            lines.append(
-                f"{method}: the stored latency of {len(odd)} of {len(of_method)} searches can't be "
-                f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at "
-                f"{_question(odd[0])}"
-            )
-    return lines
-
-
-def _question(result: "QueryResult") -> str:
-    return name_question(result.sample_id, result.imdb_key, result.question)
-
-
-def _outcomes_table(
-    title: str, metrics: Sequence[str], rows: Iterable[tuple[str, Mapping[str, "Outcomes"]]]
-) -> Table:
-    table = Table(title=title, title_justify="left", caption_justify="left")
-    table.add_column("method", no_wrap=True)
-    for metric in metrics:
-        table.add_column(metric, justify="right")
-    for name, outcomes in rows:
-        table.add_row(name, *(_mean_cell(outcomes[metric]) for metric in metrics))
-    return table
+def _lowest(outcomes: Iterable["Outcomes"]) -> str:
+    """Return the widest interval of means that are all 1, in per cent."""
+    estimates = [_estimate(each) for each in outcomes]
+    widest = min(estimates, key=lambda each: 1 if each.low is None else each.low)
+    return percent(widest).removeprefix("100")
 
 
 def _mean_cell(outcomes: "Outcomes") -> str:
-    estimate = outcomes.end_to_end or outcomes.given_answer
     is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
-    return percent(estimate, UNSCORED if is_judged else NOT_JUDGED)
+    return percent(_estimate(outcomes), UNSCORED if is_judged else NOT_JUDGED)
 
 
-def _repeats_table(repeats: "RepeatAnalysis", note: str) -> Table:
-    table = Table(
-        title=(
-            f"Means of questions in % over {counted(repeats.n_trials, 'search', 'searches')} and "
-            f"{counted(repeats.n_verdicts, 'verdict')} each{note}"
-        ),
-        title_justify="left",
-        caption=(
-            "Flips: chance that a repeat changes a score. Variance: shares of question, search and "
-            "judge in the variance of one score; + joins what these repeats can't tell apart, "
-            "clipped is an estimate below 0, taken as 0. Better repeat: what lowers the variance "
-            "of the mean more for what it costs, where that is sure at a level of 5 %. "
-            f"{EACH_ALONE}"
-        ),
-        caption_justify="left",
+def _repeats_table(repeats: "RepeatAnalysis") -> Table:
+    table = plain_table(
+        "method",
+        f"Means of questions in % over {counted(repeats.n_trials, 'search', 'searches')} and "
+        f"{counted(repeats.n_verdicts, 'verdict')} each"
+        + (", all searches" if repeats.n_trials > 1 else ""),
     )
-    for name in ("method", "metric"):
-        table.add_column(name, no_wrap=True)
+    table.caption = (
+        "Flips: chance that a repeat changes a score. Variance: shares of question, search and "
+        "judge in the variance of one score; + joins what these repeats can't tell apart, "
+        "clipped is an estimate below 0, taken as 0. Better repeat: what lowers the variance "
+        "of the mean more for what it costs, where that is sure at a level of 5 %. "
+        f"{EACH_ALONE}"
+    )
+    table.add_column("metric")
     for name in ("mean", "search flips", "judge flips", "variance q/s/j", "better repeat"):
         table.add_column(name, justify="right")
     for figures in repeats.figures:
@@ -319,30 +227,27 @@ def _variance_cell(variance: "VarianceComponents") -> str:
     return ", ".join(f"{letter} {cell}" for letter, cell in named)
 
 
-def _efficiency_table(results: "EvaluationResults", analysis: "Analysis", note: str) -> Table:
-    table = Table(
-        title=f"Efficiency of the searches{note}",
-        title_justify="left",
-        caption=(
-            "LLM calls and tokens are means a question, cost is the sum. Pareto: no other method "
-            "is as good in the point estimates of score, tokens and median, and better in one; "
-            f"chance is not weighed.{_unfinished_note(analysis)}"
-        ),
-        caption_justify="left",
+def _efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
+    paid = is_paid(results)
+    table = plain_table("method", "Efficiency of the searches")
+    table.caption = (
+        f"LLM calls and tokens are means a question{', cost is the sum' if paid else ''}. Pareto: "
+        "no other method is as good in the point estimates of score, tokens and median, and better "
+        f"in one; chance is not weighed.{_unfinished_note(analysis)}"
     )
-    table.add_column("method", no_wrap=True)
-    for name in ("median s", "p95 s", "LLM calls", "tokens", "cost $", "$ a correct", "Pareto"):
+    dollars = ("cost $", "$ a correct") if paid else ()
+    for name in ("median s", "p95 s", "LLM calls", "tokens", *dollars, "Pareto"):
         table.add_column(name, justify="right")
     for method, figures in results.efficiency.items():
         further = analysis.efficiency[method]
+        prices = (money(figures["cost_usd"]), money(further.cost_per_correct.value))
         table.add_row(
             method,
             seconds(further.latency_median) + unfinished(further.latency_median),
             seconds(further.latency_p95) + unfinished(further.latency_p95),
             number(figures["avg_llm_calls"]),
-            number(_total(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), ",.0f"),
-            money(figures["cost_usd"]),
-            money(further.cost_per_correct.value),
+            number(total_of(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), ",.0f"),
+            *(prices if paid else ()),
             MISSING if further.is_pareto is None else "yes" if further.is_pareto else "no",
         )
     return table
@@ -354,6 +259,7 @@ def _unfinished_note(analysis: "Analysis") -> str:
     return " Unfinished: searches that failed; they count as slower than all others."
 
 
-def _total(*parts: float | None) -> float | None:
+def total_of(*parts: float | None) -> float | None:
+    """Return a sum; None where a part of it is not known."""
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None

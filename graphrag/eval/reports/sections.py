@@ -19,6 +19,7 @@ from graphrag.eval.reports.cells import (
     plain,
     share,
 )
+from graphrag.eval.reports.lines import plain_table, show_table, tell
 from graphrag.eval.statistics import Estimate
 
 _TABLES: Mapping[str, tuple[Group, ...]] = {
@@ -35,49 +36,42 @@ _STAGE_HEADINGS: dict[Stage, str] = {
     "in_answer": "said",
     "judged_correct": "verdict",
 }
-_NARROW = (0, 0)  # no blanks in the cells, so that many columns fit into 80
 
 
-def show_figures(console: Console, figures: Figures, label: str | None) -> None:
+def show_figures(console: Console, figures: Figures) -> None:
     """Print the tables for which there is something to show.
 
-    Parameters
-    ----------
-    console : Console
-    figures : Figures
-    label : str or None
-        Goes on every table: the embedded models, or what part of the run it is of.
+    They stand below those of :func:`show_results`, which says what all of them are labelled with.
     """
-    note = f" ({label})" if label else ""
     rubric = {
         method: {name: summary.scale.estimate for name, summary in found.items()}
         for method, found in figures.rubric.items()
     }
     for table in (
-        *(_measures_table(title, figures.measures, note) for title in _TABLES),
-        _loss_table(figures.loss, note),
+        *(_measures_table(title, figures.measures) for title in _TABLES),
+        _loss_table(figures.loss),
     ):
         if table is not None:
-            console.print(table)
+            show_table(console, table)
     if figures.pairwise:
-        console.print(f"Responses held against each other, in both orders{note}", style="italic")
+        console.print("Responses held against each other, in both orders", style="italic")
     for line in (
-        *_judged_lines("Rubric, 1 to 5", rubric, note),
-        *_judged_lines("Quality, 0 to 1", figures.quality, note),
+        *_judged_lines("Rubric, 1 to 5", rubric),
+        *_judged_lines("Quality, 0 to 1", figures.quality),
     ):
-        console.print(line, soft_wrap=True)
+        tell(console, line)
     for line in (
         *_pairwise_lines(figures.pairwise),
         *_combined_lines(figures.measures),
         *_criteria_lines(figures),
     ):
-        console.print(f"  {line}", soft_wrap=True)
+        tell(console, line)
     if figures.rubric or figures.quality or figures.pairwise:
         cost = money(figures.usage.cost_usd, "$", UNKNOWN)
         console.print(f"The further judges cost {cost}.")
 
 
-def _measures_table(title: str, measures: Mapping[str, MethodMeasures], note: str) -> Table | None:
+def _measures_table(title: str, measures: Mapping[str, MethodMeasures]) -> Table | None:
     given = {
         name: summary.form
         for found in measures.values()
@@ -91,18 +85,22 @@ def _measures_table(title: str, measures: Mapping[str, MethodMeasures], note: st
     ]
     if not forms:
         return None
-    table = Table(
-        title=f"{title}, in % (95 % interval){note}",
-        title_justify="left",
-        caption=EACH_ALONE,
-        caption_justify="left",
-        padding=_NARROW,
-    )
-    table.add_column("method", no_wrap=True)
-    for form in forms:
+    full = [
+        form
+        for form in forms
+        if len(measures) > 1
+        and all(found.measures[form.name].estimate.mean == 1 for found in measures.values())
+    ]
+    shown = [form for form in forms if form not in full]
+    table = plain_table("method", f"{title}, in % (95 % interval)", padding=0)
+    table.caption = EACH_ALONE
+    if full:
+        names = ", ".join(form.heading for form in full)
+        table.caption = f"100 % in every row: {names}. {EACH_ALONE}"
+    for form in shown:
         table.add_column(form.heading, justify="right")
     for method, found in measures.items():
-        cells = [percent(found.measures[form.name].estimate) for form in forms]
+        cells = [percent(found.measures[form.name].estimate) for form in shown]
         table.add_row(method, *cells)
     return table
 
@@ -120,7 +118,7 @@ def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
     return [form for _, form in sorted(shown, key=lambda each: each[0])]
 
 
-def _loss_table(rows: list[LossRow], note: str) -> Table | None:
+def _loss_table(rows: list[LossRow]) -> Table | None:
     indexes = {row.imdb_key for row in rows if row.imdb_key is not None}
     # With one index the rows over all of them say the same once more.
     told = [row for row in rows if row.imdb_key is not None or len(indexes) > 1]
@@ -129,21 +127,19 @@ def _loss_table(rows: list[LossRow], note: str) -> Table | None:
     if not traced:
         return None
     stages: list[Stage] = [s for s in STAGES if any(row.lost.get(s, 0) for row in traced)]
-    table = Table(
-        title=f"Where answers were lost: questions with evidence, by the first stage{note}",
-        title_justify="left",
-        caption=(
-            "Not in the source, in no text unit, entity not extracted, graph not connected, not "
-            "found by the method, not shown to its model, not said (as far as words tell), or "
-            "judged wrong, right answers in spite of it included; right: none of these. right*: "
-            "right without the evidence shown; wrong*: shown, but wrong; these two cut across the "
-            f"others.{left_out}"
-        ),
-        caption_justify="left",
-        padding=_NARROW,
+    table = plain_table(
+        "index  method",
+        "Where answers were lost: questions with evidence, by the first stage",
+        padding=0,
+    )
+    table.caption = (
+        "Not in the source, in no text unit, entity not extracted, graph not connected, not "
+        "found by the method, not shown to its model, not said (as far as words tell), or "
+        "judged wrong, right answers in spite of it included; right: none of these. right*: "
+        "right without the evidence shown; wrong*: shown, but wrong; these two cut across the "
+        f"others.{left_out}"
     )
     unjudged = any(row.n_unjudged for row in traced)
-    table.add_column("index  method", no_wrap=True)
     for stage in stages:
         table.add_column(_STAGE_HEADINGS[stage], justify="right")
     for name in ("right", *(["unjudged"] if unjudged else []), "right*", "wrong*"):
@@ -179,15 +175,13 @@ def _unmatched_note(rows: Iterable[LossRow]) -> str:
     )
 
 
-def _judged_lines(
-    title: str, estimates: Mapping[str, Mapping[str, Estimate]], note: str
-) -> list[str]:
+def _judged_lines(title: str, estimates: Mapping[str, Mapping[str, Estimate]]) -> list[str]:
     """Return a line: each method's overall grade, else its lowest and its highest dimension."""
     if not estimates:
         return []
     cells = [f"{method} {_judged_cell(found)}" for method, found in estimates.items()]
     return [
-        f"{title} (95 % interval, not corrected){note}: {'; '.join(cells)}. The summary file has "
+        f"{title} (95 % interval, not corrected): {'; '.join(cells)}. The summary file has "
         "every dimension."
     ]
 

@@ -1,0 +1,154 @@
+"""What is wrong before a model can be asked, found without the libraries that ask one.
+
+The commands look here first and import the rest then: a path, a name or a data set that is wrong is
+told at once. What is found right is read again by the command itself.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from graphrag.eval.cli.location import Place
+    from graphrag.eval.config import EvaluationConfig
+    from graphrag.eval.dataset import Sample
+
+
+def look_at_questions(
+    place: "Place",
+    methods: str | None = None,
+    metrics: str | None = None,
+    columns: str | None = None,
+    imdb_key: str | None = None,
+) -> None:
+    """Read the configuration, the flags and the questions, and look for the projects.
+
+    Raises
+    ------
+    typer.Exit
+        With the exit code of what is wrong, which has been told.
+    """
+
+    def look() -> None:
+        from graphrag.config.models.prompt_files import SettingsError
+        from graphrag.config.settings_files import find_settings
+        from graphrag.eval.config import parse_config
+        from graphrag.eval.errors import ConfigError
+
+        config = place.read_config()
+        changes = named_changes(config, methods, metrics, columns)
+        if changes:
+            config = parse_config(
+                {**config.model_dump(), "root": config.root, **changes}, "the flags"
+            )
+        used = {sample.imdb_key for sample in ask_of(config, imdb_key)[0]}
+        for key, root in config.project_folders().items():
+            try:
+                if key in used:
+                    find_settings(root)
+            except SettingsError as error:
+                raise ConfigError(f"Index {key}: {error}") from error
+
+    _told(look)
+
+
+def look_for_runs(place: "Place", *names: str | None) -> None:
+    """Look whether the store holds the runs of these names; a path of a file is no name.
+
+    Raises
+    ------
+    typer.Exit
+        As :func:`look_at_questions`.
+    """
+
+    def look() -> None:
+        from graphrag.eval.store import LATEST, PINNED, find_run, open_store
+
+        store_path = place.store_path()
+        asked = [name for name in names if name not in (None, LATEST, PINNED)]
+        ids = [name for name in asked if name is not None and not _is_file(name)]
+        if not ids:
+            return
+        with open_store(store_path) as store:
+            runs = store.runs()
+        for name in ids:
+            find_run(runs, name, store_path)
+
+    _told(look)
+
+
+def named_changes(
+    config: "EvaluationConfig", methods: str | None, metrics: str | None, columns: str | None
+) -> dict[str, object]:
+    """Return what the flags that name things change of a configuration.
+
+    Raises
+    ------
+    ConfigError
+        If columns can't be read.
+    """
+    from graphrag.eval.cli.options import choose_metrics
+    from graphrag.eval.dataset import parse_columns
+    from graphrag.eval.errors import ConfigError
+
+    changes: dict[str, object] = {}
+    if methods is not None:
+        changes["methods"] = [m.strip() for m in methods.split(",") if m.strip()]
+    if metrics is not None:
+        changes |= choose_metrics(config, metrics)
+    if columns is not None:
+        try:
+            named = {**config.dataset.columns, **parse_columns(columns)}
+        except ValueError as error:
+            raise ConfigError(f"--columns: {error}.") from error
+        changes["dataset"] = {**config.dataset.model_dump(), "columns": named}
+    return changes
+
+
+def ask_of(
+    config: "EvaluationConfig", imdb_key: str | None = None
+) -> "tuple[list[Sample], tuple[str, ...]]":
+    """Return the questions, of one index where it is named, and what reading them warns of.
+
+    Raises
+    ------
+    ConfigError
+        If no index is configured, or nothing is asked of the one that is named.
+    DatasetError
+        If they can't be read.
+    """
+    from graphrag.command_lines import config_name
+    from graphrag.eval.dataset import read_dataset
+    from graphrag.eval.errors import ConfigError
+
+    keys = list(config.indexes)
+    if not keys:
+        msg = f"{config_name()} configures no index; add one under indexes."
+        raise ConfigError(msg)
+    only_key = keys[0] if len(keys) == 1 else None
+    dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)
+    samples = dataset.samples
+    if imdb_key is not None:
+        samples = [sample for sample in samples if sample.imdb_key == imdb_key]
+        if not samples:
+            msg = f"--imdb-key {imdb_key}: no question is asked of it; use one of {keys}."
+            raise ConfigError(msg)
+    return samples, dataset.warnings
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith((".json", ".csv")) or Path(name).is_file()
+
+
+def _told(look: Callable[[], None]) -> None:
+    from graphrag.eval.cli.terminal import DONE, explained
+
+    def run() -> int:
+        look()
+        return DONE
+
+    code = explained(run)
+    if code != DONE:
+        raise typer.Exit(code)

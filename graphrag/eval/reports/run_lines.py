@@ -1,0 +1,155 @@
+"""What is said of a run beside its tables: its label, what was paid, and what failed."""
+
+from typing import TYPE_CHECKING
+
+from graphrag.eval.analysis import has_impossible_latency
+from graphrag.eval.dataset import name_question
+from graphrag.eval.records import METRICS
+from graphrag.eval.reports.cells import UNKNOWN, money
+from graphrag.query.model_facts import is_offline, model_price
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.records import QueryResult
+    from graphrag.eval.results import EvaluationResults
+
+
+def label_results(results: "EvaluationResults", of_first: bool = True) -> str | None:
+    """Return what a table must be labelled with; None when there is nothing to say.
+
+    ``of_first`` says that the table is of the first search of each question alone.
+    """
+    label = results.metadata["embedded_models"]
+    parts = [label] if label else []
+    if not results.metadata.get("is_complete", True):
+        race = results.metadata.get("early_stop")
+        end = "stopped early" if race is not None and race["stopped_early"] else "incomplete"
+        parts.append("{}: {n_done} of {n_planned}".format(end, **results.metadata))
+    if of_first and results.repeats is not None and results.repeats.n_trials > 1:
+        parts.append(f"the first of {results.repeats.n_trials} searches each")
+    return "; ".join(parts) or None
+
+
+def describe_asked(results: "EvaluationResults") -> list[str]:
+    """Return a line when the methods' means are over different numbers of questions."""
+    asked = {method: counts["n"] for method, counts in results.counts.items()}
+    if len(set(asked.values())) < 2:
+        return []
+    numbers = ", ".join(f"{method} {n:,}" for method, n in asked.items())
+    return [
+        f"The methods have answered different numbers of questions ({numbers}); only the "
+        "comparisons take the same questions of both."
+    ]
+
+
+def describe_costs(results: "EvaluationResults") -> list[str]:
+    """Return what the table of the searches leaves out: the verdicts, and what was forgotten."""
+    earlier = results.metadata.get("earlier_attempts")
+    lines = [_describe_judge_cost(results)]
+    if earlier is not None:
+        tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
+        failed = f"{earlier['searches']} failed search{'' if earlier['searches'] == 1 else 'es'}"
+        cost = money(earlier["cost_usd"], "$", UNKNOWN)
+        lines.append(
+            f"The earlier attempts of {failed} cost {tokens:,} tokens, {cost} on top of that."
+        )
+    return lines
+
+
+def _describe_judge_cost(results: "EvaluationResults") -> str:
+    costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
+    known = [cost for cost in costs if cost is not None]
+    total = money(sum(known) if len(known) == len(costs) else None, "$", UNKNOWN)
+    line = f"The judge cost {total} on top of the searches."
+    if not is_paid(results) and not any(costs) and None not in costs:
+        line = "Neither the searches nor the judge cost a dollar."
+    if results.repeats is not None and results.repeats.n_trials > 1:
+        everything = money(results.metadata["cost_usd"], "$", UNKNOWN)
+        return f"{line} All repeats together, judge included, cost {everything}."
+    return line
+
+
+def describe_price(model: str) -> str:
+    """Return what a model costs as one line."""
+    if is_offline(model):
+        return f"  {model}: free, runs here"
+    price = model_price(model)
+    if price is None:
+        return f"  {model}: price not known"
+    return (
+        f"  {model}: ${price.prompt_usd * 1e6:g} a million prompt tokens, "
+        f"${price.output_usd * 1e6:g} a million output tokens"
+    )
+
+
+def describe_failures(results: "EvaluationResults") -> list[str]:
+    """Return one line for each method with failed searches or unscored verdicts, with a cause."""
+    lines: list[str] = []
+    for summary in results.summaries():
+        of_method = [r for r in results.results if r.method == summary.method]
+        causes = [r.failure.message for r in of_method if r.failure is not None]
+        if causes:
+            lines.append(
+                f"{summary.method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
+                f"e.g. {causes[0]}"
+            )
+        for metric in METRICS:
+            missing = [r.scores.get(metric) for r in of_method if r.scores.get(metric).failure]
+            if missing:
+                lines.append(
+                    f"{summary.method}: {len(missing)} of {len(of_method)} {metric} verdicts are "
+                    f"unscored and left out, e.g. {missing[0].reason}"
+                )
+    return lines
+
+
+def describe_abstentions(results: "EvaluationResults") -> list[str]:
+    """Return a line for each method that abstained in more than half of its searches."""
+    lines: list[str] = []
+    for method in results.metadata["methods"]:
+        of_method = [r for r in results.results if r.method == method]
+        found = [r for r in of_method if r.failure is None and r.abstained]
+        if 2 * len(found) <= len(of_method):
+            continue
+        line = f"{method}: {len(found)} of {counted(len(of_method), 'answer')} abstained"
+        n_bare = sum(
+            r.retrieved is not None
+            and r.retrieved.text_unit_ids is not None
+            and not r.retrieved.n_sources
+            for r in found
+        )
+        lines.append(f"{line}, {n_bare} of them without a text in the context" if n_bare else line)
+    return lines
+
+
+def describe_oddities(results: "EvaluationResults") -> list[str]:
+    """Return a line for each method with replies that were cut off, or impossible latencies."""
+    lines: list[str] = []
+    for method in results.metadata["methods"]:
+        of_method = [r for r in results.results if r.method == method]
+        cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
+        if cut:
+            answered = [r for r in cut if r.failure is None]
+            judged = f"; {len(answered)} of these answered and are judged as they are"
+            lines.append(
+                f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
+                f"at {_question(cut[0])}{judged if answered else ''}; "
+                "max_output_tokens and tog_search's own bounds say how long a reply may be"
+            )
+        odd = [r for r in of_method if has_impossible_latency(r)]
+        if odd:
+            lines.append(
+                f"{method}: the stored latency of {len(odd)} of {len(of_method)} searches can't be "
+                f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at "
+                f"{_question(odd[0])}"
+            )
+    return lines
+
+
+def _question(result: "QueryResult") -> str:
+    return name_question(result.sample_id, result.imdb_key, result.question)
+
+
+def is_paid(results: "EvaluationResults") -> bool:
+    """Whether any search cost dollars, or may have: a price that is not known is no 0."""
+    return any(found["cost_usd"] != 0 for found in results.efficiency.values())
