@@ -65,7 +65,9 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         verbose: Annotated[
             bool,
             typer.Option(
-                "--verbose", "-v", help="Verbose logging; with tog, also what the query cost."
+                "--verbose",
+                "-v",
+                help="Verbose logging; with tog, also the paths and what the query cost.",
             ),
         ] = False,
         data: Annotated[
@@ -104,7 +106,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             bool,
             typer.Option(
                 "--connect",
-                help="With tog: answer from the paths between the entities named in the query.",
+                help="With tog: answer from the paths between the entities named in the query, "
+                "and show them.",
             ),
         ] = False,
     ) -> None:
@@ -213,9 +216,22 @@ def run_tog_query(
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
     )
+    if verbose or connect:
+        _show_paths(result.context_data)
     if verbose:
         for line in describe_usage(result):
             typer.echo(line, err=True)
+
+
+def _show_paths(context_data: object) -> None:
+    """Print what the search walked; on stderr, as the response alone is what a pipe is given."""
+    from rich.console import Console
+
+    from graphrag.cli.tog_paths import tree_of
+
+    tree = tree_of(context_data)
+    if tree is not None:
+        Console(stderr=True, markup=False, emoji=False, highlight=False).print(tree)
 
 
 def describe_usage(result: "CountedSearchResult") -> list[str]:

@@ -111,7 +111,7 @@ def test_further_judges_are_asked_once_and_paid_for(
 ):
     evaluation = make_evaluation(server.base_url, judge=JUDGES, metrics=["correctness"])
     evaluation.write_rows(LABELLED[:3])
-    result = evaluation.run(COLUMNS="250")
+    result = evaluation.run("--full", COLUMNS="250")
     assert result.exit_code == DONE, result.output
     assert kinds_of(evaluation) == {"rubric": 6, "quality": 6, "pairwise:tog:basic": 3}
     summary = evaluation.read_results("summary")

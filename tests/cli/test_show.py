@@ -318,3 +318,81 @@ def test_a_slip_in_a_run_id_names_the_nearest(make_evaluation: MakeEvaluation):
     (run,) = runs_of(evaluation)
     result = evaluation.run("show", f"{run.run_id[:-1]}x")
     assert f"did you mean {run.run_id}?" in said(result.stderr)
+
+
+def test_a_question_is_shown_with_verdicts_evidence_and_paths(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation()
+    quoted = {**ROWS[0], "evidence": ["Idris Vane built the tower clock of Ashcombe"]}
+    evaluation.write_rows([quoted, *ROWS[1:2]])
+    assert evaluation.run("-q").exit_code == DONE
+    before = files_in(evaluation.output)
+    shown = evaluation.run("show", "--question", "q1", COLUMNS="200")
+    assert shown.exit_code == DONE, shown.output
+    for words in (
+        "q1 of clock: Who built the tower clock of Ashcombe?",
+        "Expected: Idris Vane",
+        "tog (offline baseline models): ",
+        "basic (offline baseline models): ",
+        "correctness: right: The response holds",
+        "evidence: found, first at rank ",
+        "Paths",
+    ):
+        assert words in shown.stdout
+    arrows = [line for line in shown.stdout.splitlines() if "-[" in line]
+    assert any(" IDRIS VANE " in line and ". " in line for line in arrows)
+    assert all(line.rstrip().endswith(("walked", "kept", "pruned")) for line in arrows)
+    assert ROWS[1]["question"] not in shown.stdout
+    assert files_in(evaluation.output) == before
+    wrong = evaluation.run("show", "--question", "q7")
+    assert wrong.exit_code == USAGE
+    assert "holds no question 'q7'; did you mean 'q" in said(wrong.stderr)
+
+
+def test_what_flipped_is_named_and_shown_beside_what_it_was(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    for _ in range(2):
+        assert evaluation.run("-q").exit_code == DONE
+    new, old = runs_of(evaluation)
+    with sqlite3.connect(evaluation.store_path) as connection:
+        for run, name, score in ((new, "q1", 0), (old, "q1", 1), (new, "q3", 1), (old, "q3", 0)):
+            connection.execute(
+                "UPDATE verdicts SET score = ? WHERE run_id = ? AND metric = 'correctness' AND "
+                "unit = (SELECT unit FROM responses WHERE run_id = ? AND sample_id = ?)",
+                (score, run.run_id, run.run_id, name),
+            )
+    connection.close()
+    to = evaluation.root / "compared.json"
+    brief = evaluation.run("compare", new.run_id, old.run_id, "--json", str(to), COLUMNS="300")
+    named = "Newly wrong: basic, correctness: q1 of clock: Who built the tower clock of Ashcombe?"
+    assert named in said(brief.stdout)
+    assert "Newly right" not in brief.stdout
+    line = f"Look at them with: graphrag eval show {new.run_id} --changed {old.run_id} --root "
+    assert line in said(brief.stdout)
+    full = evaluation.run("compare", new.run_id, old.run_id, "--full", COLUMNS="300")
+    assert "Newly right: basic, correctness: q3 of clock: " in said(full.stdout)
+    (item,) = json.loads(to.read_text(encoding="utf-8"))["items"]
+    flips = [(flip["question_id"], flip["newly"]) for flip in item["flips"]]
+    assert flips == [("q1", "wrong"), ("q3", "right")]
+    assert (item["decision"]["newly_wrong"], item["decision"]["newly_right"]) == (1, 1)
+
+    shown = evaluation.run("show", new.run_id, "--changed", old.run_id, COLUMNS="200")
+    assert shown.exit_code == DONE, shown.output
+    assert shown.stdout.count("basic, in the baseline (offline baseline models): ") == 2
+    assert "q2 of clock" not in shown.stdout
+    failed = evaluation.run("show", new.run_id, "--failed", COLUMNS="200")
+    assert "q1 of clock" in failed.stdout
+
+
+def test_the_terminal_is_readable_at_80_columns_and_says_the_label_twice(
+    make_evaluation: MakeEvaluation,
+):
+    evaluation = make_evaluation()
+    ran = evaluation.run(COLUMNS="80")
+    assert ran.exit_code == DONE, ran.output
+    tables = ran.stdout.partition("Scores in %")[2].partition("Neither the searches")[0]
+    assert all(len(line) <= 80 for line in tables.splitlines())
+    assert "…" not in ran.stdout
+    assert ran.stdout.count("(offline baseline models)") == 2
+    assert "$" not in tables
+    (run,) = runs_of(evaluation)
+    assert f"show {run.run_id} --full --root {evaluation.root}" in said(ran.stdout)

@@ -105,3 +105,12 @@ def test_the_other_methods_still_answer(method: str, project: Path) -> None:
 
 def test_an_unknown_method_is_wrong_usage(project: Path) -> None:
     assert query(QUESTION, "-r", str(project), "-m", "tok").exit_code == 2
+
+
+def test_verbose_shows_what_was_walked(project: Path) -> None:
+    result = query(QUESTION, "-r", str(project), "-m", "tog", "--verbose")
+
+    arrows = [line for line in result.stderr.splitlines() if "-[" in line]
+    assert arrows
+    assert "Paths\n" in result.stderr
+    assert "Paths" not in result.stdout

@@ -179,6 +179,16 @@ def show(
     run: Annotated[
         str, typer.Argument(help="Run id, its beginning, or latest, the default.")
     ] = "latest",
+    question: Annotated[
+        str | None, typer.Option("--question", help="Show this question: answers, verdicts, paths.")
+    ] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Show the questions with a failure or a 0.")
+    ] = False,
+    changed: Annotated[
+        str | None,
+        typer.Option("--changed", help="Show what flipped since this run, latest or pinned."),
+    ] = None,
     to: Annotated[
         Path | None,
         typer.Option("--to", help="Write the files to this folder, not to the run's own."),
@@ -193,12 +203,14 @@ def show(
     config: ConfigOption = None,
     output: FileOutputOption = None,
 ) -> None:
-    """Show a run's tables again and write its files again, from eval.db; no model is asked."""
+    """Show a run again and write its files again, or show its questions; no model is asked."""
     place = place_of(context, root, config, output, takes_file=True)
-    look_for_runs(place, run)
+    look_for_runs(place, run, changed, question=question)
     from graphrag.eval.cli.show import ShowOptions, run_show
+    from graphrag.eval.cli.show_questions import Wanted
 
-    raise typer.Exit(run_show(place, ShowOptions(run, to, export, quiet, full)))
+    wanted = Wanted(question, failed, changed, full)
+    raise typer.Exit(run_show(place, ShowOptions(run, to, export, quiet, full, wanted)))
 
 
 def recover(

@@ -4,7 +4,7 @@ The commands look here first and import the rest then: a path, a name or a data 
 told at once. What is found right is read again by the command itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,8 +54,10 @@ def look_at_questions(
     _told(look)
 
 
-def look_for_runs(place: "Place", *names: str | None) -> None:
+def look_for_runs(place: "Place", *names: str | None, question: str | None = None) -> None:
     """Look whether the store holds the runs of these names; a path of a file is no name.
+
+    ``question`` is the id of one that the first of them is to hold.
 
     Raises
     ------
@@ -69,14 +71,26 @@ def look_for_runs(place: "Place", *names: str | None) -> None:
         store_path = place.store_path()
         asked = [name for name in names if name not in (None, LATEST, PINNED)]
         ids = [name for name in asked if name is not None and not _is_file(name)]
-        if not ids:
+        if not ids and question is None:
             return
         with open_store(store_path) as store:
             runs = store.runs()
-        for name in ids:
-            find_run(runs, name, store_path)
+            for name in ids:
+                find_run(runs, name, store_path)
+            if question is not None:
+                run = find_run(runs, str(names[0]), store_path)
+                _check_question(run.run_id, [s.id for s in store.samples(run.run_id)], question)
 
     _told(look)
+
+
+def _check_question(run_id: str, known: Sequence[str], question: str) -> None:
+    from graphrag.config.models.strict_section import as_sentence, nearest
+    from graphrag.eval.errors import UsageError
+
+    if known and question not in known:
+        msg = f"Run {run_id} holds no question {question!r}{nearest(question, known)}"
+        raise UsageError(as_sentence(msg))
 
 
 def named_changes(

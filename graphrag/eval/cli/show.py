@@ -1,11 +1,15 @@
 """What ``graphrag eval show`` does: a run's tables and files, made again from eval.db."""
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rich.console import Console
+
+from graphrag.eval.analysis import pinned_run_id
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
+from graphrag.eval.cli.show_questions import Wanted, show_questions
 from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
@@ -20,7 +24,16 @@ from graphrag.eval.reports import (
 )
 from graphrag.eval.results import SUMMARY_FILE
 from graphrag.eval.run import ReadRun, describe_unmeasured, read_run, read_searched_views
-from graphrag.eval.store import LATEST, Run, find_run, open_store, write_file, write_whole
+from graphrag.eval.store import (
+    LATEST,
+    PINNED,
+    EvaluationStore,
+    Run,
+    find_run,
+    open_store,
+    write_file,
+    write_whole,
+)
 from graphrag.text.phrases import counted
 
 
@@ -36,6 +49,7 @@ class ShowOptions:
     export: Path | None = None
     quiet: bool = False
     full: bool = False
+    wanted: Wanted = field(default_factory=Wanted)
 
 
 def run_show(place: Place, options: ShowOptions | None = None) -> int:
@@ -58,6 +72,9 @@ async def _show(place: Place, options: ShowOptions) -> int:
         if run.setup.is_of_suites and options.export is not None:
             msg = f"Run {run.run_id} is of suites, whose cases are no rows; --to writes its report."
             raise UsageError(msg)
+        if run.setup.is_of_suites and options.wanted.is_any:
+            msg = f"Run {run.run_id} is of suites; show without a question lists its cases."
+            raise UsageError(msg)
         if run.setup.is_of_suites:
             show_suite_run(console, store, run, options.to)
             return DONE
@@ -65,7 +82,11 @@ async def _show(place: Place, options: ShowOptions) -> int:
         root = place.root if present is not None else None
         with working(notes, f"Reading run {run.run_id}"):
             found = await read_run(store, run, root, present)
+            before = await _read_baseline(store, place, options.wanted, root, present)
     output_dir = store_path.parent
+    if options.wanted.is_any:
+        await _show_questions(console, _located(found, output_dir), options.wanted, before)
+        return DONE
     newest = next((each for each in runs if each.origin in ("command", None)), None)
     await _present(supervisor, _located(found, output_dir), place, options, newest)
     return DONE
@@ -94,6 +115,34 @@ async def read_report(place: Place, name: str) -> tuple[RunReport, list[str]]:
         *found.lacks,
         *describe_unmeasured(unmeasured),
     ]
+
+
+async def _read_baseline(
+    store: EvaluationStore,
+    place: Place,
+    wanted: Wanted,
+    root: Path | None,
+    present: EvaluationConfig | None,
+) -> ReadRun | None:
+    """Return the run that questions are held against; None where the store does not hold it."""
+    name = wanted.baseline
+    if name is None or name.endswith(".json"):
+        return None
+    runs = store.runs()
+    if name == PINNED:
+        pinned = pinned_run_id(place.store_path())
+        held = [run for run in runs if run.run_id == pinned]
+        return await read_run(store, held[0], root, present) if held else None
+    run = find_run(runs, name, place.store_path())
+    return await read_run(store, run, root, present)
+
+
+async def _show_questions(
+    console: Console, found: ReadRun, wanted: Wanted, before: ReadRun | None
+) -> None:
+    views = await read_searched_views(found.config.project_folders(), found.run.setup)
+    description = RunDescription(found.run, found.config, found.samples, views)
+    show_questions(console, description, found, wanted, before)
 
 
 async def _describe(found: ReadRun, file: Path | None) -> tuple[RunDescription, list[str]]:

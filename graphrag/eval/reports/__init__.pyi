@@ -16,15 +16,10 @@ from .judge_error import describe_judge_error
 from .lines import plain_table, say, show_table, tell
 from .pair_lines import describe_comparisons, describe_documents, describe_race
 from .progress import BarProgress, LineProgress
+from .questions import ShownQuestion, is_wrong, show_question
 from .ratings import render_ratings
 from .row_table import check_table_file, render_table, tabulate_rows
-from .run import (
-    describe_abstentions,
-    describe_asked,
-    describe_costs,
-    describe_oddities,
-    show_results,
-)
+from .run import show_results
 from .run_files import (
     ShownRun,
     read_shown_run,
@@ -34,7 +29,15 @@ from .run_files import (
     set_aside,
     write_run,
 )
-from .run_lines import describe_failures, describe_price, label_results
+from .run_lines import (
+    describe_abstentions,
+    describe_asked,
+    describe_costs,
+    describe_failures,
+    describe_oddities,
+    describe_price,
+    label_results,
+)
 from .sections import show_figures
 from .suite import show_suite
 from .validation import show_faults, show_validation
@@ -42,6 +45,7 @@ from .validation import show_faults, show_validation
 __all__ = [
     "BarProgress",
     "LineProgress",
+    "ShownQuestion",
     "ShownRun",
     "answer_line",
     "check_table_file",
@@ -56,6 +60,7 @@ __all__ = [
     "describe_oddities",
     "describe_price",
     "describe_race",
+    "is_wrong",
     "label_results",
     "list_annotations",
     "list_figure_changes",
@@ -87,6 +92,7 @@ __all__ = [
     "show_comparison",
     "show_faults",
     "show_figures",
+    "show_question",
     "show_results",
     "show_runs",
     "show_suite",

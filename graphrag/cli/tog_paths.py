@@ -1,0 +1,69 @@
+"""What a Think-on-Graph search walked, as a tree: read from the frames of its result."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag.text.path_tree import ShownEdge, name_edges, path_tree
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.tree import Tree
+
+
+def tree_of(context_data: object, full: bool = False) -> "Tree | None":
+    """Return every edge that was scored, or the paths of a search that scores none.
+
+    None of a search that found nothing to start from. ``full`` shows all that was pruned.
+    """
+    frames = cast("Mapping[str, pd.DataFrame]", context_data)
+    starts = [str(row["entity"]) for row in _rows(frames, "starts")]
+    edges = [_scored(row) for row in _rows(frames, "edges")]
+    if not edges:
+        edges = _of_paths(_rows(frames, "paths"))
+    if not starts and not edges:
+        return None
+    descriptions = {
+        (str(row["source"]), str(row["target"])): str(row["description"])
+        for row in _rows(frames, "relationships")
+    }
+    return path_tree("Paths", starts, name_edges(edges, descriptions), full)
+
+
+def _rows(frames: "Mapping[str, pd.DataFrame]", name: str) -> Sequence[Mapping[str, Any]]:
+    if name not in frames:
+        return []
+    return cast("Sequence[Mapping[str, Any]]", frames[name].to_dict("records"))
+
+
+def _scored(row: Mapping[str, Any]) -> ShownEdge:
+    return ShownEdge(
+        depth=int(row["depth"]),
+        source=str(row["source"]),
+        target=str(row["target"]),
+        relationship=str(row["relationship_id"]),
+        forward=bool(row["traversed_forward"]),
+        score=float(row["score"]),
+        fate=str(row["fate"]),
+    )
+
+
+def _of_paths(rows: Sequence[Mapping[str, Any]]) -> list[ShownEdge]:
+    """Return each edge of the paths once; parallel relationships are one edge."""
+    found: dict[tuple[int, str, str], ShownEdge] = {}
+    for row in rows:
+        forward = bool(row["traversed_forward"])
+        ends = (str(row["source"]), str(row["target"]))
+        source, target = ends if forward else ends[::-1]
+        found.setdefault(
+            (int(row["hop"]), source, target),
+            ShownEdge(
+                depth=int(row["hop"]),
+                source=source,
+                target=target,
+                relationship=str(row["relationship_id"]),
+                forward=forward,
+                score=float(row["score"]),
+                fate="kept",
+            ),
+        )
+    return list(found.values())

@@ -1,0 +1,115 @@
+"""What ``graphrag eval show`` does when it is asked for questions: answers, verdicts, paths."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rich.console import Console
+
+from graphrag.command_lines import again
+from graphrag.eval.analysis import compare_runs, read_rows
+from graphrag.eval.cli.run_report import RunDescription, make_report
+from graphrag.eval.dataset import Sample
+from graphrag.eval.records import QueryResult
+from graphrag.eval.reports import ShownQuestion, is_wrong, say, show_question
+from graphrag.eval.run import ReadRun
+from graphrag.text.phrases import counted
+
+_MOST = 10  # questions that are shown unless all are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which questions are to be shown: of this id, that failed, that changed since a baseline."""
+
+    question: str | None = None
+    failed: bool = False
+    baseline: str | None = None
+    full: bool = False
+
+    @property
+    def is_any(self) -> bool:
+        """Whether questions are asked for at all."""
+        return self.question is not None or self.failed or self.baseline is not None
+
+
+def show_questions(
+    console: Console,
+    description: RunDescription,
+    found: ReadRun,
+    wanted: Wanted,
+    before: ReadRun | None = None,
+) -> None:
+    """Print the questions of a run that are wanted.
+
+    Raises
+    ------
+    UsageError
+        If the runs can't be compared.
+    """
+    chosen = _choose(description, found, wanted)
+    ids = list(dict.fromkeys(result.sample_id for result in chosen))
+    shown = ids if wanted.full else ids[:_MOST]
+    samples = [sample for sample in description.samples if sample.id in shown]
+    of_these = [result for result in found.outcome.results if result.sample_id in shown]
+    if not of_these:
+        say(console, "No question of the run is one of these.")
+        return
+    outcome = replace(found.outcome, results=of_these, judged=())
+    report = make_report(replace(description, samples=samples), outcome)
+    measures = {
+        each["id"]: {name: told["measures"] for name, told in each["methods"].items()}
+        for each in report.figures.retrieval["results"]
+    }
+    label = report.results.metadata["embedded_models"]
+    earlier = {} if before is None else _by_answer(before.outcome.results)
+    for sample in samples:
+        show_question(
+            console,
+            ShownQuestion(
+                sample,
+                _answers(sample, chosen if wanted.baseline is not None else of_these, earlier),
+                measures.get(sample.id, {}),
+            ),
+            f" ({label})" if label else "",
+            wanted.full,
+        )
+    if len(shown) < len(ids):
+        left = counted(len(ids) - len(shown), "more question")
+        say(console, f"... and {left}; all of them with: {again('--full')}")
+
+
+def _choose(description: RunDescription, found: ReadRun, wanted: Wanted) -> list[QueryResult]:
+    results = found.outcome.results
+    if wanted.question is not None:
+        results = [result for result in results if result.sample_id == wanted.question]
+    if wanted.failed:
+        results = [result for result in results if is_wrong(result)]
+    if wanted.baseline is not None:
+        store_path = description.config.output_folder / "eval.db"
+        new = read_rows(description.run.run_id, store_path)
+        comparison = compare_runs(new, read_rows(wanted.baseline, store_path))
+        flipped = {(flip.question_id, flip.method) for flip in comparison.flips}
+        results = [r for r in results if (r.sample_id, r.method) in flipped]
+    return list(results)
+
+
+def _by_answer(results: Sequence[QueryResult]) -> Mapping[tuple[str, str], QueryResult]:
+    return {(r.sample_id, r.method): r for r in results if r.trial == 0}
+
+
+def _answers(
+    sample: Sample,
+    results: Sequence[QueryResult],
+    earlier: Mapping[tuple[str, str], QueryResult],
+) -> list[tuple[str, QueryResult]]:
+    """Return what the methods answered, each after what it answered in the baseline."""
+    found: list[tuple[str, QueryResult]] = []
+    for result in results:
+        if result.sample_id != sample.id:
+            continue
+        old = earlier.get((sample.id, result.method))
+        if old is not None and result.trial == 0:
+            found.append((f"{result.method}, in the baseline", old))
+        which = f", search {result.trial + 1}" if result.trial else ""
+        found.append((f"{result.method}{which}", result))
+    return found

@@ -1,0 +1,38 @@
+"""Paths as a tree: each edge below what it was walked from, what was pruned counted."""
+
+from rich.console import Console
+
+from graphrag.text.path_tree import ShownEdge, path_tree
+
+
+def drawn(edges: list[ShownEdge], full: bool = False) -> str:
+    console = Console(record=True, width=200, markup=False)
+    console.print(path_tree("Paths", ["A"], edges, full))
+    return console.export_text()
+
+
+def test_an_edge_stands_below_the_entity_it_was_walked_from():
+    shown = drawn(
+        [
+            ShownEdge(1, "A", "B", "knows", True, 0.9, "walked"),
+            ShownEdge(2, "B", "C", "[red]owns[/red]", False, 0.5, "kept"),
+            ShownEdge(2, "X", "Y", "meets", True, 0.4, "kept"),
+        ]
+    )
+    assert shown.splitlines() == [
+        "Paths",
+        "├── A",
+        "│   └── -[knows]-> B  0.90 walked",
+        "│       └── <-[[red]owns[/red]]- C  0.50 kept",
+        "└── X",
+        "    └── -[meets]-> Y  0.40 kept",
+    ]
+
+
+def test_of_what_was_pruned_the_best_are_shown_and_the_rest_counted():
+    edges = [ShownEdge(1, "A", f"B{i}", "r", True, i / 10, "pruned") for i in range(8)]
+    shown = drawn(edges)
+    assert "B7  0.70 pruned" in shown
+    assert "B4" not in shown
+    assert "... and 5 more pruned" in shown
+    assert "B0  0.00 pruned" in drawn(edges, full=True)
