@@ -19,6 +19,7 @@ from graphrag.eval.analysis import (
     list_runs,
     read_rows,
 )
+from graphrag.eval.analysis.setup_changes import list_setup_changes
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.reports import list_annotations, list_unjoined, render_junit, render_markdown
@@ -317,6 +318,23 @@ async def test_another_judge_and_another_index_are_warned_of(runs: Runs):
         "the judges differ",
         "the settings of tog differ",
     ]
+    assert "tt1: another index; what changed was not kept" in warnings[0]
+    assert "rebuilt)" not in warnings[0]
+    then, now = ({"chunk size": size, "entities": n} for size, n in ((300, 61), (600, 40)))
+    facts = ({"tt1": now}, {"tt1": then})
+    told = list_setup_changes(new.metadata.setup, old.metadata.setup, ["tog"], facts)
+    assert "(tt1: chunk size 300 -> 600, entities 61 -> 40)" in told[0]
+
+
+def test_what_an_index_is_is_read_of_it_and_kept_of_the_run(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--limit", "1", "-q").exit_code == 0
+    with EvaluationStore(evaluation.store_path) as store:
+        (run,) = store.runs()
+    facts = run.details.indexes["clock"]
+    assert {"chunk size", "embedding model", "entities", "text units"} <= set(facts)
+    assert facts["entities"] > 0
+    assert read_rows(run.run_id, evaluation.store_path).metadata.indexes["clock"] == facts
 
 
 async def test_an_unfinished_run_is_warned_of(runs: Runs):

@@ -371,7 +371,8 @@ def _list_setup_warnings(
     for name, side in ((NEW, new), (BASELINE, baseline)):
         if side.status == "unfinished":
             warnings.append(f"the {name} is unfinished")
-    return warnings + list_setup_changes(new.setup, baseline.setup, methods)
+    facts = (new.indexes, baseline.indexes)
+    return warnings + list_setup_changes(new.setup, baseline.setup, methods, facts)
 
 
 def _list_lone_methods(

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, cast
 
@@ -45,6 +45,7 @@ from graphrag.query.model_labels import label_names
 from graphrag.query.usage import sum_usages
 
 BASELINE_FILE = "baseline.json"
+_NO_INDEXES: Mapping[str, Mapping[str, str | int | None]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class RunMetadata:
     asked : str or None
         The label of the embedded models by what was really asked, "" when none of them was;
         None when that is not known, as of a file of an older release.
+    indexes : mapping
+        Index key -> what is known of it beside its fingerprint, see ``RunDetails``.
     """
 
     name: str
@@ -70,6 +73,9 @@ class RunMetadata:
     status: str | None = None
     setup: RunSetup = field(default_factory=lambda: RunSetup({}))
     asked: str | None = None
+    indexes: Mapping[str, Mapping[str, str | int | None]] = field(
+        default_factory=dict[str, Mapping[str, str | int | None]]
+    )
 
     @property
     def embedded_models(self) -> str | None:
@@ -182,7 +188,8 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
     silent = names_no_model(usage for _, usage in (*answered, *judged))
     asked = None if silent else label_usages(answered, judged) or ""
-    return RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup, asked)
+    told = RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup, asked)
+    return told if run.details is None else replace(told, indexes=run.details.indexes)
 
 
 class _Efficiency(BaseModel):
@@ -332,23 +339,25 @@ def _file_metadata(path: Path, given: Mapping[str, Any], store_path: StorePlace)
     if setup is None:
         setup = {"judge": given["judge"]} if "judge" in given else {}
     complete = given.get("is_complete")
+    stored = _stored_run(run_id, store_path)
     return RunMetadata(
         name=str(path),
         run_id=run_id,
         started_at=given.get("timestamp"),
         status=None if complete is None else "finished" if complete else "unfinished",
-        setup=_stored_setup(run_id, store_path) or RunSetup(setup),
+        setup=RunSetup(setup) if stored is None else stored.setup,
         asked=(given["embedded_models"] or "") if "embedded_models" in given else None,
+        indexes=_NO_INDEXES if stored is None or not stored.details else stored.details.indexes,
     )
 
 
-def _stored_setup(run_id: str | None, store_path: StorePlace) -> RunSetup | None:
-    """Return the setup that the store keeps of a file's run; None when it can't be looked up."""
+def _stored_run(run_id: str | None, store_path: StorePlace) -> Run | None:
+    """Return the run of a file as the store keeps it; None when it can't be looked up."""
     if run_id is None or not store_path.is_file():
         return None
     try:
         with EvaluationStore(store_path) as store:
-            found = [run.setup for run in store.runs() if run.run_id == run_id]
+            found = [run for run in store.runs() if run.run_id == run_id]
             return found[0] if found else None
     except StoreError:  # the rows are in the file; only what they can be warned of is lost
         return None

@@ -1,11 +1,13 @@
 """What differs between two runs' setups: methods, settings, models, indexes, judge, bounds."""
 
 from collections.abc import Mapping, Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 from graphrag.eval.run import list_differences
 from graphrag.eval.store import RunSetup
 
+Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
+"""Index key -> what its index was built with, and how much it holds."""
 _SECTIONS = {
     "dataset": "the questions differ",
     "indexes": "the indexes differ; a rebuilt graph shifts whole documents",
@@ -23,11 +25,17 @@ _OF_THE_RUN = (
 )
 
 
-def list_setup_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[str]) -> list[str]:
+def list_setup_changes(
+    new: RunSetup,
+    baseline: RunSetup,
+    methods: Sequence[str],
+    facts: tuple[Facts, Facts] = ({}, {}),
+) -> list[str]:
     """Name what differs between two runs' setups, each as ``meaning (key: before -> now)``.
 
     Of a section that one of them lacks it is said that it is not known. Of methods that are not
-    among ``methods`` nothing is said.
+    among ``methods`` nothing is said. ``facts`` say of the new run's indexes and of the baseline's
+    what a fingerprint does not.
     """
     changes: list[str] = []
     unknown: list[str] = []
@@ -37,7 +45,7 @@ def list_setup_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[str]
             unknown.append(section)
         elif old != now:
             keys = [key for key in {**old, **now} if old.get(key) != now.get(key)]
-            shown = ", ".join(f"{key}: {old.get(key)} -> {now.get(key)}" for key in keys)
+            shown = "; ".join(_change(section, key, (old, now), facts) for key in keys)
             changes.append(f"{meaning} ({shown})")
     if "indexes" not in unknown:
         changes += _list_method_changes(new, baseline, methods)
@@ -51,6 +59,38 @@ def list_setup_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[str]
     if unknown:
         changes.append(f"not known whether the runs agree in: {', '.join(unknown)}")
     return changes
+
+
+def _change(
+    section: str,
+    key: str,
+    sides: tuple[Mapping[str, object], Mapping[str, object]],
+    facts: tuple[Facts, Facts],
+) -> str:
+    """Return what became of one key; hashes are replaced by what they stand for."""
+    old, now = sides
+    if section == "dataset" and key == "fingerprint":
+        return "other questions or answers"
+    if section not in ("metrics", "indexes"):
+        return f"{key}: {old.get(key)} -> {now.get(key)}"
+    lone = next(
+        (name for name, side in (("baseline", now), ("new run", old)) if key not in side), None
+    )
+    if lone is not None:
+        return f"{key}: of the {lone} alone"
+    if section == "metrics":
+        return f"{key}: another prompt"
+    if None in (old[key], now[key]):
+        return f"{key}: not known of the {'baseline' if old[key] is None else 'new run'}"
+    after, before = (side.get(key, {}) for side in facts)
+    if not before or not after:
+        return f"{key}: another index; what changed was not kept"
+    changed = [
+        f"{name} {before.get(name, 'unknown')} -> {after.get(name, 'unknown')}"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+    return f"{key}: {', '.join(changed) or 'other content, by the same settings'}"
 
 
 def _section(setup: RunSetup, section: str, methods: Sequence[str]) -> Mapping[str, object] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import again
+from graphrag.eval.cli.dry_run import DryRun, show_dry_run
 from graphrag.eval.cli.first_look import ask_of, named_changes
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
@@ -24,7 +25,6 @@ from graphrag.eval.errors import ConfigError
 from graphrag.eval.executors import Workers, open_executor
 from graphrag.eval.measures import read_index_views
 from graphrag.eval.monitoring import NextRound
-from graphrag.eval.reports import describe_price
 from graphrag.eval.run import (
     MethodSet,
     ResumeOptions,
@@ -44,7 +44,6 @@ from graphrag.eval.run import (
     describe_indexes,
     describe_judge,
     describe_setup,
-    estimate,
     is_built,
     judge_model,
     list_budget_warnings,
@@ -56,6 +55,7 @@ from graphrag.eval.run import (
     open_judge,
     plan_run,
     read_headers,
+    read_index_facts,
 )
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import (
@@ -202,6 +202,7 @@ class _Command:
             watch=None if self._options.round is None else self._options.round.note.to_dict(),
             early_stop=self._options.early_stop,
             command=again(),
+            indexes=read_index_facts(prepared.headers),
         )
 
     async def _build(self, roots: Mapping[str, Path]) -> None:
@@ -322,34 +323,22 @@ class _Command:
         )
 
     def _show_estimate(self, prepared: Prepared) -> None:
-        n_metrics = 0 if self._options.skip_judge else len(prepared.config.metrics)
-        most = estimate(
-            prepared.config, prepared.units, prepared.headers, prepared.methods, n_metrics
+        config = prepared.config
+        judge = None
+        if self._asks_judge(config):
+            judge = model_name(judge_model(config, prepared.headers))
+        show_dry_run(
+            self._console,
+            DryRun(
+                config=config,
+                units=prepared.units,
+                headers=prepared.headers,
+                methods=prepared.methods,
+                models=prepared.models,
+                n_metrics=0 if self._options.skip_judge else len(config.metrics),
+                judge=judge,
+            ),
         )
-        tokens = "not bounded by the settings"
-        if most.prompt_tokens is not None:
-            tokens = (
-                f"about {most.prompt_tokens:,} if every context and answer fills its budget, "
-                "retries aside"
-            )
-        calls = "not bounded by the settings"
-        if most.completion_calls is not None:
-            calls = (
-                f"at most {counted(most.completion_calls, 'completion')} and "
-                f"{counted(most.embedding_calls or 0, 'embedding')}, retries aside"
-            )
-            if most.may_split:
-                calls += "; more where the edges of a step of ToG don't fit one call"
-        self._console.print(
-            f"Dry run: nothing is sent.\n"
-            f"Searches:         {most.searches:,}\n"
-            f"Search calls:     {calls}\n"
-            f"Judge calls:      {most.judge_calls:,}, retries aside\n"
-            f"Prompt tokens:    {tokens}\n"
-            f"Models:           {', '.join(prepared.models)}",
-        )
-        for model in prepared.models:
-            self._console.print(describe_price(model))
 
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:

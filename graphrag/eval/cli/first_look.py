@@ -4,7 +4,7 @@ The commands look here first and import the rest then: a path, a name or a data 
 told at once. What is found right is read again by the command itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,8 +69,8 @@ def look_for_runs(place: "Place", *names: str | None, question: str | None = Non
         from graphrag.eval.store import LATEST, PINNED, find_run, open_store
 
         store_path = place.store_path()
-        asked = [name for name in names if name not in (None, LATEST, PINNED)]
-        ids = [name for name in asked if name is not None and not _is_file(name)]
+        asked = [name for name in names if name is not None]
+        ids = [name for name in asked if name not in (LATEST, PINNED) and not _is_file(name)]
         if not ids and question is None:
             return
         with open_store(store_path) as store:
@@ -84,7 +84,7 @@ def look_for_runs(place: "Place", *names: str | None, question: str | None = Non
     _told(look)
 
 
-def _check_question(run_id: str, known: Sequence[str], question: str) -> None:
+def _check_question(run_id: str, known: list[str], question: str) -> None:
     from graphrag.config.models.strict_section import as_sentence, nearest
     from graphrag.eval.errors import UsageError
 

@@ -61,7 +61,7 @@ def show_questions(
         for each in report.figures.retrieval["results"]
     }
     label = report.results.metadata["embedded_models"]
-    earlier = {} if before is None else _by_answer(before.outcome.results)
+    earlier = _by_answer([] if before is None else before.outcome.results)
     for sample in samples:
         show_question(
             console,

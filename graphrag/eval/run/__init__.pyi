@@ -24,6 +24,7 @@ from .headers import (
     read_settings_of,
 )
 from .index_building import build_index, is_built
+from .index_facts import IndexFacts, read_index_facts
 from .judge_choice import (
     check_judge,
     check_judge_model,
@@ -79,6 +80,7 @@ __all__ = [
     "Executor",
     "FurtherJudges",
     "FurtherWork",
+    "IndexFacts",
     "Method",
     "MethodAnswer",
     "MethodSet",
@@ -144,6 +146,7 @@ __all__ = [
     "plan_run",
     "read_answer",
     "read_headers",
+    "read_index_facts",
     "read_model_settings",
     "read_run",
     "read_searched_views",

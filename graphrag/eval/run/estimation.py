@@ -43,6 +43,11 @@ class Estimate:
         many than too few: what a text takes is known to its model's tokenizer alone. None when
         the settings of a method set no bound; those of Think-on-Graph whose edges the model
         scores set none, as that reads edges beside the context.
+    search_prompt_tokens : int or None
+        Those of the searches among them.
+    answer_tokens : int or None
+        Output tokens of the searches if every reply is as long as an answer may be; None as
+        the prompt tokens are.
     may_split : bool
         Whether Think-on-Graph asks more often where the edges of one depth don't fit one call.
     """
@@ -53,6 +58,8 @@ class Estimate:
     judge_calls: int
     prompt_tokens: int | None
     may_split: bool = False
+    search_prompt_tokens: int | None = None
+    answer_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,7 @@ def estimate(
     tokens = [
         0 if search.prompt is None else search.prompt * search.completions for search in known
     ]
+    n_searched = sum(tokens)
     pairs = config.judge.pairs(config.methods) if n_metrics else ()
     n_compared = len({unit.sample.id for unit in units}) * 2  # both orders
     if n_metrics:
@@ -88,13 +96,16 @@ def estimate(
     verdicts = (judgeable(unit.sample, config.metrics) for unit in units if n_metrics)
     n_verdicts = sum(map(len, verdicts))
     further = config.judge.rubric + config.judge.quality if n_metrics else 0
+    is_counted = is_bounded and all(s.prompt is not None for s in known)
     return Estimate(
         len(units),
         sum(search.completions for search in known) if is_bounded else None,
         sum(search.embeddings for search in known) if is_bounded else None,
         n_verdicts * config.judge.repeats + len(units) * further + n_compared * len(pairs),
-        sum(tokens) if is_bounded and all(s.prompt is not None for s in known) else None,
+        sum(tokens) if is_counted else None,
         any(search.prompt is None for search in known),
+        n_searched if is_counted else None,
+        sum(search.completions * search.answer for search in known) if is_counted else None,
     )
 
 

@@ -47,6 +47,9 @@ class RunDetails:
     command : str
         The command line that asks the same again; "" where there was none, or an older release
         began the run.
+    indexes : mapping
+        Index key -> what its index was built with and how much it holds, for people; empty in
+        a run that an older release kept.
     """
 
     origin: Origin
@@ -60,6 +63,9 @@ class RunDetails:
     watch: Mapping[str, object] | None = None
     early_stop: bool = False
     command: str = ""
+    indexes: Mapping[str, Mapping[str, str | int | None]] = field(
+        default_factory=dict[str, Mapping[str, str | int | None]]
+    )
 
     def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""

@@ -1,0 +1,141 @@
+"""What ``graphrag eval --dry-run`` shows: calls, tokens and dollars, by method and in total."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.reports import describe_price, plain_table, say, show_table, tell
+from graphrag.eval.run import Estimate, MethodSet, Unit, estimate
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.model_facts import is_offline, model_price
+from graphrag.text.phrases import counted
+
+_OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """A run that is not made: what it would ask, by which models.
+
+    ``n_metrics`` is 0 where no verdict is asked for; ``judge`` names the model that gives them.
+    """
+
+    config: EvaluationConfig
+    units: Sequence[Unit]
+    headers: Mapping[str, IndexHeader]
+    methods: MethodSet
+    models: Sequence[str]
+    n_metrics: int
+    judge: str | None
+
+    def estimate(self, method: str | None = None) -> Estimate:
+        """Return the most that is asked, of one method alone without what compares two."""
+        if method is None:
+            return estimate(self.config, self.units, self.headers, self.methods, self.n_metrics)
+        judge = self.config.judge.model_copy(update={"pairwise": False})
+        config = self.config.model_copy(update={"judge": judge})
+        units = [unit for unit in self.units if unit.method == method]
+        return estimate(config, units, self.headers, self.methods, self.n_metrics)
+
+    def dollars(self, method: str, most: Estimate) -> float | None:
+        """Return what the tokens of a method cost at most; None where that is not known.
+
+        Of the judge's replies and of embeddings nothing is in it.
+        """
+        answering = {
+            self.methods.answering_model(method, header) for header in self.headers.values()
+        }
+        prices = [_price(model) for model in answering if model is not None]
+        judging = (0.0, 0.0) if self.judge is None else _price(self.judge)
+        if len(prices) != len(answering) or None in prices or judging is None:
+            return None
+        if not any(any(price) for price in (*prices, judging) if price is not None):
+            return 0.0  # however much is asked
+        if None in (most.prompt_tokens, most.search_prompt_tokens, most.answer_tokens):
+            return None
+        searched, answered = most.search_prompt_tokens or 0, most.answer_tokens or 0
+        judged = (most.prompt_tokens or 0) - searched
+        dearest = max(
+            (searched * price[0] + answered * price[1] for price in prices if price is not None),
+            default=0.0,
+        )
+        return dearest + judged * judging[0]
+
+
+def show_dry_run(console: Console, run: DryRun) -> None:
+    """Print the most that a run asks and what its tokens cost."""
+    most = run.estimate()
+    tokens = "not bounded by the settings"
+    if most.prompt_tokens is not None:
+        tokens = (
+            f"about {most.prompt_tokens:,} if every context and answer fills its budget, "
+            "retries aside"
+        )
+    calls = "not bounded by the settings"
+    if most.completion_calls is not None:
+        calls = (
+            f"at most {counted(most.completion_calls, 'completion')} and "
+            f"{counted(most.embedding_calls or 0, 'embedding')}, retries aside"
+        )
+        if most.may_split:
+            calls += "; more where the edges of a step of ToG don't fit one call"
+    names = list(dict.fromkeys(unit.method for unit in run.units))
+    by_method = {name: run.estimate(name) for name in names}
+    dollars = {name: run.dollars(name, found) for name, found in by_method.items()}
+    known = [amount for amount in dollars.values() if amount is not None]
+    total = sum(known) if len(known) == len(dollars) else None
+    say(
+        console,
+        f"Dry run: nothing is sent.\n"
+        f"Searches:         {most.searches:,}\n"
+        f"Search calls:     {calls}\n"
+        f"Judge calls:      {most.judge_calls:,}, retries aside\n"
+        f"Prompt tokens:    {tokens}\n"
+        f"Dollars:          {_total(total)}",
+    )
+    table = plain_table("method", "The most, by method")
+    paid = any(amount != 0 for amount in dollars.values())
+    priced = ["dollars"] if paid else []
+    for heading in ("searches", "search calls", "judge calls", "prompt tokens", *priced):
+        table.add_column(heading, justify="right")
+    for name, found in by_method.items():
+        table.add_row(
+            name,
+            f"{found.searches:,}",
+            _count(found.completion_calls),
+            f"{found.judge_calls:,}",
+            _count(found.prompt_tokens),
+            *([_OPEN if dollars[name] is None else f"{dollars[name]:,.2f}"] if paid else []),
+        )
+    show_table(console, table)
+    if None in dollars.values() or any(e.prompt_tokens is None for e in by_method.values()):
+        tell(
+            console,
+            "open: the settings set no bound, or a price is not known. --max-cost bounds what a "
+            "run spends, whatever it asks.",
+        )
+    say(console, f"Models:           {', '.join(run.models)}")
+    for model in run.models:
+        say(console, describe_price(model))
+
+
+def _total(dollars: float | None) -> str:
+    if dollars is None:
+        return "not bounded by the settings, or a price is not known"
+    if not dollars:
+        return "0, as every model of the searches and the judge is free"
+    return f"about {dollars:,.2f}, the judge's replies, comparisons and embeddings aside"
+
+
+def _count(value: int | None) -> str:
+    return _OPEN if value is None else f"{value:,}"
+
+
+def _price(model: str) -> tuple[float, float] | None:
+    """Return dollars a prompt token and an output token; None where they are not known."""
+    if is_offline(model):
+        return 0.0, 0.0
+    price = model_price(model)
+    return None if price is None else (price.prompt_usd, price.output_usd)
