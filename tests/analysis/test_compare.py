@@ -312,6 +312,7 @@ async def test_another_judge_and_another_index_are_warned_of(runs: Runs):
     assert told == "the settings of tog differ (width: 7 -> not set)"
     old.metadata.setup.root["judge"]["model"] = "openai/another"
     old.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "rebuilt"
+    new.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "built"
     warnings = compare_runs(new, old).warnings
     assert [line.split(" (")[0] for line in warnings] == [
         "the indexes differ; a rebuilt graph shifts whole documents",
@@ -508,7 +509,10 @@ def test_an_evaluation_ends_with_the_gate(make_evaluation: MakeEvaluation):
     assert all(any(each in line for each in known) for line in warned)
     assert len(warned) == 2
     quiet = evaluation.run("--baseline", new, "--quiet")
-    assert (quiet.exit_code, quiet.output) == (INCONCLUSIVE, "")
+    assert quiet.exit_code == INCONCLUSIVE
+    answer, gate = quiet.output.splitlines()
+    assert answer.startswith("Answer (offline baseline models): ")
+    assert gate == "Gate: INCONCLUSIVE for basic (offline baseline models)"
     skipped = evaluation.run("--baseline", new, "--skip-judge")
     assert (skipped.exit_code, len(responses_by_run(evaluation))) == (USAGE, 3)
     stopped = evaluation.run("--baseline", old, "--imdb-key", "nowhere")

@@ -170,9 +170,10 @@ def test_one_index_of_two(make_evaluation: MakeEvaluation):
     assert evaluation.read_results()["metadata"]["movies"] == ["clock"]
 
 
-def test_quiet_says_nothing_and_verbose_shows_where(make_evaluation: MakeEvaluation):
+def test_quiet_says_the_answer_alone_and_verbose_shows_where(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation()
-    assert evaluation.run("-q", "--limit", "1").output == ""
+    (answer,) = evaluation.run("-q", "--limit", "1").output.splitlines()
+    assert answer.startswith("Answer (offline baseline models): undecided. ")
     refused = evaluation.run("--methods", "tgo", "--verbose")
     assert refused.exit_code == USAGE
     assert "Traceback" in refused.output

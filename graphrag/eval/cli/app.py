@@ -222,7 +222,9 @@ def evaluate(
     if early_stop and baseline is None and skip_judge:
         typer.echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
-    look_at_questions(place, methods=methods, metrics=metrics, columns=columns, imdb_key=imdb_key)
+    look_at_questions(
+        place, methods=methods, metrics=metrics, columns=columns, imdb_key=imdb_key, verbose=verbose
+    )
     from graphrag.eval.cli.terminal import open_console, working
 
     with working(open_console(stderr=True, quiet=quiet), "Starting"):

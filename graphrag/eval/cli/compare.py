@@ -29,7 +29,7 @@ from graphrag.eval.analysis import (
     shared_metrics,
 )
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open_console, working
 from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS
@@ -96,8 +96,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
         _show(comparison, open_console(), options.junit, options.full)
         if options.json is not None:
             write_file(options.json, render_json(comparison))
-        if options.full:
-            _show_changes(comparison, store_path)
+        _show_changes(comparison, store_path, options.full)
         return EXIT_CODES[comparison.outcome]
 
     return explained(compare)
@@ -259,12 +258,15 @@ def _show(
         _append(Path(summary), render_markdown(comparison))
 
 
-def _show_changes(comparison: RunComparison, store_path: StorePlace) -> None:
-    """Say what else changed between two runs of the store."""
+def _show_changes(comparison: RunComparison, store_path: StorePlace, full: bool) -> None:
+    """Say what else changed between two runs of the store: what got worse, or everything."""
     new, old = comparison.new.run_id, comparison.baseline.run_id
     if new is None or old is None or not store_path.is_file():
         return
-    for line in list_figure_changes(compare_figures(new, old, store_path)):
+    with working(open_console(stderr=True), "Looking at every other figure"):
+        changes = compare_figures(new, old, store_path)
+    shown = changes if full else [each for each in changes if each.is_worse]
+    for line in list_figure_changes(shown)[0 if full else 1 :]:
         open_console().print(line, soft_wrap=True)
 
 

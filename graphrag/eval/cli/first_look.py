@@ -22,6 +22,7 @@ def look_at_questions(
     metrics: str | None = None,
     columns: str | None = None,
     imdb_key: str | None = None,
+    verbose: bool = False,
 ) -> None:
     """Read the configuration, the flags and the questions, and look for the projects.
 
@@ -51,7 +52,7 @@ def look_at_questions(
             except SettingsError as error:
                 raise ConfigError(f"Index {key}: {error}") from error
 
-    _told(look)
+    _told(look, verbose)
 
 
 def look_for_runs(place: "Place", *names: str | None, question: str | None = None) -> None:
@@ -156,13 +157,13 @@ def _is_file(name: str) -> bool:
     return name.endswith((".json", ".csv")) or Path(name).is_file()
 
 
-def _told(look: Callable[[], None]) -> None:
+def _told(look: Callable[[], None], verbose: bool = False) -> None:
     from graphrag.eval.cli.terminal import DONE, explained
 
     def run() -> int:
         look()
         return DONE
 
-    code = explained(run)
+    code = explained(run, verbose)
     if code != DONE:
         raise typer.Exit(code)

@@ -179,7 +179,7 @@ async def _present(
         supervisor.note("There is nothing to show yet.")
         return
     report = supervisor.report(description, outcome)
-    supervisor.show(report)
+    supervisor.show(report, answers=not description.details.skip_judge)
     if options.export is not None:
         table = tabulate_rows(report.results, report.figures.retrieval)
         write_file(options.export, render_table(table, options.export.suffix), "--export")

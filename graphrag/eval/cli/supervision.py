@@ -128,7 +128,7 @@ class Supervisor:
         report = self.report(description, outcome)
         is_round = description.details.origin == "monitor"
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
-            self.show(report, is_round)
+            self.show(report, answers=not (is_round or description.details.skip_judge))
             self.write(description, report, on_top=description.details.origin == "command")
         failures = [*describe_failures(report.results), *report.notes]
         if description.is_stored and _name_setup(outcome) and not is_round:
@@ -169,13 +169,14 @@ class Supervisor:
         with working(self._notes, f"Computing the figures of {n}"):
             return make_report(description, outcome)
 
-    def show(self, report: RunReport, is_round: bool = False) -> None:
+    def show(self, report: RunReport, answers: bool = True) -> None:
         """Print the answer of a run and what it rests on, or all its tables.
 
-        A quiet run prints its answer alone; the rounds of a watch have another one.
+        A quiet run prints its answer alone, if it has one: ``answers`` is False of the rounds of
+        a watch and of responses that are judged later.
         """
         if self._console.quiet:
-            answer = None if is_round else verdict_line(report.results)
+            answer = verdict_line(report.results) if answers else None
             if answer is not None:
                 say(open_console(), answer)
             return

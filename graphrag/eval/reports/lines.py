@@ -33,6 +33,7 @@ def show_table(console: Console, table: Table) -> None:
     table.title = table.caption = None
     if title:
         tell(console, str(title), "italic")
-    console.print(table)
+    if len(table.columns) > 1:  # names alone say nothing
+        console.print(table)
     if caption:
         tell(console, str(caption), "dim italic")

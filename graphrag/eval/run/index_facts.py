@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from graphrag.query.index_header import IndexHeader, model_name
 
@@ -44,5 +44,4 @@ def _facts(header: IndexHeader) -> IndexFacts:
 def _count_rows(path: Path) -> int:
     from pyarrow import parquet
 
-    ends: Any = parquet.read_metadata(path)
-    return int(ends.num_rows)
+    return int(cast("Any", parquet).read_metadata(path).num_rows)
