@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli import commands, gate_commands, over_time, report
-from graphrag.eval.cli.first_look import look_at_questions
+from graphrag.eval.cli.first_look import look_at_questions, starting
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
     AddressOption,
@@ -225,9 +225,7 @@ def evaluate(
     look_at_questions(
         place, methods=methods, metrics=metrics, columns=columns, imdb_key=imdb_key, verbose=verbose
     )
-    from graphrag.eval.cli.terminal import open_console, working
-
-    with working(open_console(stderr=True, quiet=quiet), "Starting"):
+    with starting(quiet):
         from graphrag.eval.cli.evaluate import CommandOptions, run_command
 
     options = CommandOptions(

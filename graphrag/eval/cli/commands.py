@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from graphrag.command_lines import eval_line
-from graphrag.eval.cli.first_look import look_for_runs
+from graphrag.eval.cli.first_look import look_for_runs, starting
 from graphrag.eval.cli.options import (
     AddressOption,
     ConfigOption,
@@ -155,7 +155,8 @@ def judge(
     """
     place = place_of(context, root, config, output, takes_file=True)
     look_for_runs(place, run)
-    from graphrag.eval.cli.judge import JudgeOptions, run_judge
+    with starting(quiet):
+        from graphrag.eval.cli.judge import JudgeOptions, run_judge
 
     options = JudgeOptions(
         run=run,
@@ -206,8 +207,9 @@ def show(
     """Show a run again and write its files again, or show its questions; no model is asked."""
     place = place_of(context, root, config, output, takes_file=True)
     look_for_runs(place, run, changed, question=question)
-    from graphrag.eval.cli.show import ShowOptions, run_show
-    from graphrag.eval.cli.show_questions import Wanted
+    with starting(quiet):
+        from graphrag.eval.cli.show import ShowOptions, run_show
+        from graphrag.eval.cli.show_questions import Wanted
 
     wanted = Wanted(question, failed, changed, full)
     raise typer.Exit(run_show(place, ShowOptions(run, to, export, quiet, full, wanted)))

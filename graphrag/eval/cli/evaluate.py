@@ -311,11 +311,13 @@ class _Command:
     async def _finish(
         self, prepared: Prepared, outcome: RunOutcome, description: RunDescription
     ) -> int:
+        with working(self._notes, "Reading what was searched"):
+            views = await read_index_views(prepared.headers)
         return self._supervisor.finish(
             replace(
                 description,
                 samples=prepared.samples,
-                views=await read_index_views(prepared.headers),
+                views=views,
                 is_stored=prepared.config.output.save_intermediate,
                 file=_place(self._options).file,
             ),

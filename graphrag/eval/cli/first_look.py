@@ -4,7 +4,8 @@ The commands look here first and import the rest then: a path, a name or a data 
 told at once. What is found right is read again by the command itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,15 @@ if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
     from graphrag.eval.config import EvaluationConfig
     from graphrag.eval.dataset import Sample
+
+
+@contextmanager
+def starting(quiet: bool = False) -> Generator[None]:
+    """Say that the libraries are being loaded, which takes seconds."""
+    from graphrag.eval.cli.terminal import open_console, working
+
+    with working(open_console(stderr=True, quiet=quiet), "Starting"):
+        yield
 
 
 def look_at_questions(

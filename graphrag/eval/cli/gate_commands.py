@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli.first_look import look_for_runs
+from graphrag.eval.cli.first_look import look_for_runs, starting
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
     ConfigOption,
@@ -65,7 +65,8 @@ def compare(
         raise typer.Exit(2)
     place = place_of(context, root, config, output)
     look_for_runs(place, new, old or baseline)
-    from graphrag.eval.cli.compare import CompareOptions, run_compare
+    with starting():
+        from graphrag.eval.cli.compare import CompareOptions, run_compare
 
     options = CompareOptions(
         new=new,

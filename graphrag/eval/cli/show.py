@@ -165,7 +165,8 @@ async def _present(
     supervisor: Supervisor, found: ReadRun, place: Place, options: ShowOptions, newest: Run | None
 ) -> None:
     run, outcome = found.run, found.outcome
-    description, unmeasured = await _describe(found, place.file)
+    with working(supervisor.notes, "Reading the indexes"):
+        description, unmeasured = await _describe(found, place.file)
     warnings = list(description.details.warnings)
     for line in [*warnings, *found.lacks, *describe_unmeasured(unmeasured)]:
         supervisor.warn(line)

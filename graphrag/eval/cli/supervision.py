@@ -85,6 +85,11 @@ class Supervisor:
         self._notes = notes
         self._full = full
 
+    @property
+    def notes(self) -> Console:
+        """Where progress and warnings go."""
+        return self._notes
+
     def take(self, chosen: ChosenRun) -> Run:
         """Say what is to be said of a run that was chosen, and return it."""
         for line in chosen.warnings:
