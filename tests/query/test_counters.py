@@ -9,7 +9,8 @@ from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
 from support.lighthouse import METHODS, SpiedServer
 from support.openai_server import Fault, Record, running_server
 
-from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
+from graphrag.query.counted_result import CountedSearchResult
+from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage, sum_usages
 

@@ -10,7 +10,8 @@ import pytest
 from support.lighthouse import METHODS
 from support.openai_server import Fault
 
-from graphrag.query.graph_index import CountedSearchResult, GraphIndex, SearchError
+from graphrag.query.counted_result import CountedSearchResult
+from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.structured_search.base import SearchResult
 from graphrag.query.usage import Usage
 

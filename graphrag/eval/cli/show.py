@@ -4,8 +4,6 @@ import asyncio
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from rich.console import Console
-
 from graphrag.eval.analysis import pinned_run_id
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
@@ -85,7 +83,10 @@ async def _show(place: Place, options: ShowOptions) -> int:
             before = await _read_baseline(store, place, options.wanted, root, present)
     output_dir = store_path.parent
     if options.wanted.is_any:
-        await _show_questions(console, _located(found, output_dir), options.wanted, before)
+        located = _located(found, output_dir)
+        views = await read_searched_views(located.config.project_folders(), run.setup)
+        description = RunDescription(run, located.config, located.samples, views)
+        show_questions(console, description, located, options.wanted, store_path, before)
         return DONE
     newest = next((each for each in runs if each.origin in ("command", None)), None)
     await _present(supervisor, _located(found, output_dir), place, options, newest)
@@ -135,14 +136,6 @@ async def _read_baseline(
         return await read_run(store, held[0], root, present) if held else None
     run = find_run(runs, name, place.store_path())
     return await read_run(store, run, root, present)
-
-
-async def _show_questions(
-    console: Console, found: ReadRun, wanted: Wanted, before: ReadRun | None
-) -> None:
-    views = await read_searched_views(found.config.project_folders(), found.run.setup)
-    description = RunDescription(found.run, found.config, found.samples, views)
-    show_questions(console, description, found, wanted, before)
 
 
 async def _describe(found: ReadRun, file: Path | None) -> tuple[RunDescription, list[str]]:

@@ -12,6 +12,7 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.records import QueryResult
 from graphrag.eval.reports import ShownQuestion, is_wrong, say, show_question
 from graphrag.eval.run import ReadRun
+from graphrag.eval.store import StorePlace
 from graphrag.text.phrases import counted
 
 _MOST = 10  # questions that are shown unless all are asked for
@@ -37,6 +38,7 @@ def show_questions(
     description: RunDescription,
     found: ReadRun,
     wanted: Wanted,
+    store_path: StorePlace,
     before: ReadRun | None = None,
 ) -> None:
     """Print the questions of a run that are wanted.
@@ -46,7 +48,7 @@ def show_questions(
     UsageError
         If the runs can't be compared.
     """
-    chosen = _choose(description, found, wanted)
+    chosen = _choose(found, wanted, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
     shown = ids if wanted.full else ids[:_MOST]
     samples = [sample for sample in description.samples if sample.id in shown]
@@ -78,15 +80,14 @@ def show_questions(
         say(console, f"... and {left}; all of them with: {again('--full')}")
 
 
-def _choose(description: RunDescription, found: ReadRun, wanted: Wanted) -> list[QueryResult]:
+def _choose(found: ReadRun, wanted: Wanted, store_path: StorePlace) -> list[QueryResult]:
     results = found.outcome.results
     if wanted.question is not None:
         results = [result for result in results if result.sample_id == wanted.question]
     if wanted.failed:
         results = [result for result in results if is_wrong(result)]
     if wanted.baseline is not None:
-        store_path = description.config.output_folder / "eval.db"
-        new = read_rows(description.run.run_id, store_path)
+        new = read_rows(found.run.run_id, store_path)
         comparison = compare_runs(new, read_rows(wanted.baseline, store_path))
         flipped = {(flip.question_id, flip.method) for flip in comparison.flips}
         results = [r for r in results if (r.sample_id, r.method) in flipped]

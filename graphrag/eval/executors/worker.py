@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
-from graphrag.config.project_settings import is_project
+from graphrag.config.settings_files import is_project
 from graphrag.eval.errors import EvalError
 from graphrag.eval.executors.shares import Receipts, Share, SharedLimit
 from graphrag.eval.executors.tasks import (

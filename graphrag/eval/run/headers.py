@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.prompt_files import SettingsError
-from graphrag.config.project_settings import is_project, read_settings
+from graphrag.config.project_settings import read_settings
+from graphrag.config.settings_files import is_project
 from graphrag.eval.config import EvaluationConfig, OutputSettings
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.run.methods import MethodSet
