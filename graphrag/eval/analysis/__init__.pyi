@@ -16,7 +16,7 @@ from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
 from .flips import Flip
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
-from .history import StoredRun, list_runs
+from .history import StoredRun, list_runs, read_usages
 from .judge_changes import read_both_labels
 from .judge_errors import correct_change, correct_comparisons, note_judge_error, reach_of
 from .judge_labels import (
@@ -42,6 +42,7 @@ from .means import (
     mean_efficiency,
 )
 from .pairing import check_samples
+from .question_changes import QuestionChange
 from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .race import MethodRace, RaceEnd
 from .repeats import RepeatAnalysis, analyse_repeats
@@ -85,6 +86,7 @@ __all__ = [
     "MethodRace",
     "MethodSummary",
     "MovedDifference",
+    "QuestionChange",
     "QuestionFigures",
     "RaceEnd",
     "RepeatAnalysis",
@@ -134,6 +136,7 @@ __all__ = [
     "read_metric_terms",
     "read_question_figures",
     "read_rows",
+    "read_usages",
     "render_retrieval_report",
     "retrieval_report",
     "rows_of",

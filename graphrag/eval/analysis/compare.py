@@ -35,6 +35,7 @@ from graphrag.eval.analysis.pairing import (
     join_rows,
     pairs_of_metric,
 )
+from graphrag.eval.analysis.question_changes import QuestionChange, changes_of
 from graphrag.eval.analysis.rows import Row
 from graphrag.eval.analysis.runs import RunMetadata, RunRows, read_rows
 from graphrag.eval.analysis.setup_changes import list_setup_changes
@@ -159,6 +160,8 @@ class RunComparison:
     judge_error : JudgeErrorNote or None
         How far the judge's errors could move what no labels corrected; None where its verdicts
         are those of embedded models, whose label says what they are worth.
+    questions : tuple of QuestionChange
+        What became of every question that either run holds, on every metric compared.
     """
 
     new: RunMetadata
@@ -167,6 +170,7 @@ class RunComparison:
     warnings: tuple[str, ...]
     figures: tuple[FigureComparison, ...] = ()
     judge_error: JudgeErrorNote | None = None
+    questions: tuple[QuestionChange, ...] = ()
 
     @property
     def flips(self) -> tuple[Flip, ...]:
@@ -288,7 +292,10 @@ def compare_runs(
                 if moved is not None
             ]
         )
-    return RunComparison(new.metadata, baseline.metadata, items, tuple(warnings), figures, note)
+    questions = changes_of(joined, metrics, (NEW, BASELINE))
+    return RunComparison(
+        new.metadata, baseline.metadata, items, tuple(warnings), figures, note, questions
+    )
 
 
 def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:

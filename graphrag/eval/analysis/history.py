@@ -1,12 +1,13 @@
 """The runs of a store, as the history lists them."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.question_figures import ByMethod, mean_of, read_question_figures
 from graphrag.eval.analysis.runs import pinned_run_id, stored_metadata
 from graphrag.eval.store import ORIGIN_NAMES, EvaluationStore, Run, StorePlace, open_store
-from graphrag.query.usage import sum_usages
+from graphrag.query.usage import Usage, sum_usages
 
 Means: TypeAlias = dict[str, dict[str, float | None]]
 
@@ -73,22 +74,43 @@ def list_runs(store_path: StorePlace) -> list[StoredRun]:
         return [_describe(store, run, run.run_id == pinned) for run in store.runs()]
 
 
-def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
-    figures = read_question_figures(store, run)
-    means = _means(figures.judged)
+def read_usages(store_path: StorePlace, run_ids: Iterable[str | None]) -> dict[str, Usage]:
+    """Return run id -> all that a run took, of those runs that the store holds.
+
+    Searches and judge, what was asked again included.
+
+    Raises
+    ------
+    StoreError
+        If another process holds the store.
+    """
+    if not store_path.is_file():
+        return {}
+    wanted = set(run_ids)
+    with open_store(store_path) as store:
+        return {run.run_id: _usage(store, run) for run in store.runs() if run.run_id in wanted}
+
+
+def _usage(store: EvaluationStore, run: Run) -> Usage:
     searches = {} if run.setup.responses_of is not None else store.responses(run.run_id)
     usages = [found.usage for found in searches.values()]
     usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
     usages += store.forgotten_usage(run.run_id)
     usages += [judged.usage for judged in store.judgements(run.run_id)]
     usages += store.unclaimed_usage(run.run_id).values()
+    return sum_usages(usages)
+
+
+def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
+    figures = read_question_figures(store, run)
+    means = _means(figures.judged)
     return StoredRun(
         run_id=run.run_id,
         started_at=run.started_at,
         status=run.status,
         n_questions=run.setup.n_questions,
         correctness={method: found.get("correctness") for method, found in means.items()},
-        cost_usd=sum_usages(usages).cost_usd,
+        cost_usd=_usage(store, run).cost_usd,
         is_pinned=is_pinned,
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],

@@ -26,6 +26,7 @@ from graphrag.eval.analysis import (
     read_gate_figures,
     read_metric_terms,
     read_rows,
+    read_usages,
     shared_metrics,
 )
 from graphrag.eval.cli.location import Place
@@ -71,6 +72,7 @@ class CompareOptions:
     methods: str | None = None
     margin: float = MARGIN
     junit: Path | None = None
+    markdown: Path | None = None
     json: Path | None = None
     accept_index_change: bool = False
     full: bool = False
@@ -93,7 +95,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
             options.margin,
             terms=terms,
         )
-        _show(comparison, open_console(), options.junit, options.full)
+        _show(comparison, open_console(), store_path, options)
         if options.json is not None:
             write_file(options.json, render_json(comparison))
         _show_changes(comparison, store_path, options.full)
@@ -172,7 +174,8 @@ def run_with_baseline(
                 labels=read_both_labels(new, baseline, store_path.parent),
             ),
         )
-        _show(comparison, open_console(quiet=options.quiet), None, options.full)
+        console = open_console(quiet=options.quiet)
+        _show(comparison, console, store_path, CompareOptions("latest", full=options.full))
         return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
 
     return explained(run)
@@ -242,20 +245,26 @@ def run_baseline_add(place: Place, source: str) -> int:
 
 
 def _show(
-    comparison: RunComparison, console: Console, junit: Path | None, full: bool = False
+    comparison: RunComparison, console: Console, store_path: StorePlace, options: CompareOptions
 ) -> None:
     for warning in comparison.warnings:
         _complain(f"Warning: {warning}", "yellow", console.quiet)
     if console.quiet:
         open_console().print(answer_line(comparison), soft_wrap=True)
-    show_comparison(console, comparison, full)
+    show_comparison(console, comparison, options.full)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in list_annotations(comparison):
             open_console().print(line, soft_wrap=True)
-    if junit is not None:
-        write_file(junit, render_junit(comparison))
-    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
-        _append(Path(summary), render_markdown(comparison))
+    if options.junit is not None:
+        write_file(options.junit, render_junit(comparison))
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary or options.markdown is not None:
+        runs = (comparison.new.run_id, comparison.baseline.run_id)
+        text = render_markdown(comparison, read_usages(store_path, runs))
+        if options.markdown is not None:
+            write_file(options.markdown, text)
+        if summary:
+            _append(Path(summary), text)
 
 
 def _show_changes(comparison: RunComparison, store_path: StorePlace, full: bool) -> None:

@@ -48,6 +48,10 @@ def compare(
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write JUnit XML to this file as well.")
     ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option("--markdown", help="Write Markdown for a pull request to this file as well."),
+    ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", help="Write every number to this file as well.")
     ] = None,
@@ -75,6 +79,7 @@ def compare(
         methods=methods,
         margin=margin,
         junit=junit,
+        markdown=markdown,
         json=json,
         accept_index_change=accept_index_change,
         full=full,

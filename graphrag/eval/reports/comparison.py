@@ -1,23 +1,20 @@
-"""A comparison of two runs as a table, JUnit XML, GitHub summary and annotations."""
+"""A comparison of two runs as a table, and as annotations of a GitHub workflow."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graphrag.eval.analysis import BASELINE, NEW
 from graphrag.eval.reports.cells import (
     EACH_ALONE,
     money,
     number,
     p_value,
     plain_amount,
-    points,
-    span,
 )
+from graphrag.eval.reports.gate_cells import COLUMNS, cells_of, label_of, list_decided, title_of
 from graphrag.eval.reports.gate_lines import (
     list_flips,
     list_notes,
@@ -30,9 +27,8 @@ from graphrag.eval.statistics import GateOutcome, describe_tests
 from graphrag.redaction import redact
 
 if TYPE_CHECKING:
-    from graphrag.eval.analysis import FigureChange, MethodComparison, RunComparison, StoredRun
+    from graphrag.eval.analysis import FigureChange, RunComparison, StoredRun
 
-_COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
 _STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 
@@ -59,18 +55,18 @@ def show_comparison(console: Console, comparison: "RunComparison", full: bool = 
 def answer_line(comparison: "RunComparison") -> Text:
     """Return the gate's answer as one line."""
     methods = dict.fromkeys(each.method for each in (*comparison.items, *comparison.figures))
-    line = f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{_note(comparison)}"
+    line = f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{label_of(comparison)}"
     answer = _coloured(line)
     answer.stylize("bold")
     return answer
 
 
 def _differences_table(comparison: "RunComparison", full: bool) -> Table:
-    table = plain_table("method", _title(comparison))
+    table = plain_table("method", title_of(comparison))
     if full:
         table.caption = EACH_ALONE
-    shown = [place for place, name in enumerate(_COLUMNS) if name != "verdict"]
-    for name in (_COLUMNS[place] for place in shown[1:]):
+    shown = [place for place, name in enumerate(COLUMNS) if name != "verdict"]
+    for name in (COLUMNS[place] for place in shown[1:]):
         table.add_column(
             name,
             justify="left" if name in _TEXT_COLUMNS else "right",
@@ -78,7 +74,7 @@ def _differences_table(comparison: "RunComparison", full: bool) -> Table:
             overflow="fold",
         )
     for item in comparison.items:
-        cells = _cells(item)
+        cells = cells_of(item)
         table.add_row(*(_coloured(cells[place]) for place in shown))
     return table
 
@@ -141,104 +137,18 @@ def _change(change: "FigureChange") -> str:
     return f"{plain_amount(change.baseline)} -> {plain_amount(change.new)}"
 
 
-def render_junit(comparison: "RunComparison") -> str:
-    """Return JUnit XML: a test case for each method and metric, INCONCLUSIVE as skipped."""
-    decided = _decided(comparison)
-    outcomes = [outcome for _, _, outcome in decided]
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"graphrag eval compare{_note(comparison)}",
-        tests=str(len(outcomes)),
-        failures=str(outcomes.count(GateOutcome.FAIL)),
-        errors="0",
-        skipped=str(outcomes.count(GateOutcome.INCONCLUSIVE)),
-    )
-    tags = {GateOutcome.FAIL: "failure", GateOutcome.INCONCLUSIVE: "skipped"}
-    for (method, name, outcome), reason in zip(decided, list_reasons(comparison), strict=True):
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=f"graphrag.eval.{name}", name=method
-        )
-        if outcome in tags:
-            ElementTree.SubElement(case, tags[outcome], message=reason)
-    suites = ElementTree.Element("testsuites")
-    suites.append(suite)
-    ElementTree.indent(suites)
-    text = ElementTree.tostring(suites, encoding="unicode")
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
-
-
-def render_markdown(comparison: "RunComparison") -> str:
-    """Return the comparison as Markdown, for a job's summary page."""
-    lines = [
-        f"### Evaluation gate: {word_of(comparison.outcome)}",
-        "",
-        _title(comparison),
-        "",
-        _markdown_row(_COLUMNS),
-        _markdown_row(["---"] * len(_COLUMNS)),
-        *(_markdown_row(_cells(item)) for item in comparison.items),
-        "",
-        *(f"- {line}" for line in list_reasons(comparison)),
-        *(f"- {line}" for line in list_notes(comparison)),
-        *(f"- Warning: {line}" for line in comparison.warnings),
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def list_annotations(comparison: "RunComparison") -> list[str]:
     """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
     kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
-    reasons = zip(_decided(comparison), list_reasons(comparison), strict=True)
+    reasons = zip(list_decided(comparison), list_reasons(comparison), strict=True)
     return [
         *(
-            _annotation(kinds[outcome], f"{reason}{_note(comparison)}")
+            _annotation(kinds[outcome], f"{reason}{label_of(comparison)}")
             for (_, _, outcome), reason in reasons
             if outcome in kinds
         ),
         *(_annotation("warning", line) for line in comparison.warnings),
     ]
-
-
-def _decided(comparison: "RunComparison") -> list[tuple[str, str, GateOutcome]]:
-    """Return method, metric or figure, and answer, in the order of ``list_reasons``."""
-    return [
-        *((each.method, each.metric, each.decision.outcome) for each in comparison.items),
-        *((each.method, each.figure, each.decision.outcome) for each in comparison.figures),
-    ]
-
-
-def _title(comparison: "RunComparison") -> str:
-    names = f"{comparison.new.name} - {comparison.baseline.name}"
-    return f"{names}, in percentage points{_note(comparison)}"
-
-
-def _note(comparison: "RunComparison") -> str:
-    labels = {
-        NEW: comparison.new.embedded_models,
-        BASELINE: comparison.baseline.embedded_models,
-    }
-    if len(set(labels.values())) == 1:
-        label = labels[NEW]
-    else:
-        label = "; ".join(f"{side}: {each}" for side, each in labels.items() if each)
-    return f" ({label})" if label else ""
-
-
-def _cells(item: "MethodComparison") -> list[str]:
-    result = item.corrected_difference or item.difference
-    return [
-        item.method,
-        item.metric,
-        str(result.n_pairs),
-        points(result.difference),
-        span(result.low, result.high),
-        item.verdict,
-        word_of(item.decision.outcome),
-    ]
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _annotation(kind: str, text: str) -> str:
