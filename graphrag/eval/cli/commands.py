@@ -1,7 +1,7 @@
 """The ``graphrag eval`` commands that work on runs which are there."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -45,14 +45,20 @@ def init(
     except SettingsError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
-    dataset = Path("eval") / "questions.csv"
-    key = root.resolve().name
-    files = {
-        root / "eval_config.yaml": CONFIG_TEMPLATE.format(dataset=dataset, key=key, project="."),
-        root / dataset: DATASET_TEMPLATE,
-    }
-    for path, content in files.items():
-        _write_new(path, content)
+    from graphrag.eval.config import config_schema
+    from graphrag.eval.suite import suite_schema
+
+    dataset, schema = Path("eval") / "questions.csv", Path("eval") / "eval_config.schema.json"
+    config = CONFIG_TEMPLATE.format(
+        dataset=dataset, key=root.resolve().name, project=".", schema=schema.as_posix()
+    )
+    _write_new(root / "eval_config.yaml", config)
+    _write_new(root / dataset, DATASET_TEMPLATE)
+    for path, made in (
+        (schema, config_schema()),
+        (schema.with_name("suite.schema.json"), suite_schema()),
+    ):
+        _write_schema(root / path, made)
     typer.echo(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
 
 
@@ -112,6 +118,18 @@ def _write_new(path: Path, content: str) -> None:
         typer.echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
         raise typer.Exit(1) from None
     typer.echo(f"Wrote {path}.")
+
+
+def _write_schema(path: Path, schema: dict[str, Any]) -> None:
+    """Write a schema, also over an earlier release's: it is nobody's own work."""
+    import json
+
+    try:
+        path.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        typer.echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(f"Wrote {path}, by which editors check what is written.")
 
 
 def judge(
@@ -198,6 +216,10 @@ def show(
         Path | None,
         typer.Option("--export", help="Write every row to this FILE.csv or FILE.parquet as well."),
     ] = None,
+    inspect: Annotated[
+        Path | None,
+        typer.Option("--inspect", help="Write a log for Inspect's viewer: a folder or FILE.json."),
+    ] = None,
     full: FullOption = False,
     quiet: QuietOption = False,
     root: RootOption = None,
@@ -212,7 +234,7 @@ def show(
         from graphrag.eval.cli.show_questions import Wanted
 
     wanted = Wanted(question, failed, changed, full)
-    raise typer.Exit(run_show(place, ShowOptions(run, to, export, quiet, full, wanted)))
+    raise typer.Exit(run_show(place, ShowOptions(run, to, export, inspect, quiet, full, wanted)))
 
 
 def recover(

@@ -14,8 +14,11 @@ from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.reports import (
+    check_inspect_path,
     check_table_file,
+    place_log,
     read_shown_run,
+    render_inspect,
     render_table,
     run_folder,
     tabulate_rows,
@@ -39,12 +42,14 @@ from graphrag.text.phrases import counted
 class ShowOptions:
     """The flags of ``graphrag eval show``.
 
-    With ``to`` the files go there instead; with ``export`` every row goes into that table besides.
+    With ``to`` the files go there instead; with ``export`` every row goes into that table
+    besides, with ``inspect`` the run into a log of Inspect.
     """
 
     run: str = LATEST
     to: Path | None = None
     export: Path | None = None
+    inspect: Path | None = None
     quiet: bool = False
     full: bool = False
     wanted: Wanted = field(default_factory=Wanted)
@@ -59,6 +64,8 @@ def run_show(place: Place, options: ShowOptions | None = None) -> int:
 async def _show(place: Place, options: ShowOptions) -> int:
     if options.export is not None:
         check_table_file(options.export)
+    if options.inspect is not None:
+        check_inspect_path(options.inspect)
     console = open_console(quiet=options.quiet)
     notes = open_console(stderr=True, quiet=options.quiet)
     supervisor = Supervisor(console, notes, options.full)
@@ -67,7 +74,7 @@ async def _show(place: Place, options: ShowOptions) -> int:
     with open_store(store_path) as store:
         runs = store.runs()
         run = find_run(runs, name, store_path)
-        if run.setup.is_of_suites and options.export is not None:
+        if run.setup.is_of_suites and (options.export or options.inspect):
             msg = f"Run {run.run_id} is of suites, whose cases are no rows; --to writes its report."
             raise UsageError(msg)
         if run.setup.is_of_suites and options.wanted.is_any:
@@ -178,6 +185,10 @@ async def _present(
         table = tabulate_rows(report.results, report.figures.retrieval)
         write_file(options.export, render_table(table, options.export.suffix), "--export")
         supervisor.note(f"Wrote {counted(len(table), 'row')} to {options.export}.")
+    if options.inspect is not None:
+        path = place_log(options.inspect, report.results)
+        write_file(path, render_inspect(report.results, report.figures.retrieval), "--inspect")
+        supervisor.note(f"Wrote a log that Inspect reads to {path}.")
     if options.to is not None:
         write_whole(options.to, report.files())
         supervisor.name_files(options.to)

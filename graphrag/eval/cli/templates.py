@@ -1,6 +1,7 @@
 """The files that ``graphrag eval init`` writes."""
 
 CONFIG_TEMPLATE = """\
+# yaml-language-server: $schema={schema}
 # What `graphrag eval` runs. Paths are relative to this folder.
 
 dataset:

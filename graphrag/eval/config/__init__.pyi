@@ -1,4 +1,5 @@
 from .evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
+from .file_schema import DRAFT, config_schema, schema_of
 from .places import check_below
 from .sections import (
     CONTROLS,
@@ -16,6 +17,7 @@ __all__ = [
     "CONTROLS",
     "DEFAULT_CRITERIA",
     "DEFAULT_METHODS",
+    "DRAFT",
     "EqualTerms",
     "EvaluationConfig",
     "JudgeSettings",
@@ -25,7 +27,9 @@ __all__ = [
     "SuccessCriterion",
     "check_below",
     "check_store_url",
+    "config_schema",
     "name_store",
     "parse_config",
+    "schema_of",
     "without_password",
 ]

@@ -6,8 +6,6 @@ from .comparison import (
     answer_line,
     list_annotations,
     list_figure_changes,
-    render_junit,
-    render_markdown,
     show_comparison,
     show_runs,
 )
@@ -15,6 +13,10 @@ from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, ren
 from .judge_error import describe_judge_error
 from .lines import plain_table, say, show_table, tell
 from .pair_lines import describe_comparisons, describe_documents, describe_race
+from .gate_lines import list_flips, list_reasons, list_unjoined, render_json
+from .inspect_log import check_inspect_path, place_log, render_inspect
+from .junit import render_junit
+from .markdown import render_markdown
 from .progress import BarProgress, LineProgress
 from .questions import ShownQuestion, is_wrong, show_question
 from .ratings import render_ratings
@@ -48,6 +50,7 @@ __all__ = [
     "ShownQuestion",
     "ShownRun",
     "answer_line",
+    "check_inspect_path",
     "check_table_file",
     "describe_abstentions",
     "describe_answer",
@@ -72,11 +75,13 @@ __all__ = [
     "number",
     "p_value",
     "percent",
+    "place_log",
     "plain_table",
     "points",
     "read_shown_run",
     "remove_others",
     "render_files",
+    "render_inspect",
     "render_json",
     "render_junit",
     "render_markdown",

@@ -38,6 +38,7 @@ from .recommendations import recommend
 from .regressions import MetricRegression, PartRegression, compare_parts, find_regressions
 from .report_faces import describe_reports
 from .running import SuiteOutcome, hold_against, run_suite, run_suites
+from .suite_schema import suite_schema
 from .summary import (
     CaseResult,
     MethodReport,
@@ -104,6 +105,7 @@ __all__ = [
     "run_suite",
     "run_suites",
     "status_of",
+    "suite_schema",
     "summarize_suite",
     "worst_status",
 ]

@@ -1,0 +1,103 @@
+"""JSON schemas of the files that people write, made from the models that read them.
+
+Editors complete and check a file by them while it is written. They are of draft 7, which the YAML
+language server reads, and say what can be said of a file's form; the models check the rest.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping
+from typing import Any, cast, get_args
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import CONTROLS
+from graphrag.eval.records import METRICS
+from graphrag.query.methods import SearchMethod
+
+DRAFT = "http://json-schema.org/draft-07/schema#"
+_ATTRIBUTE = re.compile(r"(\w+(?:, \w+)*) : ")
+
+
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """Return a model's JSON schema, each field described as its docstring has it."""
+    schema = model.model_json_schema(schema_generator=_FileSchema)
+    return {"$schema": DRAFT, **schema}
+
+
+def config_schema() -> dict[str, Any]:
+    """Return the JSON schema of an eval_config.yaml, with all that the file may say shorter."""
+    schema = schema_of(EvaluationConfig)
+    fields = schema["properties"]
+    del fields["root"]  # no part of the file
+    known = [*get_args(SearchMethod), *CONTROLS]
+    metric = {"enum": list(METRICS)}
+    variant = schema["$defs"]["Variant"]
+    inline = {
+        "properties": {"name": {"type": "string", "minLength": 1}, **variant["properties"]},
+        "required": ["name"],
+        "type": "object",
+    }
+    fields["methods"]["items"] = {"anyOf": [{"enum": known}, {"type": "string"}, inline]}
+    fields["metrics"] |= {
+        "anyOf": [{"items": metric, "type": "array", "uniqueItems": True}, {"const": "none"}]
+    }
+    del fields["metrics"]["items"], fields["metrics"]["type"]
+    fields["equal_terms"]["anyOf"].append({"type": "boolean"})
+    fields["thresholds"] |= {
+        "propertyNames": metric,
+        "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
+    }
+    defs = schema["$defs"]
+    fields |= {
+        "dataset_path": _in_place_of("dataset.path", defs["DatasetSettings"]["properties"]["path"]),
+        "index_roots": _in_place_of("indexes", fields["indexes"]),
+        "output_dir": _in_place_of("output.dir", defs["OutputSettings"]["properties"]["dir"]),
+        "save_intermediate": _in_place_of(
+            "output.save_intermediate", defs["OutputSettings"]["properties"]["save_intermediate"]
+        ),
+    }
+    return schema
+
+
+def _in_place_of(setting: str, field: Mapping[str, Any]) -> dict[str, Any]:
+    return {**field, "description": f"In place of {setting}."}
+
+
+class _FileSchema(GenerateJsonSchema):
+    """Fields with the words of their model's docstring, and no titles, which repeat the names."""
+
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        found = super().model_schema(schema)
+        intro, fields = _read_docstring(cast("type[BaseModel]", schema["cls"]))
+        found["description"] = intro
+        for name, field in found.get("properties", {}).items():
+            if name in fields:
+                field["description"] = fields[name]
+        return found
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def tuple_schema(self, schema: Any) -> dict[str, Any]:
+        found = super().tuple_schema(schema)
+        if "prefixItems" in found:  # as the drafts before 2020 have it
+            found["items"] = found.pop("prefixItems")
+        return found
+
+
+def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
+    """Return a docstring's text, and what it says of each attribute, each as one paragraph."""
+    text, _, listed = (inspect.getdoc(model) or "").partition("\n\nAttributes\n----------\n")
+    fields: dict[str, str] = {}
+    names: list[str] = []
+    for line in listed.partition("\n\nNotes\n")[0].splitlines():
+        start = _ATTRIBUTE.match(line)
+        if start:
+            names = start[1].split(", ")
+        elif line.startswith(" "):
+            for name in names:
+                fields[name] = f"{fields.get(name, '')} {line.strip()}".strip()
+    return " ".join(text.split()), fields

@@ -1,0 +1,255 @@
+"""A run as an evaluation log of Inspect, which its viewer and its data frames read.
+
+Written from Inspect's published log format (version 2 of its JSON form) without the library: one
+log a run, one sample a question and method, one epoch a trial.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from graphrag.eval.analysis import state_of
+from graphrag.eval.errors import UsageError
+from graphrag.eval.records import QueryResult, measured_latency
+from graphrag.eval.results import EvaluationResults
+from graphrag.query.usage import Usage
+
+_TASK = "graphrag-eval"
+_SUFFIX = ".json"
+_COUNTS = ("input_tokens", "input_tokens_cache_read", "output_tokens", "total_tokens")
+Usages: TypeAlias = dict[str, dict[str, Any]]
+"""Model or role -> its tokens and US dollars, as Inspect names them."""
+
+
+def check_inspect_path(path: Path) -> None:
+    """Refuse a file of another form than JSON.
+
+    Raises
+    ------
+    UsageError
+        Naming what can be written.
+    """
+    if path.suffix not in ("", _SUFFIX) and not path.is_dir():
+        msg = f"--inspect {path}: name a folder, or a file that ends in {_SUFFIX}."
+        raise UsageError(msg)
+
+
+def place_log(path: Path, results: EvaluationResults) -> Path:
+    """Return the file of a log: ``path``, or one in the folder ``path``.
+
+    In a folder it is named as Inspect lists logs, which begin with a time.
+    """
+    if path.suffix == _SUFFIX and not path.is_dir():
+        return path
+    stamp = str(results.metadata["timestamp"]).replace(":", "-")
+    return path / f"{stamp}_{_TASK}_{results.metadata.get('run_id') or 'run'}{_SUFFIX}"
+
+
+def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> str:
+    """Return a run as a log of Inspect, as JSON.
+
+    A verdict is a score of 0 or 1 with the judge's reason. One that is missing is none, and stands
+    with its cause in the sample's metadata; a failed search is the sample's error, and 0 where the
+    means count it as 0. The results have each metric's mean by method, of the first trial.
+
+    Parameters
+    ----------
+    results : EvaluationResults
+    retrieval : mapping
+        The content of retrieval_results.json of the same run.
+    """
+    given = results.metadata
+    measured = {
+        (question["id"], method): told["measures"]
+        for question in retrieval["results"]
+        for method, told in question["methods"].items()
+    }
+    samples = [
+        _sample(result, results.metrics, measured.get((result.sample_id, result.method)))
+        for result in results.results
+    ]
+    stamp, run_id = given["timestamp"], given.get("run_id") or "unknown"
+    values = {
+        "version": 2,
+        "status": "success" if given.get("is_complete", True) else "cancelled",
+        "eval": {
+            "eval_id": run_id,
+            "run_id": run_id,
+            "created": stamp,
+            "task": _TASK,
+            "task_id": run_id,
+            "dataset": {"name": "questions", "samples": given.get("total_questions")},
+            "model": _asked(results.results),
+            "config": {"epochs": 1 + max((r.trial for r in results.results), default=0)},
+            "tags": list(given.get("methods", ())),
+            "scorers": [{"name": metric} for metric in results.metrics],
+            "metadata": {
+                name: given.get(name)
+                for name in ("embedded_models", "methods", "models", "judge", "setup", "warnings")
+            },
+        },
+        # The reader of a log's header takes no log without it.
+        "plan": {"name": "plan", "steps": [{"solver": m} for m in given.get("methods", ())]},
+        "results": {
+            "total_samples": given.get("n_planned", len(samples)),
+            "completed_samples": sum(r.failure is None for r in results.results),
+            "scores": [_mean(metric, results) for metric in results.metrics],
+        },
+        "stats": {
+            "completed_at": stamp,
+            "model_usage": _add(sample["model_usage"] for sample in samples),
+            "role_usage": _add(sample["role_usage"] for sample in samples),
+        },
+        "samples": samples,
+    }
+    return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _mean(metric: str, results: EvaluationResults) -> dict[str, Any]:
+    means = {method: found.get(metric) for method, found in results.by_method.items()}
+    return {
+        "name": metric,
+        "scorer": metric,
+        "metrics": {
+            method: {"name": method, "value": mean}
+            for method, mean in means.items()
+            if mean is not None
+        },
+    }
+
+
+def _sample(
+    result: QueryResult, metrics: Sequence[str], measures: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    of_search, of_judge = _usage_of(result.usage), _usage_of(result.judge_usage)
+    roles = {"search": _total(of_search), "judge": _total(of_judge)}
+    where = [each for each in (result.imdb_key, result.sample_id, result.method) if each]
+    answered = {"role": "assistant", "content": result.response, "source": "generate"}
+    seconds = measured_latency(result.efficiency.latency)
+    values: dict[str, Any] = {
+        "id": "/".join(where),
+        "epoch": result.trial + 1,
+        "input": result.question,
+        "target": result.ground_truth,
+        "messages": [{"role": "user", "content": result.question, "source": "input"}, answered],
+        "output": {
+            "model": _asked([result]),
+            "choices": [{"message": answered, "stop_reason": "unknown"}],
+            "time": seconds,
+        },
+        "scores": _scores(result, metrics),
+        "metadata": _metadata(result, metrics, measures),
+        "model_usage": _add([of_search, of_judge]),
+        "role_usage": {role: used for role, used in roles.items() if used is not None},
+        "total_time": seconds,
+    }
+    if result.failure is not None:
+        told = f"{result.failure.kind}: {result.failure.message}"
+        values["error"] = {"message": told, "traceback": told, "traceback_ansi": told}
+    return values
+
+
+def _scores(result: QueryResult, metrics: Sequence[str]) -> dict[str, Any]:
+    verdicts = {metric: result.scores.get(metric) for metric in metrics}
+    return {
+        metric: {
+            "value": verdict.score,
+            "explanation": verdict.reason,
+            "metadata": {
+                "state": state_of(result, metric).value,
+                "repeats": list(verdict.repeats),
+            },
+        }
+        for metric, verdict in verdicts.items()
+        if verdict.score is not None
+    }
+
+
+def _metadata(
+    result: QueryResult, metrics: Sequence[str], measures: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    unscored = {
+        metric: {"state": state_of(result, metric).value, "reason": verdict.reason}
+        for metric in metrics
+        for verdict in [result.scores.get(metric)]
+        if verdict.score is None
+    }
+    return {
+        "method": result.method,
+        "document": result.imdb_key,
+        "question_id": result.sample_id,
+        "trial": result.trial,
+        "abstained": result.abstained,
+        "unscored": unscored,
+        "measures": dict(measures or {}) if result.trial == 0 else {},
+        "cost_usd": None if result.usage is None else result.usage.cost_usd,
+        **result.grades,
+        "context": result.context_text,
+    }
+
+
+def _asked(results: Iterable[QueryResult]) -> str:
+    """Return the models that were asked for completions, as one name."""
+    usages = [result.usage for result in results if result.usage is not None]
+    names = {
+        name
+        for usage in usages
+        for name in (usage.models if usage.completion_models is None else usage.completion_models)
+    }
+    return " + ".join(sorted(names)) or "none"
+
+
+def _usage_of(usage: Usage | None) -> Usages:
+    """Return what was used by model; nothing where it was not counted.
+
+    Several models that were asked for the same kind of call share an entry, as their tokens are
+    not known apart.
+    """
+    if usage is None or not usage.is_counted:
+        return {}
+    cached, embedded = usage.cached_prompt_tokens, usage.embedding_tokens
+    completions = (usage.prompt_tokens - cached, cached, usage.output_tokens)
+    asked, searched = usage.completion_models, usage.embedding_models
+    if asked is None or searched is None or set(asked) & set(searched):
+        groups = [(usage.models, (completions[0] + embedded, *completions[1:]))]
+    else:
+        groups = [
+            (asked, completions),
+            (searched, (embedded, 0, 0)),
+        ]
+    found: Usages = {}
+    for names, counts in groups:
+        if not names:
+            continue
+        costs = [usage.cost_usd_by_model.get(name) for name in names]
+        known = [cost for cost in costs if cost is not None]
+        found[" + ".join(names)] = {
+            **dict(zip(_COUNTS, (*counts, sum(counts)), strict=True)),
+            "total_cost": sum(known) if len(known) == len(costs) else None,
+        }
+    return found
+
+
+def _add(usages: Iterable[Usages]) -> Usages:
+    total: Usages = {}
+    for each in usages:
+        for name, used in each.items():
+            total[name] = _sum(total[name], used) if name in total else used
+    return total
+
+
+def _total(usages: Usages) -> dict[str, Any] | None:
+    """Return all models together; None where nothing was counted."""
+    found: dict[str, Any] | None = None
+    for used in usages.values():
+        found = used if found is None else _sum(found, used)
+    return found
+
+
+def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    costs = one["total_cost"], other["total_cost"]
+    return {
+        **{name: one[name] + other[name] for name in _COUNTS},
+        "total_cost": None if None in costs else sum(costs),
+    }
