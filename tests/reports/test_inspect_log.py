@@ -5,7 +5,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from math import isclose
+from math import isclose, isnan
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,13 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.reports import check_inspect_path, place_log, render_inspect
+from graphrag.eval.reports import (
+    check_inspect_path,
+    place_log,
+    render_inspect,
+    render_table,
+    tabulate_rows,
+)
 from graphrag.eval.results import aggregate_results
 from graphrag.query.usage import Usage
 
@@ -94,7 +100,11 @@ def results() -> EvaluationResults:
     return replace(made, metadata=described)
 
 
-RETRIEVAL = {"results": [{"id": "q1", "methods": {"tog": {"measures": {"mrr": 0.5}}}}]}
+RETRIEVAL = {
+    "results": [
+        {"id": "q1", "imdb_key": "clock", "methods": {"tog": {"measures": {"mrr": 0.5}}}},
+    ]
+}
 
 
 def test_the_log_has_a_sample_for_each_question_method_and_trial(results: EvaluationResults):
@@ -137,6 +147,32 @@ def test_the_mean_of_the_samples_is_the_mean_of_the_run(results: EvaluationResul
         mean = sum(values) / len(values)
         assert isclose(score["metrics"][method]["value"], mean)
         assert isclose(results.by_method[method]["correctness"] or 0, mean)
+
+
+def test_the_table_has_every_row_with_verdicts_usage_and_its_own_measures(
+    results: EvaluationResults,
+):
+    elsewhere = answered(1, "tog", 0, imdb_key="other", usage=None)  # the same id and method
+    table = tabulate_rows(replace(results, results=[*results.results, elsewhere]), RETRIEVAL)
+    assert len(table) == 8
+    rows = {(r.imdb_key, r.sample_id, r.method, r.trial): r for r in table.itertuples()}
+    first = rows["clock", "q1", "tog", 0]
+    assert (first.mrr, first.correctness, first.cost_usd, first.embedding_tokens) == (
+        *(0.5, 1, 0.012, 7),
+    )
+    assert (first.judge_llm_calls, first.judge_prompt_tokens, first.judge_output_tokens) == (
+        *(1, 50, 5),
+    )
+    other = rows["other", "q1", "tog", 0]
+    assert isnan(other.mrr)
+    assert isnan(other.embedding_tokens)
+    failed = rows["clock", "q3", "tog", 0]
+    assert (failed.failure_kind, failed.correctness_state) == ("timeout", "search_failed")
+    assert isnan(failed.judge_llm_calls)
+    assert list(table["run_id"].unique()) == ["r1"]
+    assert list(table["embedded_models"].unique()) == [LABEL]
+    for suffix in (".csv", ".parquet"):
+        assert render_table(table, suffix)
 
 
 def test_what_was_not_counted_is_no_zero(results: EvaluationResults):

@@ -61,13 +61,13 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
     """
     given = results.metadata
     measured = {
-        (question["id"], method): told["measures"]
+        (question["imdb_key"], question["id"], method): told["measures"]
         for question in retrieval["results"]
         for method, told in question["methods"].items()
     }
     samples = [
-        _sample(result, results.metrics, measured.get((result.sample_id, result.method)))
-        for result in results.results
+        _sample(r, results.metrics, measured.get((r.imdb_key, r.sample_id, r.method)))
+        for r in results.results
     ]
     stamp, run_id = given["timestamp"], given.get("run_id") or "unknown"
     values = {

@@ -24,7 +24,7 @@ _MOST_BYTES = 60_000  # GitHub takes 65,536 characters, and a workflow adds line
 _MOST_OF_A_LINE = 2_000
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")
 _TAG = re.compile(r"<(?=\S)")  # before a blank it begins no tag, and reads as it is
-_LINKED = re.compile(r"(@|#|://|\bwww(?=\.)|\bGH(?=-))", flags=re.IGNORECASE)
+_LINKED = re.compile(r"(@|#|:(?=//)|\bwww(?=\.)|\bGH(?=-))", flags=re.IGNORECASE)
 _NOTHING = "\u200b"  # of no width: what follows it is no mention, reference or link
 
 

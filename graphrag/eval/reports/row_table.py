@@ -12,6 +12,8 @@ from graphrag.text.spreadsheet import harmless_cell
 if TYPE_CHECKING:
     import pandas as pd
 
+    from graphrag.query.usage import Usage
+
 SUFFIXES = (".csv", ".parquet")
 
 
@@ -28,25 +30,45 @@ def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "
     -------
     pandas.DataFrame
         Besides: ``run_id``; ``embedded_models``, the label of a run that asked offline baseline
-        models, else None; ``cost_usd`` of the search; and every measure of the first trial by
-        its name, which is missing where it was not measured.
+        models, else None; ``abstained``; ``failure_kind``; ``cost_usd`` and ``embedding_tokens``
+        of the search, and of its verdicts ``judge_llm_calls``, ``judge_prompt_tokens``,
+        ``judge_output_tokens`` and ``judge_cost_usd``, missing where they were not counted or
+        nothing was judged; and every measure of the first trial by its name, which is missing
+        where it was not measured.
     """
     table = results.to_pandas()
     measured = [
-        {"sample_id": question["id"], "method": method, "trial": 0, **told["measures"]}
+        {
+            "imdb_key": question["imdb_key"],
+            "sample_id": question["id"],
+            "method": method,
+            "trial": 0,
+            **told["measures"],
+        }
         for question in retrieval["results"]
         for method, told in question["methods"].items()
     ]
     table.insert(0, "run_id", results.metadata.get("run_id"))
-    table["cost_usd"] = [None if r.usage is None else r.usage.cost_usd for r in results.results]
+    table["abstained"] = [r.abstained for r in results.results]
+    table["failure_kind"] = [r.failure.kind if r.failure else None for r in results.results]
+    searches = [_counted(r.usage) for r in results.results]
+    judges = [_counted(r.judge_usage) for r in results.results]
+    table["cost_usd"] = [usage.get("cost_usd") for usage in searches]
+    table["embedding_tokens"] = [usage.get("embedding_tokens") for usage in searches]
+    for name in ("llm_calls", "prompt_tokens", "output_tokens", "cost_usd"):
+        table[f"judge_{name}"] = [usage.get(name) for usage in judges]
     table["embedded_models"] = results.metadata.get("embedded_models")
     if not measured:
         return table
     import pandas as pd
 
-    return table.merge(
-        pd.DataFrame(measured), how="left", on=["sample_id", "method", "trial"], validate="1:1"
-    )
+    key = ["imdb_key", "sample_id", "method", "trial"]
+    return table.merge(pd.DataFrame(measured), how="left", on=key, validate="1:1")
+
+
+def _counted(usage: "Usage | None") -> dict[str, object]:
+    """Return a usage's figures; none where there are none, or they are too low."""
+    return usage.to_dict() if usage is not None and usage.is_counted else {}
 
 
 def check_table_file(path: Path) -> None:
