@@ -13,7 +13,7 @@ from graphrag.eval.reports import render_junit, render_markdown
 from graphrag.eval.statistics import State
 from graphrag.query.usage import Usage
 
-NASTY = "Who | is @octocat?\n</details>\x0b\x00 <img src=x> `a` #1 https://evil.example & *b*"
+NASTY = "Who | is @octocat?\n</details>\x0b\x00\u202e <img src=x> `a` #1 https://evil.example & *b*"
 ALLOWED = {
     "testsuite": {"name", "tests", "failures", "errors", "skipped", "time"},
     "testcase": {"name", "classname", "time"},
@@ -147,7 +147,7 @@ def test_markdown_says_the_answer_first_and_what_flipped(comparison: RunComparis
 def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparison):
     text = render_markdown(comparison)
     (line,) = [line for line in text.splitlines() if "q1 of clock" in line]
-    for live in ("@octocat", " | ", "</", "<img", " `a", "#1", "://", " *b"):
+    for live in ("@octocat", " | ", "</", "<img", " `a", "#1", "://", " *b", "\0", "\u202e"):
         assert live not in line, live
     assert text.count("</details>") == text.count("<details>") == text.count("\n<details>\n")
 

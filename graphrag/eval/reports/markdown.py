@@ -23,6 +23,7 @@ _MOST_FLIPS = 10
 _MOST_BYTES = 60_000  # GitHub takes 65,536 characters, and a workflow adds lines of its own
 _MOST_OF_A_LINE = 2_000
 _SPECIAL = re.compile(r"([\\`*_\[\]|~])")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # or turns lines round
 _TAG = re.compile(r"<(?=\S)")  # before a blank it begins no tag, and reads as it is
 _LINKED = re.compile(r"(@|#|:(?=//)|\bwww(?=\.)|\bGH(?=-))", flags=re.IGNORECASE)
 _NOTHING = "\u200b"  # of no width: what follows it is no mention, reference or link
@@ -63,7 +64,7 @@ def render_markdown(
 
 def escape(text: str) -> str:
     """Return a text as one line that Markdown shows as it is: no mark-up, mention or link."""
-    line = " ".join(redact(text).split())
+    line = _UNSEEN.sub("\ufffd", " ".join(redact(text).split()))
     line = line if len(line) <= _MOST_OF_A_LINE else f"{line[: _MOST_OF_A_LINE - 3]}..."
     line = _TAG.sub("&lt;", line.replace("&", "&amp;"))
     return _LINKED.sub(rf"\1{_NOTHING}", _SPECIAL.sub(r"\\\1", line))
