@@ -14,6 +14,9 @@ MOST_CHARACTERS = 2_000_000
 """Of one reply: several times what any model writes at most."""
 _BROKEN = "\N{REPLACEMENT CHARACTER}"
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
+_ENVELOPE = re.compile(
+    r'\s*\{\s*"(?:choices"\s*:\s*\[|object"\s*:\s*"chat\.completion|id"\s*:\s*"chatcmpl-)'
+)
 _PAGE = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 
 
@@ -44,7 +47,8 @@ def check_content(answer: Answer, shown: str) -> None:
     ------
     GarbledReplyError
         If the text holds replacement or control characters that the model was not shown, or is a
-        web page and none was shown, or it is longer than any model writes.
+        web page or a service's own envelope and none was shown, or it is longer than any model
+        writes.
     """
     text = cast("str", answer.reply)
     check_size(len(text), answer)
@@ -55,6 +59,8 @@ def check_content(answer: Answer, shown: str) -> None:
         raise GarbledReplyError("its text was damaged (control characters)", answer)
     if _PAGE.match(text) and "<html" not in shown.lower():
         raise GarbledReplyError("it is a web page", answer)
+    if _ENVELOPE.match(text) and '"choices"' not in shown:
+        raise GarbledReplyError("it is the service's own envelope, not a model's text", answer)
 
 
 def check_vectors(answer: Answer, n_texts: int) -> None:

@@ -329,7 +329,10 @@ async def test_nothing_is_asked_twice_unless_it_is_wanted(server: LocalServer):
     assert len(server.records) == 31
 
 
-@pytest.mark.parametrize("content", ["The lamp w\ufffds lit", "The lamp\x00", "<html><body>502"])
+@pytest.mark.parametrize(
+    "content",
+    ["The lamp w\ufffds lit", "The lamp\x00", "<html><body>502", '{"choices": [{"mess'],
+)
 async def test_a_damaged_reply_is_paid_for_and_asked_again(content: str, server: LocalServer):
     set_faults(server, lambda n, _: Fault(content=content) if n == 1 else None)
     with measure_calls() as log:

@@ -10,13 +10,12 @@ from .comparison import (
     show_runs,
 )
 from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, render_json, word_of
-from .judge_error import describe_judge_error
-from .lines import plain_table, say, show_table, tell
-from .pair_lines import describe_comparisons, describe_documents, describe_race
-from .gate_lines import list_flips, list_reasons, list_unjoined, render_json
 from .inspect_log import check_inspect_path, place_log, render_inspect
+from .judge_error import describe_judge_error
 from .junit import render_junit
+from .lines import plain_table, say, show_table, tell
 from .markdown import render_markdown
+from .pair_lines import describe_comparisons, describe_documents, describe_race
 from .progress import BarProgress, LineProgress
 from .questions import ShownQuestion, is_wrong, show_question
 from .ratings import render_ratings
