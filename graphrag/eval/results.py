@@ -1,6 +1,7 @@
 """Adding results up, and writing them down."""
 
 import json
+import pkgutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from graphrag.eval.analysis import (
     note_judge_error,
     rows_of,
     state_of,
+    tidy_frame,
 )
 from graphrag.eval.dataset import fold_wording
 from graphrag.eval.errors import UsageError
@@ -57,6 +59,7 @@ __all__ = [
 SUMMARY_FILE = "eval_results_summary.json"
 DETAILED_FILE = "eval_results_detailed.json"
 PAGE_FILE = "report.html"
+_NOTEBOOK_VIEW = "graphrag.eval.pages:render_cell"  # by name: how results look stands above them
 _NESTED = ("scores", "reasons", "efficiency", "failure")
 
 
@@ -187,12 +190,16 @@ class EvaluationResults:
         )
         return summary, detailed
 
-    def to_pandas(self) -> "pd.DataFrame":
+    def to_pandas(self, tidy: bool = False) -> "pd.DataFrame":
         """Return one row a result: question, method, response, scores, reasons and costs.
 
         What further judges said stands in columns such as ``rubric_relevance``,
-        ``rubric_relevance_reasoning`` and ``quality_reasoning``.
+        ``rubric_relevance_reasoning`` and ``quality_reasoning``. With ``tidy``: one row a
+        question, method, trial and metric that was asked for, as ``analysis.tidy_frame`` says.
         """
+        if tidy:
+            label = self.metadata.get("embedded_models")
+            return tidy_frame(self.results, self.metrics, label)
         import pandas as pd
 
         rows: list[dict[str, object]] = []
@@ -237,13 +244,7 @@ class EvaluationResults:
         return found
 
     def _repr_html_(self) -> str:
-        import pandas as pd
-
-        label = self.metadata.get("embedded_models")
-        note = f"<p>{label}</p>" if label else ""
-        table: Any = pd.DataFrame.from_dict(self.by_method, orient="index")
-        table = table.reindex(columns=self.metadata.get("metrics", table.columns))
-        return f"{table.to_html(float_format='%.3f', na_rep='unscored')}{note}"
+        return pkgutil.resolve_name(_NOTEBOOK_VIEW)(self)
 
 
 def aggregate_results(

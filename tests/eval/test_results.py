@@ -264,3 +264,34 @@ def test_pandas_has_a_row_a_result():
     assert list(frame["method"]) == ["tog", "basic"]
     assert list(frame["correctness"]) == [1, 0]
     assert frame["failure"].tolist()[1] == "no response"
+
+
+@given(rows)
+def test_the_tidy_table_has_a_row_a_verdict_and_the_same_means(results):
+    results = [*results, failed("tog", "failed?")]
+    found = aggregate_results(results, ["completeness", "correctness"])
+    table = found.to_pandas(tidy=True)
+    key = ["imdb_key", "sample_id", "question", "method", "trial", "metric"]
+    assert len(table) == 2 * len(results) == len(table.drop_duplicates(key))
+    means = table.groupby(["method", "metric"]).score.mean()
+    for method in found.metadata["methods"]:
+        for metric in found.metrics:
+            mean, told = means[method, metric], found.by_method[method][metric]
+            assert (pd.isna(mean) and told is None) or mean == pytest.approx(told)
+    of_failed = table[table.state == "search_failed"]
+    assert set(of_failed.score) == {0}
+    assert list(table.score.isna()) == list(table.state == "judge_failed")
+
+
+def test_a_tidy_table_of_nothing_has_its_columns():
+    table = aggregate_results([]).to_pandas(tidy=True)
+    assert len(table) == 0
+    assert {"question", "method", "metric", "score", "state"} <= set(table.columns)
+
+
+def test_the_tidy_table_is_labelled_and_has_no_figure_that_nobody_measured():
+    offline = Usage(1, 5, 5, cost_usd=None, models=("offline/rules",))
+    table = aggregate_results([result(usage=offline, latency=-1.0)]).to_pandas(tidy=True)
+    assert set(table.embedded_models) == {"offline baseline models"}
+    assert table[["latency", "cost_usd"]].isna().all(axis=None)
+    assert str(table.score.dtype) == "Int64"

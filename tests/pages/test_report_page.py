@@ -9,108 +9,14 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from support.page_results import METRICS, N_QUESTIONS, NASTY, answer, evaluated
 
 from graphrag.eval.analysis import compare_runs, rows_of
 from graphrag.eval.analysis.runs import RunMetadata, RunRows
 from graphrag.eval.dataset import Sample
 from graphrag.eval.pages import Baseline, ReportInput, render_report
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    Hop,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    Retrieved,
-    Walk,
-)
 from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.store import RunSetup
-from graphrag.query.usage import Usage
-
-METRICS = ("correctness", "faithfulness")
-NASTY = "</script><script>document.title='owned'</script><img src=x onerror=alert(1)> \u2028 ]]>"
-RIGHT_TO_LEFT = "مرحبا \u202egnorts"
-HUGE = "word " * 40_000
-CONTEXT = f"""-----Entities-----
-id|entity|description
-4|ADA|{NASTY}
-
------Relationships-----
-id|source|target|description
-7|ADA|BEN|"Ada taught Ben,
-and he thanked her."
-8|BEN|CARL|Ben wrote to Carl.
-
------Sources-----
-id|text
-2|"A ""quoted"" text."
-"""
-WALK = Walk(
-    entities=("ADA", "BEN", "CARL", NASTY),
-    starts=(0,),
-    edges=(
-        (1, 0, 1, "7", True, 0.9, "walked"),
-        (1, 0, 3, "9", True, 0.1, "pruned"),
-        (2, 1, 2, "8", False, 0.5, "kept"),
-    ),
-    rounds=((0, "start", 0, 1, ""), (1, "llm", 2, 1, ""), (2, "llm", 1, 1, "")),
-)
-PATHS = (
-    (
-        Hop(1, "ADA", "BEN", "uuid-7", True, 0.9),
-        Hop(2, "CARL", "BEN", "uuid-8", False, 0.45),
-    ),
-)
-N_QUESTIONS = 120
-
-
-def answer(n: int, method: str, score: int | None) -> QueryResult:
-    failed = n == 3 and method == "basic"
-    failure = Failure("search", "timeout", f"no answer in 5 s {NASTY}") if failed else None
-    unscored = JudgeResult(None, "Unscored: odd", Failure("judge", "unreadable", "odd reply"))
-    verdict = unscored if score is None else JudgeResult(score, f"because {NASTY}")
-    retrieved = None
-    if method == "tog":
-        retrieved = Retrieved("tog", paths=PATHS, walk=WALK if n == 0 else None)
-    response = f"Ada taught Ben. [Data: Relationships (7, 99); Sources (2)] {NASTY}"
-    usage = Usage(
-        llm_calls=2,
-        prompt_tokens=100 + n,
-        output_tokens=10,
-        cost_usd=0.01,
-        llm_calls_by_phase={"exploration": 1, "reasoning": 1},
-        prompt_tokens_by_phase={"exploration": 40, "reasoning": 60 + n},
-        output_tokens_by_phase={"exploration": 4, "reasoning": 6},
-        models=("gpt",),
-    )
-    return QueryResult(
-        imdb_key="film-a" if n % 2 else "film-b",
-        question=[f"Question {n}?", f"{NASTY} 1?", f"{RIGHT_TO_LEFT} 2?"][n if n < 3 else 0],
-        method=method,
-        response="ERROR: late" if failed else HUGE if n == 4 else response,
-        scores=MetricScores.of({"correctness": verdict, "faithfulness": JudgeResult(1, "borne")}),
-        efficiency=EfficiencyMetrics.of(0.5 + n, usage),
-        ground_truth=f"Truth {n}",
-        context_text="" if failed else CONTEXT,
-        sample_id=f"q{n}",
-        failure=failure,
-        usage=usage,
-        judge_usage=usage,
-        retrieved=retrieved,
-    )
-
-
-def scores(n: int) -> dict[str, int | None]:
-    return {"tog": 1, "basic": None if n == 5 else int(n % 10 == 0)}
-
-
-def evaluated(n_questions: int = N_QUESTIONS) -> EvaluationResults:
-    found = [
-        answer(n, method, score) for n in range(n_questions) for method, score in scores(n).items()
-    ]
-    results = aggregate_results(found, METRICS)
-    return replace(results, metadata={**results.metadata, "run_id": NASTY, "warnings": [NASTY]})
 
 
 def baseline_of(results: EvaluationResults) -> Baseline:

@@ -15,6 +15,7 @@ from .early_stop import EarlyStop
 from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
 from .flips import Flip
+from .frames import tidy_frame
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
 from .history import StoredRun, list_runs, read_usages
 from .judge_changes import read_both_labels
@@ -144,4 +145,5 @@ __all__ = [
     "state_of",
     "stored_metadata",
     "stored_rows",
+    "tidy_frame",
 ]

@@ -1,4 +1,5 @@
 from .baseline import Baseline
+from .cell import render_cell
 from .library import drawing_library, is_library_ready
 from .report import ReportInput, render_report
 
@@ -7,5 +8,6 @@ __all__ = [
     "ReportInput",
     "drawing_library",
     "is_library_ready",
+    "render_cell",
     "render_report",
 ]

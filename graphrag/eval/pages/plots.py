@@ -1,7 +1,7 @@
 """The page's plots, as Vega-Lite specifications; colours are the style sheet's own."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 from graphrag.eval.analysis import Analysis
 from graphrag.eval.results import EvaluationResults
@@ -20,7 +20,28 @@ def make_plots(results: EvaluationResults, analysis: Analysis) -> dict[str, Spec
         "plot-cost": _tradeoff(results, analysis, methods, "cost"),
         "plot-latency": _tradeoff(results, analysis, methods, "latency"),
     }
-    return {name: spec for name, spec in plots.items() if spec is not None}
+    return {name: _on_one_line(spec) for name, spec in plots.items() if spec is not None}
+
+
+def _on_one_line(value: Any) -> Any:
+    """Return a specification whose names break no line: Vega makes expressions of them."""
+    if isinstance(value, dict):
+        return {k: _on_one_line(v) for k, v in cast("Spec", value).items()}
+    if isinstance(value, list):
+        return [_on_one_line(each) for each in cast("list[Any]", value)]
+    return " ".join(value.splitlines()) if isinstance(value, str) else value
+
+
+def title_plots(analysis: Analysis) -> dict[str, str]:
+    """Return the element's id -> what stands above each plot."""
+    primary = analysis.primary
+    return {
+        "plot-means": "Mean scores, each with its own 95 % interval",
+        "plot-pairs": f"Differences on {primary}, question by question; right of 0 the first is "
+        "better",
+        "plot-cost": f"{primary} against cost; a ring marks the Pareto set",
+        "plot-latency": f"{primary} against latency; a ring marks the Pareto set",
+    }
 
 
 def _colour(methods: Sequence[str]) -> Spec:

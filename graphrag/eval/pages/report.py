@@ -16,7 +16,7 @@ from graphrag.eval.analysis import Analysis, Figures
 from graphrag.eval.dataset import Sample
 from graphrag.eval.pages.baseline import Baseline
 from graphrag.eval.pages.library import drawing_library
-from graphrag.eval.pages.plots import N_STYLES, make_plots
+from graphrag.eval.pages.plots import N_STYLES, make_plots, title_plots
 from graphrag.eval.pages.questions import list_questions
 from graphrag.eval.pages.tables import (
     Table,
@@ -109,6 +109,7 @@ def render_report(given: ReportInput) -> str:
         script=Markup(script),
         packed={name: _pack(text) for name, text in _blocks(index, details, library).items()},
         page=page,
+        titles=title_plots(analysis),
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
         label=label,
