@@ -41,7 +41,7 @@ class Shown(HTMLParser):
 
 
 def test_the_answer_comes_first_then_the_pages_plots_then_its_tables():
-    bundle, _ = DisplayFormatter().format(evaluated(20))
+    bundle: dict[str, str] = DisplayFormatter().format(evaluated(20))[0]  # pyright: ignore
     assert set(bundle) == {"text/html", "text/plain"}
     assert "metadata" in bundle["text/plain"]
     shown = Shown(bundle["text/html"])
