@@ -4,14 +4,17 @@
 so the bundle is kept in the user's cache, under the package's version.
 """
 
+import contextlib
 import gzip
-import os
+import zlib
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from filelock import FileLock
 from platformdirs import user_cache_path
+
+from graphrag.eval.errors import StoreError
+from graphrag.eval.store import write_file
 
 _PACKAGE = "vl-convert-python"
 
@@ -20,40 +23,38 @@ _PACKAGE = "vl-convert-python"
 def drawing_library() -> str:
     """Return the JavaScript that gives a page ``vegaEmbed``; takes seconds the first time.
 
-    A cache that can't be read or written costs time, and nothing else.
+    A cache that can't be read or written, or holds something else, costs time, and nothing else.
+    Processes that find none at the same time each make one, and the last one stays.
     """
     kept = _kept()
-    if kept.is_file():
-        return _read(kept)
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(kept.with_suffix(".lock")):
-            return _read(kept) if kept.is_file() else _keep(kept, _bundle())
-    except OSError:  # a home that can't be written
+    if kept is None:
         return _bundle()
+    with contextlib.suppress(OSError, EOFError, zlib.error, UnicodeDecodeError):
+        text = gzip.decompress(kept.read_bytes()).decode("utf-8")
+        if text:  # an empty file unpacks, to nothing
+            return text
+    text = _bundle()
+    with contextlib.suppress(StoreError):
+        write_file(kept, gzip.compress(text.encode("utf-8"), mtime=0))
+    return text
 
 
 def is_library_ready() -> bool:
     """Whether the bundle is in the cache, so that no page has to wait for it."""
-    return _kept().is_file()
+    kept = _kept()
+    return kept is not None and kept.is_file()
 
 
-def _kept() -> Path:
-    return user_cache_path("gtog") / f"vega-{version(_PACKAGE)}.js.gz"
+def _kept() -> Path | None:
+    """Return where the bundle is kept; None where the user has no home."""
+    try:
+        folder = user_cache_path("gtog")
+    except RuntimeError:
+        return None
+    # Earlier releases of platformdirs name a folder below where one happens to stand.
+    return folder / f"vega-{version(_PACKAGE)}.js.gz" if folder.is_absolute() else None
 
 
-def _read(path: Path) -> str:
-    return gzip.decompress(path.read_bytes()).decode("utf-8")
-
-
-def _keep(path: Path, text: str) -> str:
-    beside = path.with_suffix(f".{os.getpid()}")
-    beside.write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
-    beside.replace(path)
-    return text
-
-
-@cache
 def _bundle() -> str:
     import vl_convert
 
