@@ -4,6 +4,7 @@ import base64
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 from xml.etree import ElementTree
 
 from IPython.core.formatters import DisplayFormatter
@@ -41,8 +42,8 @@ class Shown(HTMLParser):
 
 
 def test_the_answer_comes_first_then_the_pages_plots_then_its_tables():
-    bundle: dict[str, str] = DisplayFormatter().format(evaluated(20))[0]  # pyright: ignore
-    assert set(bundle) == {"text/html", "text/plain"}
+    bundle: Any = DisplayFormatter().format(evaluated(20))[0]  # pyright: ignore
+    assert bundle.keys() == {"text/html", "text/plain"}
     assert "metadata" in bundle["text/plain"]
     shown = Shown(bundle["text/html"])
     assert shown.texts[0].startswith("Answer: use tog")
@@ -66,6 +67,14 @@ def test_texts_of_others_stay_texts():
     assert "script" not in shown.tags
     assert len(shown.images) == shown.tags.count("img") == 4
     assert not any("<script" in drawing for drawing in shown.drawings())
+
+
+def test_a_method_may_go_by_the_name_of_a_colour():
+    found = [replace(answer(n, "tog", 1), method="var(--x)") for n in range(3)]
+    found += [replace(answer(n, "basic", 0), method="currentColor") for n in range(3)]
+    means = Shown(render_cell(aggregate_results(found, METRICS))).drawings()[0]
+    assert "var(--x)" in means
+    assert "currentColor" in means
 
 
 def test_embedded_models_are_named_in_the_answer_and_below_it():

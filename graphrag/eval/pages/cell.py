@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphrag.eval.results import EvaluationResults
 
 _WIDTH_PX = 460
+_NAMES_OF_OTHERS = ("data", "domain", "sort")
 _FROM_THE_PAGE = re.compile(r"currentColor|var\((--\w+)\)")
 
 
@@ -92,7 +93,8 @@ def _alone(spec: Spec) -> Spec:
 
 def _coloured(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: v if k == "data" else _coloured(v) for k, v in cast("Spec", value).items()}
+        given = cast("Spec", value)
+        return {k: v if k in _NAMES_OF_OTHERS else _coloured(v) for k, v in given.items()}
     if isinstance(value, list):
         return [_coloured(each) for each in cast("list[Any]", value)]
     if isinstance(value, str):

@@ -35,12 +35,13 @@ def _on_one_line(value: Any) -> Any:
 def title_plots(analysis: Analysis) -> dict[str, str]:
     """Return the element's id -> what stands above each plot."""
     primary = analysis.primary
+    ring = "a ring: no method is as good in score, tokens and seconds at once"
     return {
         "plot-means": "Mean scores, each with its own 95 % interval",
         "plot-pairs": f"Differences on {primary}, question by question; right of 0 the first is "
         "better",
-        "plot-cost": f"{primary} against cost; a ring marks the Pareto set",
-        "plot-latency": f"{primary} against latency; a ring marks the Pareto set",
+        "plot-cost": f"{primary} against cost; {ring}",
+        "plot-latency": f"{primary} against latency; {ring}",
     }
 
 
@@ -120,7 +121,7 @@ def _means(analysis: Analysis, methods: Sequence[str], metrics: Sequence[str]) -
         "yOffset": {"field": "method", "type": "nominal", "sort": list(methods)},
     }
     colour = _colour(methods)
-    axis = {"title": "mean score in %, with its 95 % interval"}
+    axis = {"title": "mean score in %"}
     return {
         **_base(values, "Mean score of each method on each metric, with 95 % intervals"),
         "height": len({each["metric"] for each in values}) * max(46, 16 * len(methods)),
@@ -169,8 +170,11 @@ def _pairs(analysis: Analysis) -> Spec | None:
         )
     if not values:
         return None
-    title = f"difference on {analysis.primary} in percentage points"
-    x = {"type": "quantitative", "axis": {"title": title}, "scale": {"zero": True, "nice": True}}
+    x = {
+        "type": "quantitative",
+        "axis": {"title": "percentage points"},
+        "scale": {"zero": True, "nice": True},
+    }
     row = {"field": "pair", "type": "nominal", "sort": None, "title": None}
     return {
         **_base(values, "Paired differences between methods; all intervals hold together at 95 %"),
@@ -235,7 +239,10 @@ def _tradeoff(
         "axis": {"title": f"{analysis.primary} in %", "tickCount": 5},
     }
     return {
-        **_base(values, f"{analysis.primary} against {title}; rings mark the Pareto set"),
+        **_base(
+            values,
+            f"{analysis.primary} against {title}; rings: best in score, tokens and seconds at once",
+        ),
         "height": 220,
         "encoding": {"x": x, "y": y},
         "layer": [

@@ -43,6 +43,7 @@ from graphrag.eval.reports import (
 from graphrag.eval.results import EvaluationResults
 from graphrag.redaction import redact_data
 
+_SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "question.js")
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
 
 
@@ -97,7 +98,7 @@ def render_report(given: ReportInput) -> str:
         "plots": make_plots(results, analysis),
         "tree": json.loads(_read("tree.vg.json")),
     }
-    style, script = _read("report.css"), _read("report.js")
+    style, script = _read("report.css"), _script()
     library = drawing_library()
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -204,6 +205,12 @@ def _policy(style: str, scripts: Sequence[str]) -> str:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _script() -> str:
+    # In a function of its own, so that its names do not become the page's.
+    parts = "\n".join(_read(name) for name in _SCRIPTS)
+    return f'"use strict";\n(() => {{\n{parts}}})();\n'
 
 
 def _read(name: str) -> str:

@@ -1,0 +1,129 @@
+// Think-on-Graph's paths.
+
+const MANY_PRUNED = 30;
+
+/** Return the tree of what was walked: the question, its starts, and each scored edge. */
+function treeOf(question, detail, withPruned) {
+  const nodes = [{ id: "q", kind: "question", label: "question", title: question }];
+  const edges = [];
+  const { walk, paths } = detail;
+  if (walk) {
+    const at = new Map(); // "depth entity" -> node that the next round goes on from
+    for (const start of walk.starts) {
+      const node = { id: `s${start}`, parent: "q", kind: "start", label: walk.entities[start] };
+      nodes.push(node);
+      at.set(`0 ${start}`, node.id);
+    }
+    walk.edges.forEach(([depth, source, target, relationship, forward, score, fate], n) => {
+      const parent = at.get(`${depth - 1} ${source}`);
+      const edge = { id: `e${n}`, parent, kind: fate, depth, from: walk.entities[source],
+        to: walk.entities[target], relationship, forward, score };
+      edges.push(edge);
+      if (fate === "walked") at.set(`${depth} ${target}`, edge.id);
+      if (parent !== undefined && (withPruned || fate !== "pruned")) {
+        nodes.push({ ...edge, label: `${score} ${edge.to}` });
+      }
+    });
+  } else {
+    const seen = new Map();
+    for (const path of paths || []) {
+      let parent = "q";
+      let before = "";
+      for (const [hop, source, target, forward, score] of path) {
+        const [from, to] = forward ? [source, target] : [target, source];
+        if (hop === 1 && !seen.has(from)) {
+          seen.set(from, `s${seen.size}`);
+          nodes.push({ id: seen.get(from), parent: "q", kind: "start", label: from });
+        }
+        if (hop === 1) parent = before = seen.get(from);
+        const key = `${hop} ${before} ${from} ${to}`;
+        if (!seen.has(key)) {
+          seen.set(key, `e${seen.size}`);
+          const edge = { id: seen.get(key), parent, kind: "walked", depth: hop, from, to, forward,
+            score, isPath: true };
+          edges.push(edge);
+          nodes.push({ ...edge, label: `${score} ${to}` });
+        }
+        parent = seen.get(key);
+        before = parent;
+      }
+    }
+  }
+  // The best of each branch first; parents stay before their children for the layout.
+  nodes.sort((a, b) => (b.score ?? 2) - (a.score ?? 2));
+  return { nodes, edges };
+}
+
+const fields = (line) => line.split("|").map((part) => part.replace(/^"|"$/g, ""));
+
+function sameEnds(text, edge) {
+  const [, a, b] = fields(text);
+  return (a === edge.from && b === edge.to) || (a === edge.to && b === edge.from);
+}
+
+function supporting(edge, sections) {
+  const rows = sections.find((s) => s.name.toLowerCase() === "relationships")?.rows || [];
+  return rows.find((each) => (edge.relationship === undefined ? sameEnds(each.text, edge)
+    : each.id === edge.relationship));
+}
+
+function pathsBox(question, name, detail, { sections, elsewhere }) {
+  const box = make("section", { class: "paths", "aria-label": `Paths of ${name}` },
+    make("h3", {}, "How ", own(name), " walked the graph"));
+  if (!detail.walk) {
+    box.append(make("p", { class: "note", text: "Only the paths that the model was shown: this run "
+      + "did not record which edges were scored and pruned. Scores are of the path so far." }));
+  }
+  const { edges } = treeOf(question, detail, true);
+  const nPruned = edges.filter((edge) => edge.kind === "pruned").length;
+  const said = make("div", { class: "said", role: "status",
+    text: "Choose an edge to see the text that supports it." });
+  const tell = (id) => {
+    const edge = edges.find((each) => each.id === id);
+    if (!edge) return;
+    const arrow = edge.forward ? "-->" : "<--";
+    const row = supporting(edge, sections) || null;
+    const other = row ? null : elsewhere(edge);
+    const source = row ? "" : other ? "The model was not shown this text; another context of the "
+      + "same document has it. " : "The model was not shown this relationship, and no context in "
+      + "this page has its text.";
+    said.replaceChildren(make("p", {}, own(edge.from), ` ${arrow} `, own(edge.to),
+      ` (score ${edge.score}, ${edge.isPath ? "on a path shown" : edge.kind})`),
+      make("p", { class: "note", text: source }),
+      make("p", { dir: "auto", class: "row", text: (row || other)?.text || "" }));
+  };
+  const graph = make("div", { class: "graph", tabindex: 0, role: "region",
+    "aria-label": "Drawing of the paths; the table below says the same" });
+  const redraw = async (withPruned) => {
+    const { nodes } = treeOf(question, detail, withPruned);
+    const spec = structuredClone(page.tree);
+    spec.data[0].values = nodes;
+    graph.replaceChildren();
+    const inner = make("div");
+    graph.append(inner);
+    const view = await draw(inner, spec);
+    view.addSignalListener("chosen", (_, id) => tell(id));
+    graph.dataset.drawn = "yes";
+  };
+  const few = nPruned <= MANY_PRUNED;
+  const tick = make("input", { type: "checkbox", onchange: () => redraw(tick.checked) });
+  tick.checked = few;
+  box.append(make("ul", { class: "key" }, make("li", { text: detail.walk ? "walked on" : "shown" }),
+    detail.walk ? make("li", { class: "kept", text: "kept as evidence" }) : null,
+    detail.walk ? make("li", { class: "pruned", text: "pruned" }) : null));
+  if (nPruned) box.append(make("label", { class: "tick" }, tick, ` draw the ${nPruned} pruned edges`));
+  box.append(graph, said);
+  const rows = edges.map((edge) => [
+    make("button", { class: "cite", type: "button", onclick: () => tell(edge.id) },
+      own(`${edge.from} ${edge.forward ? "→" : "←"} ${edge.to}`)),
+    String(edge.depth), String(edge.score), edge.isPath ? "shown" : edge.kind]);
+  box.append(make("details", {}, make("summary", { text: `All ${edges.length} edges as a table` }),
+    table("Edges", ["Edge", "Depth", "Score", "Fate"], rows)));
+  if (detail.walk?.rounds.length) {
+    box.append(make("details", {}, make("summary", { text: "Rounds" }),
+      table("Rounds", ["Depth", "Scored by", "Edges", "Kept", "Note"],
+        detail.walk.rounds.map((told) => told.map(String)))));
+  }
+  redraw(few);
+  return box;
+}
