@@ -85,6 +85,15 @@ def test_the_main_command_prints_what_the_readme_shows(built, project_root):
         assert heading in built.stdout, heading
 
 
+def test_a_run_writes_its_page(built, project):
+    results = project / "eval" / "results"
+    assert "Report:" in built.stdout
+    written = (results / "report.html").read_text(encoding="utf-8")
+    (own,) = results.glob("runs/*/report.html")
+    assert own.read_text(encoding="utf-8") == written
+    assert "Ask the same again" in written
+
+
 def test_resuming_a_finished_run_says_so(built, project, project_root):
     (resume,) = [line for line in commands(project_root) if line.endswith("--resume")]
     done = run(resume, project, GRAPHRAG_EVAL_LIMIT="2", GRAPHRAG_EVAL_IMDB_KEY=KEY)
