@@ -35,7 +35,7 @@ def _on_one_line(value: Any) -> Any:
 def title_plots(analysis: Analysis) -> dict[str, str]:
     """Return the element's id -> what stands above each plot."""
     primary = analysis.primary
-    ring = "a ring: no method is as good in score, tokens and seconds at once"
+    ring = "a ring: not outdone in score, tokens and seconds together"
     return {
         "plot-means": "Mean scores, each with its own 95 % interval",
         "plot-pairs": f"Differences on {primary}, question by question; right of 0 the first is "
@@ -241,7 +241,7 @@ def _tradeoff(
     return {
         **_base(
             values,
-            f"{analysis.primary} against {title}; rings: best in score, tokens and seconds at once",
+            f"{analysis.primary} against {title}; rings: not outdone over all",
         ),
         "height": 220,
         "encoding": {"x": x, "y": y},
