@@ -18,6 +18,7 @@ from .flips import Flip
 from .frames import tidy_frame
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
 from .history import StoredRun, list_runs, read_usages
+from .history import StoredRun, describe_run, list_runs, paid_usages
 from .judge_changes import read_both_labels
 from .judge_errors import correct_change, correct_comparisons, note_judge_error, reach_of
 from .judge_labels import (
@@ -112,6 +113,7 @@ __all__ = [
     "cost_of_verdicts",
     "count_ends",
     "count_rebuilds",
+    "describe_run",
     "end_of",
     "evaluation_names",
     "gate_score",
@@ -126,6 +128,7 @@ __all__ = [
     "mean_efficiency",
     "mean_of",
     "note_judge_error",
+    "paid_usages",
     "paired_score",
     "pin_baseline",
     "pinned_run_id",

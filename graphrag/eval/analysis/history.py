@@ -71,7 +71,7 @@ def list_runs(store_path: StorePlace) -> list[StoredRun]:
     """
     pinned = pinned_run_id(store_path)
     with open_store(store_path) as store:
-        return [_describe(store, run, run.run_id == pinned) for run in store.runs()]
+        return [describe_run(store, run, run.run_id == pinned) for run in store.runs()]
 
 
 def read_usages(store_path: StorePlace, run_ids: Iterable[str | None]) -> dict[str, Usage]:
@@ -88,20 +88,12 @@ def read_usages(store_path: StorePlace, run_ids: Iterable[str | None]) -> dict[s
         return {}
     wanted = set(run_ids)
     with open_store(store_path) as store:
-        return {run.run_id: _usage(store, run) for run in store.runs() if run.run_id in wanted}
+        runs = [run for run in store.runs() if run.run_id in wanted]
+        return {run.run_id: sum_usages(paid_usages(store, run)) for run in runs}
 
 
-def _usage(store: EvaluationStore, run: Run) -> Usage:
-    searches = {} if run.setup.responses_of is not None else store.responses(run.run_id)
-    usages = [found.usage for found in searches.values()]
-    usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
-    usages += store.forgotten_usage(run.run_id)
-    usages += [judged.usage for judged in store.judgements(run.run_id)]
-    usages += store.unclaimed_usage(run.run_id).values()
-    return sum_usages(usages)
-
-
-def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
+def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
+    """Return a run's line in the history."""
     figures = read_question_figures(store, run)
     means = _means(figures.judged)
     return StoredRun(
@@ -110,13 +102,28 @@ def _describe(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
         status=run.status,
         n_questions=run.setup.n_questions,
         correctness={method: found.get("correctness") for method, found in means.items()},
-        cost_usd=_usage(store, run).cost_usd,
+        cost_usd=sum_usages(paid_usages(store, run)).cost_usd,
         is_pinned=is_pinned,
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],
         means=means,
         measured=_means(figures.measured),
     )
+
+
+def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
+    """Return all that a run paid for, also what was asked again or belongs to nothing complete.
+
+    Of a run whose responses were judged again the searches are left out.
+    """
+    again = run.setup.responses_of is not None
+    searches = {} if again else store.responses(run.run_id, with_texts=False)
+    usages = [found.usage for found in searches.values()]
+    usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
+    usages += store.forgotten_usage(run.run_id)
+    usages += [judged.usage for judged in store.judgements(run.run_id)]
+    usages += store.unclaimed_usage(run.run_id).values()
+    return usages
 
 
 def _means(figures: ByMethod) -> Means:

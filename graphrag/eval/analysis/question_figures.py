@@ -85,7 +85,8 @@ def _further(
     store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]
 ) -> dict[str, dict[str, Values]]:
     asked = run.setup.further
-    units = {u: found for u, found in store.responses(run.run_id).items() if found.trial == 0}
+    responses = store.responses(run.run_id, with_texts=False)
+    units = {u: found for u, found in responses.items() if found.trial == 0}
     names = [f"rubric.{name}" for name in DIMENSIONS if "rubric" in asked]
     names += [f"quality.{name}" for name in QUALITY_MEASURES if "quality" in asked]
     found: dict[str, dict[str, dict[QuestionKey, float | None]]] = {

@@ -163,7 +163,7 @@ def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
     rows = rows_of(
         [
             _stored_result(found, samples.get(found.sample_id, unknown), verdicts.get(unit, {}))
-            for unit, found in store.responses(run.run_id).items()
+            for unit, found in store.responses(run.run_id, with_texts=False).items()
             if found.trial == 0
         ]
     )
@@ -175,7 +175,7 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     """Return where the rows of a run in the store come from, and who was asked for them."""
     # Evaluators of suites score without a judge, and need no model to answer.
     counts = not run.setup.is_of_suites
-    responses = store.responses(run.run_id).values()
+    responses = store.responses(run.run_id, with_texts=False).values()
     answered = [(counts and found.failure is None, found.usage) for found in responses]
     usages, verdicts = store.judge_usage(run.run_id), store.verdicts(run.run_id)
     judged = [

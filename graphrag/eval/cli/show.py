@@ -100,8 +100,12 @@ async def _show(place: Place, options: ShowOptions) -> int:
     return DONE
 
 
-async def read_report(place: Place, name: str) -> tuple[RunReport, list[str]]:
+async def read_report(
+    place: Place, name: str, reads_only: bool = False
+) -> tuple[RunReport, list[str]]:
     """Return what a run's files show, from what the store holds, and what could not be read.
+
+    ``reads_only``: also beside a run that writes the store.
 
     Raises
     ------
@@ -110,7 +114,7 @@ async def read_report(place: Place, name: str) -> tuple[RunReport, list[str]]:
     """
     store_path = place.store_path()
     taken = place.take_run(name)
-    with open_store(store_path) as store:
+    with open_store(store_path, reads_only) as store:
         run = find_run(store.runs(), taken, store_path)
         if run.setup.is_of_suites:
             msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."

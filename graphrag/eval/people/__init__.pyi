@@ -1,6 +1,7 @@
 from .audit import Audit, AuditItem, JudgeAgreement, analyse_audit, draw_items
 from .audited_run import read_audited_run
-from .page import render_page
+from .labelling import Mark, MarkChange, MarkConflict, keep_mark, read_marks
+from .page import LabelKeeper, render_page
 from .ratings import RatedAnswer, Rating, join_ratings, read_ratings
 from .satisfaction import RatingAgreement, RatingsReport, judge_beside_users, report_ratings
 from .sheet import read_sheet, write_sheet
@@ -9,6 +10,10 @@ __all__ = [
     "Audit",
     "AuditItem",
     "JudgeAgreement",
+    "LabelKeeper",
+    "Mark",
+    "MarkChange",
+    "MarkConflict",
     "RatedAnswer",
     "Rating",
     "RatingAgreement",
@@ -17,7 +22,9 @@ __all__ = [
     "draw_items",
     "join_ratings",
     "judge_beside_users",
+    "keep_mark",
     "read_audited_run",
+    "read_marks",
     "read_ratings",
     "read_sheet",
     "render_page",

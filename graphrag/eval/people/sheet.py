@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from typing import TypeAlias
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.people.audit import AuditItem
@@ -13,6 +14,9 @@ from graphrag.eval.store import write_file
 from graphrag.text.spreadsheet import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
+
+SheetRow: TypeAlias = dict[str, str]
+"""Column -> cell, as the file has it."""
 
 _LABELS = {"": None, "0": 0, "1": 1}
 _LONGEST_CELL = 2**31 - 1  # the context of a search is longer than what csv reads by itself
@@ -33,12 +37,19 @@ def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
         if n_labels:
             msg = f"{path} holds {n_labels} labels; import or move it, or choose another --to."
             raise UsageError(msg)
+    rows = [
+        {name: _cell(getattr(item, name)) for name in COLUMNS}  # the order of the file
+        for item in items
+    ]
+    write_sheet_rows(path, COLUMNS, rows)
+
+
+def write_sheet_rows(path: Path, columns: Sequence[str], rows: Sequence[SheetRow]) -> None:
+    """Write cells as they are; StoreError if they can't be written."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, quoting=csv.QUOTE_ALL)
-    writer.writerow(COLUMNS)
-    for item in items:
-        values = [getattr(item, name) for name in COLUMNS]
-        writer.writerow([harmless_cell("" if v is None else str(v)) for v in values])
+    writer.writerow(columns)
+    writer.writerows([row.get(name, "") for name in columns] for row in rows)
     write_file(path, text.getvalue().encode("utf-8-sig"), flag="--to")
 
 
@@ -54,12 +65,25 @@ def read_sheet(path: Path) -> list[AuditItem]:
         If the file can't be read, a column is missing, a label is neither blank nor 0 or 1, or
         the rows are of different runs or metrics; names the row, the header being row 1.
     """
+    return items_of(read_sheet_rows(path), path)
+
+
+def read_sheet_rows(path: Path) -> list[SheetRow]:
+    """Read the cells of a sheet, further columns included, as they are in the file.
+
+    Raises
+    ------
+    UsageError
+        If the file can't be read, or a column is missing.
+    """
     try:
         with _long_cells(), path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()
             file.seek(0)
             separator = ";" if header.count(";") > header.count(",") else ","
-            rows = list(csv.DictReader(file, delimiter=separator, strict=True, restval=""))
+            reader = csv.DictReader(file, delimiter=separator, strict=True, restval="")
+            # Cells beyond the header have no name.
+            rows = [{k: v for k, v in row.items() if isinstance(k, str)} for row in reader]
     except FileNotFoundError as error:
         msg = f"{path} does not exist; name the CSV of graphrag eval audit export."
         raise UsageError(msg) from error
@@ -73,6 +97,11 @@ def read_sheet(path: Path) -> list[AuditItem]:
     if missing:
         msg = f"{path} has no column {missing[0]}; leave the columns as they were exported."
         raise UsageError(msg)
+    return rows
+
+
+def items_of(rows: Sequence[SheetRow], path: Path) -> list[AuditItem]:
+    """Return the items of a sheet's rows; raises UsageError as :func:`read_sheet` says."""
     items = [_read_item(row, f"{path}, row {number}") for number, row in enumerate(rows, 2)]
     for number, item in enumerate(items, 2):
         if (item.run, item.metric) != (items[0].run, items[0].metric):
@@ -81,7 +110,11 @@ def read_sheet(path: Path) -> list[AuditItem]:
     return items
 
 
-def _read_item(row: dict[str, str], where: str) -> AuditItem:
+def _cell(value: object) -> str:
+    return harmless_cell("" if value is None else str(value))
+
+
+def _read_item(row: SheetRow, where: str) -> AuditItem:
     values = {name: read_cell(row[name]) for name in COLUMNS}
     label = values.pop("label").strip()
     if label not in _LABELS:

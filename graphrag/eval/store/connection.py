@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.store.location import StoreLocation, StorePlace
-from graphrag.eval.store.schema import explain_errors, prepare_database
+from graphrag.eval.store.schema import FORMAT, explain_errors, prepare_database
 from graphrag.installation import extra_hint
 from graphrag.redaction import redact_data
 
@@ -91,8 +91,11 @@ class CleanConnection(sqlite3.Connection):
             self.lock.release()
 
 
-def open_connection(place: StorePlace) -> StoreConnection:
+def open_connection(place: StorePlace, reads_only: bool = False) -> StoreConnection:
     """Open the database of a store; make it, with its folder, when missing.
+
+    ``reads_only``: an eval.db of this format is opened beside the process that holds it, and every
+    later read sees it as it is at the first one.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def open_connection(place: StorePlace) -> StoreConnection:
         if place.url is not None:
             return _open_server(place, place.url)
         place = place.path
-    return _open_file(place)
+    return (_open_reading(place) if reads_only else None) or _open_file(place)
 
 
 def _open_server(place: StoreLocation, url: str) -> StoreConnection:
@@ -144,6 +147,22 @@ def _open_file(path: Path) -> CleanConnection:
         raise
     db.lock = lock
     return db
+
+
+def _open_reading(path: Path) -> CleanConnection | None:
+    """Open an eval.db that another process may be writing; None for one that is to be changed."""
+    with explain_errors(path):
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        db = sqlite3.connect(address, isolation_level=None, factory=CleanConnection, uri=True)
+        try:
+            if db.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
+                db.execute("BEGIN")  # what a page shows together is of one moment
+                return db
+        except BaseException:
+            db.close()
+            raise
+        db.close()
+    return None
 
 
 def _clean(values: Any) -> Any:

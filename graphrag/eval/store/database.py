@@ -44,6 +44,8 @@ class EvaluationStore:
     ----------
     path : Path or StoreLocation
         The database file, made with its folder when missing; or where else the runs are.
+    reads_only : bool
+        Read an eval.db beside the process that holds it, as it is at one moment.
 
     Raises
     ------
@@ -53,10 +55,10 @@ class EvaluationStore:
         If another process holds it, or it can't be opened or written.
     """
 
-    def __init__(self, path: StorePlace) -> None:
+    def __init__(self, path: StorePlace, reads_only: bool = False) -> None:
         self.path = path
         self._failed: StoreError | None = None
-        self._db = open_connection(path)
+        self._db = open_connection(path, reads_only)
 
     @classmethod
     def of(cls, config: EvaluationConfig) -> "EvaluationStore":
@@ -144,6 +146,11 @@ class EvaluationStore:
         )
         return cast("str | None", rows[0][0])
 
+    def finished_at(self, run_id: str) -> str | None:
+        """Return when a run was finished; None of an unfinished one."""
+        rows = self._read("SELECT finished_at FROM runs WHERE run_id = ?", (run_id,))
+        return cast("str | None", rows[0][0])
+
     def finish_run(self, run_id: str) -> None:
         """Mark a run as having nothing left to do."""
         self._write(
@@ -197,11 +204,13 @@ class EvaluationStore:
             self._db.execute(insert("judge_usage"), (run_id, unit, json.dumps(usage.to_dict())))
             self._drop_calls(run_id, CallScope.of_verdicts(unit))
 
-    def responses(self, run_id: str) -> dict[str, StoredResponse]:
-        """Return unit -> response of a run."""
+    def responses(self, run_id: str, with_texts: bool = True) -> dict[str, StoredResponse]:
+        """Return unit -> response of a run, without what it said and retrieved if so wished."""
+        texts = "response, context_text" if with_texts else "'', ''"
+        retrieved = "retrieved" if with_texts else "NULL"
         rows = self._read(
-            "SELECT unit, sample_id, method, response, context_text, latency_s, usage, failure, "
-            "trial, retrieved, abstained FROM responses WHERE run_id = ? ORDER BY unit",
+            f"SELECT unit, sample_id, method, {texts}, latency_s, usage, failure, "
+            f"trial, {retrieved}, abstained FROM responses WHERE run_id = ? ORDER BY unit",
             (run_id,),
         )
         return {

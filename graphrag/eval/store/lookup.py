@@ -95,8 +95,8 @@ def _listed(runs: Sequence[Run]) -> str:
     return ", ".join(run.describe() for run in runs[:_LISTED]) + more
 
 
-def open_store(path: StorePlace) -> EvaluationStore:
-    """Open a store that is there already.
+def open_store(path: StorePlace, reads_only: bool = False) -> EvaluationStore:
+    """Open a store that is there already; to read it beside a run that writes it, if so wished.
 
     Raises
     ------
@@ -108,4 +108,4 @@ def open_store(path: StorePlace) -> EvaluationStore:
     if not path.is_file():
         msg = f"There is no run in {path.parent}; name its folder with --output, or run one."
         raise UsageError(msg)
-    return EvaluationStore(path)
+    return EvaluationStore(path, reads_only)
