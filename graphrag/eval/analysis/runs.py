@@ -117,7 +117,7 @@ class RunRows(NamedTuple):
         return tuple(judged) or DEFAULT_METRICS
 
 
-def read_rows(source: str, store_path: StorePlace) -> RunRows:
+def read_rows(source: str, store_path: StorePlace, reads_only: bool = False) -> RunRows:
     """Read one side of a comparison.
 
     Parameters
@@ -127,6 +127,8 @@ def read_rows(source: str, store_path: StorePlace) -> RunRows:
         eval_results_detailed.json or of a baseline.json.
     store_path : Path or StoreLocation
         The eval.db of the output folder.
+    reads_only : bool
+        Also beside a run that writes it.
 
     Raises
     ------
@@ -139,7 +141,7 @@ def read_rows(source: str, store_path: StorePlace) -> RunRows:
         return _read_file(baseline_path(store_path), store_path)
     if source.endswith(".json") or Path(source).is_file():
         return _read_file(Path(source), store_path)
-    with open_store(store_path) as store:
+    with open_store(store_path, reads_only) as store:
         run = find_run(store.runs(), source, store_path)
         rows, metadata = stored_rows(store, run), stored_metadata(store, run)
     return RunRows(rows, metadata)

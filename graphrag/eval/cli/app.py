@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import commands, gate_commands, over_time, report
+from graphrag.eval.cli import commands, gate_commands, over_time, report, view
 from graphrag.eval.cli.first_look import look_at_questions, starting
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
@@ -39,6 +39,7 @@ app.command("judge")(commands.judge)
 app.command("plan")(commands.plan)
 app.command("show")(commands.show)
 app.command("report")(report.report)
+app.command("view")(view.view)
 app.command("recover")(commands.recover)
 app.command("history")(over_time.history)
 app.command("dashboard")(over_time.dashboard)

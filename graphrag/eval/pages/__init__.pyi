@@ -1,6 +1,7 @@
 from .baseline import Baseline
 from .cell import render_cell
 from .library import drawing_library, is_library_ready
+from .library import drawing_library, is_library_ready, page_style
 from .report import ReportInput, render_report
 
 __all__ = [
@@ -9,5 +10,6 @@ __all__ = [
     "drawing_library",
     "is_library_ready",
     "render_cell",
+    "page_style",
     "render_report",
 ]

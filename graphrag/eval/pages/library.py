@@ -9,6 +9,7 @@ import gzip
 import zlib
 from functools import cache
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 
 from platformdirs import user_cache_path
@@ -37,6 +38,11 @@ def drawing_library() -> str:
     with contextlib.suppress(StoreError):
         write_file(kept, gzip.compress(text.encode("utf-8"), mtime=0))
     return text
+
+
+def page_style() -> str:
+    """Return the style sheet of the page, for other pages that look alike."""
+    return files("graphrag.eval.pages").joinpath("report.css").read_text("utf-8")
 
 
 def is_library_ready() -> bool:

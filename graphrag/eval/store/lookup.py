@@ -8,6 +8,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.location import StorePlace
 from graphrag.eval.store.records import Origin, Run
+from graphrag.eval.store.snapshot import StoreSnapshot
 
 PINNED, LATEST = "pinned", "latest"
 ORIGIN_NAMES: dict[Origin | None, str] = {
@@ -108,4 +109,4 @@ def open_store(path: StorePlace, reads_only: bool = False) -> EvaluationStore:
     if not path.is_file():
         msg = f"There is no run in {path.parent}; name its folder with --output, or run one."
         raise UsageError(msg)
-    return EvaluationStore(path, reads_only)
+    return StoreSnapshot(path) if reads_only else EvaluationStore(path)

@@ -1,5 +1,5 @@
 from .app import make_app
-from .pages import Viewed
-from .server import Listener, serve
+from .server import Listener, make_server, serve
+from .viewed import Viewed
 
-__all__ = ["Listener", "Viewed", "make_app", "serve"]
+__all__ = ["Listener", "Viewed", "make_app", "make_server", "serve"]

@@ -87,10 +87,10 @@ class Guard:
 
     def _let_in(self, scope: Scope) -> Response | None:
         """Let a known browser pass, and make one known that brings the token."""
-        if self._is_known(Headers(scope=scope).get("cookie", "")):
-            return None
         given = QueryParams(scope["query_string"]).get(TOKEN, "")
         if scope["method"] != "GET" or not self._fits(given):
+            if self._is_known(Headers(scope=scope).get("cookie", "")):
+                return None
             return _no("Open the address that graphrag eval view printed, with its token.")
         # A path that begins with two slashes would lead to another host.
         answer = RedirectResponse("/" + scope["path"].lstrip("/\\"), status_code=303)

@@ -1,0 +1,86 @@
+"""``graphrag eval view``: the runs of a store in a browser."""
+
+import asyncio
+import webbrowser
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, place_of
+
+if TYPE_CHECKING:
+    from graphrag.eval.cli.location import Place
+    from graphrag.eval.pages import Baseline
+    from graphrag.eval.store import StorePlace
+    from graphrag.eval.view import Viewed
+
+
+def view(
+    context: typer.Context,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Of 127.0.0.1; 0: any free one.")
+    ] = 0,
+    open_: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    root: RootOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = None,
+) -> None:
+    """Show the runs in a browser: live, over time, side by side; and label responses there.
+
+    It is served to this machine alone, under an address with a token, until Ctrl-C (exit code
+    130).
+    """
+    from graphrag.eval.cli.terminal import explained
+
+    place = place_of(context, root, config, output)
+    raise typer.Exit(explained(lambda: _view(place, port, open_)))
+
+
+def viewed_of(place: "Place") -> "Viewed":
+    """Return what is served of a place."""
+    from graphrag.command_lines import eval_line, eval_line_here
+    from graphrag.eval.view import Viewed
+
+    store = place.store_path()
+    lines = {
+        "export": eval_line_here("audit", "export", "latest"),
+        "import": eval_line("audit", "import", "--output", store.parent),
+    }
+    return Viewed(store, lambda run, other: _render(place, run, other), lines)
+
+
+def _view(place: "Place", port: int, is_opened: bool) -> int:
+    from graphrag.eval.cli.terminal import DONE, open_console
+    from graphrag.eval.view import Listener, serve
+
+    viewed = viewed_of(place)
+    listener = Listener.on(port)
+    text = f"Serving {viewed.place} at {listener.address}\nCtrl-C ends it."
+    open_console().print(text, soft_wrap=True)
+    if is_opened and not webbrowser.open(listener.address):
+        text = "No browser could be opened; open the address yourself."
+        open_console(stderr=True).print(text, style="yellow")
+    serve(viewed, listener)
+    return DONE
+
+
+def _render(place: "Place", run_id: str, other: str | None) -> str:
+    from graphrag.eval.cli.show import read_report
+    from graphrag.eval.errors import UsageError
+
+    report, unmeasured = asyncio.run(read_report(place, run_id, reads_only=True))
+    if not report.results.results:
+        msg = f"Run {run_id} has no results yet."
+        raise UsageError(msg)
+    baseline = None if other is None else _compare(place.store_path(), run_id, other)
+    return replace(report, notes=(*report.notes, *unmeasured)).page(baseline)
+
+
+def _compare(store_path: "StorePlace", run_id: str, other: str) -> "Baseline":
+    from graphrag.eval.analysis import GateTerms, compare_runs, read_both_labels, read_rows
+    from graphrag.eval.pages import Baseline
+
+    new, old = (read_rows(name, store_path, reads_only=True) for name in (run_id, other))
+    terms = GateTerms(labels=read_both_labels(new, old, store_path.parent))
+    return Baseline(compare_runs(new, old, terms=terms), old.rows)

@@ -1,0 +1,33 @@
+"""``graphrag eval view`` as a process: it prints an address, serves it, and ends by Ctrl-C."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from support.viewed_store import keep_run
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no SIGINT for another process")
+def test_it_prints_an_address_and_ends_by_ctrl_c(tmp_path: Path):
+    run = keep_run(tmp_path, n=2)
+    command = [sys.executable, "-m", "graphrag.eval", "view", "--output", str(tmp_path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+    ) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            (address,) = re.findall(r"http://127\.0\.0\.1:\d+/\?token=\S{20,}", said)
+            with httpx.Client(follow_redirects=True, timeout=60) as client:
+                assert run in client.get(address).text
+            process.send_signal(signal.SIGINT)
+            _, errors = process.communicate(timeout=20)
+        finally:
+            process.kill()
+    assert (process.returncode, errors.strip()) == (130, "Interrupted.")
+    assert not [path for path in tmp_path.iterdir() if not path.name.startswith("eval.db")]
