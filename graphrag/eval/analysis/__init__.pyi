@@ -17,8 +17,7 @@ from .figure_changes import FigureChange, compare_figures
 from .flips import Flip
 from .frames import tidy_frame
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
-from .history import StoredRun, list_runs, read_usages
-from .history import StoredRun, describe_run, list_runs, paid_usages
+from .history import StoredRun, describe_run, list_runs, paid_usages, read_usages
 from .judge_changes import read_both_labels
 from .judge_errors import correct_change, correct_comparisons, note_judge_error, reach_of
 from .judge_labels import (

@@ -1,6 +1,5 @@
 from .baseline import Baseline
 from .cell import render_cell
-from .library import drawing_library, is_library_ready
 from .library import drawing_library, is_library_ready, page_style
 from .report import ReportInput, render_report
 
@@ -9,7 +8,7 @@ __all__ = [
     "ReportInput",
     "drawing_library",
     "is_library_ready",
-    "render_cell",
     "page_style",
+    "render_cell",
     "render_report",
 ]
