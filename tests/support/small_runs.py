@@ -113,7 +113,9 @@ class SmallRun:
 
     @property
     def samples(self) -> list[Sample]:
-        return [Sample(f"s{i}", "a", f"What is {'x' * i}?", "x") for i in range(self.n)]
+        # Each question has a length of its own, as long as there are not too many for that.
+        words = ("x" * i if i < 200 else f"x{i}" for i in range(self.n))
+        return [Sample(f"s{i}", "a", f"What is {x}?", "x") for i, x in enumerate(words)]
 
     @property
     def units(self) -> list[Unit]:

@@ -120,22 +120,19 @@ def plan_further(
 
     Pairs are of the first trial.
     """
-    answered = {u.key: found for u in units if (found := _answered(u, session)) is not None}
-    by_place = {(u.sample.id, u.method, u.trial): u for u in units if u.key in answered}
+    by_place = {(u.sample.id, u.method, u.trial): u for u in units if _answered(u, session)}
     tasks: list[FurtherTask] = []
     for unit in by_place.values():
-        found = answered[unit.key]
         if config.judge.rubric:
-            rubric = _Rubric(judges.rubric, unit, found, entity_types)
+            rubric = _Rubric(judges.rubric, unit, session, entity_types)
             tasks.append(FurtherTask(unit.key, "rubric", rubric))
         if config.judge.quality:
-            tasks.append(FurtherTask(unit.key, "quality", _Quality(judges.quality, unit, found)))
+            tasks.append(FurtherTask(unit.key, "quality", _Quality(judges.quality, unit, session)))
     for a, b in config.judge.pairs(config.methods):
         for unit in by_place.values():
             other = by_place.get((unit.sample.id, b, 0))
             if unit.method == a and unit.trial == 0 and other is not None:
-                answers = (answered[unit.key].response, answered[other.key].response)
-                compare = _Pair(judges.pairwise, unit.sample.question, answers)
+                compare = _Pair(judges.pairwise, (unit, other), session)
                 tasks.append(FurtherTask(unit.key, pair_kind(a, b), compare))
     return [task for task in tasks if session.judgement(task.subject, task.kind) is None]
 
@@ -216,23 +213,31 @@ async def _judge(task: FurtherTask, log: CallLog) -> Judgement:
     return Judgement(task.subject, task.kind, value, bool(failures), log.usage())
 
 
-def _answered(unit: Unit, session: Session) -> StoredResponse | None:
+def _answered(unit: Unit, session: Session) -> bool:
+    standing = session.standing(unit.key)
+    return standing is not None and not standing.failed
+
+
+def _response(unit: Unit, session: Session) -> StoredResponse:
+    """Read a response when it is judged: a run may have more of them than fit into memory."""
     found = session.response(unit.key)
-    return None if found is None or found.failure is not None else found
+    assert found is not None
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Rubric:
     judge: RubricJudge
     unit: Unit
-    found: StoredResponse
+    session: Session
     entity_types: EntityTypes
 
     async def __call__(self) -> Told:
+        found = _response(self.unit, self.session)
         result = EvaluableQueryResult.from_context_text(
             self.unit.sample.question,
-            self.found.response,
-            self.found.context_text,
+            found.response,
+            found.context_text,
             self.unit.method,
             await self.entity_types(self.unit.sample.imdb_key),
         )
@@ -245,12 +250,12 @@ class _Rubric:
 class _Quality:
     judge: QualityJudge
     unit: Unit
-    found: StoredResponse
+    session: Session
 
     async def __call__(self) -> Told:
-        sample = self.unit.sample
+        sample, found = self.unit.sample, _response(self.unit, self.session)
         measured = await self.judge.evaluate(
-            sample.question, self.found.response, sample.ground_truth, self.found.context_text
+            sample.question, found.response, sample.ground_truth, found.context_text
         )
         return measured.to_dict(), [] if measured.failure is None else [measured.failure]
 
@@ -258,10 +263,11 @@ class _Quality:
 @dataclass(frozen=True, slots=True)
 class _Pair:
     judge: PairwiseJudge
-    question: str
-    answers: tuple[str, str]
+    units: tuple[Unit, Unit]
+    session: Session
 
     async def __call__(self) -> Told:
-        compared = await self.judge.compare(self.question, *self.answers)
+        a, b = (_response(unit, self.session).response for unit in self.units)
+        compared = await self.judge.compare(self.units[0].sample.question, a, b)
         orders = (compared.a_first, compared.b_first)
         return compared.to_dict(), [o.failure for o in orders if o.failure is not None]

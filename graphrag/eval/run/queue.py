@@ -1,7 +1,7 @@
 """One run in progress: what is still to be done, what it may spend, when it stops."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -27,7 +27,14 @@ from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit, shuffled
 from graphrag.eval.run.verdicts import judgeable
-from graphrag.eval.store import CallScope, Judgement, MemorySession, Session, StoredResponse
+from graphrag.eval.store import (
+    CallScope,
+    Finished,
+    Judgement,
+    MemorySession,
+    Session,
+    StoredResponse,
+)
 from graphrag.query.usage import CallLog, sum_usages
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
@@ -121,7 +128,6 @@ class Work:
         self._judge_unit = judge
         self._stop = stop
         self.limit = open_limit(config)
-        self._results: dict[str, QueryResult] = {}
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
         self._refused = False
@@ -135,7 +141,7 @@ class Work:
     def outcome(self) -> RunOutcome:
         """Return what is done so far."""
         units = self._request.units
-        results = [self._results[u.key] for u in units if u.key in self._results]
+        results = [*self._read([unit for unit in units if self._is_done(unit)])]
         stopped = self._stop.reason if len(results) < len(units) else None
         return RunOutcome(
             results,
@@ -143,7 +149,7 @@ class Work:
             stopped,
             self._refused,
             allow_usd=self.allow_usd,
-            n_searched=sum(self._session.response(u.key) is not None for u in units),
+            n_searched=sum(self._session.standing(u.key) is not None for u in units),
         )
 
     async def run(self) -> None:
@@ -154,12 +160,11 @@ class Work:
         StoreError
             If a result can't be kept.
         """
-        jobs: list[Job] = []
-        for unit in shuffled(self._request.units) if self._request.shuffle else self._request.units:
-            if self._is_done(unit):
-                self._count(unit)
-            else:
-                jobs.append(partial(self._run_unit, unit))
+        request = self._request
+        units = shuffled(request.units) if request.shuffle else request.units
+        jobs: list[Job] = [partial(self._run_unit, u) for u in units if not self._is_done(u)]
+        for result in self._read([unit for unit in units if self._is_done(unit)]):
+            self._count(result)
         self._request.progress.advance(self._tally, None)
         await self.run_jobs(jobs)
 
@@ -183,25 +188,27 @@ class Work:
         return not self._stop.requested.is_set()
 
     def _is_done(self, unit: Unit) -> bool:
-        found = self._session.response(unit.key)
-        if found is None or found.failure is not None or self._request.skip_judge:
-            return found is not None
+        standing = self._session.standing(unit.key)
+        if standing is None or standing.failed or self._request.skip_judge:
+            return standing is not None
         return not self._unjudged(unit)
 
     def _unjudged(self, unit: Unit) -> list[str]:
-        judged = self._session.verdicts(unit.key)
+        standing = self._session.standing(unit.key)
+        judged = () if standing is None else standing.metrics
         wanted = judgeable(unit.sample, self._config.metrics)
         return [metric for metric in wanted if metric not in judged]
 
     async def _run_unit(self, unit: Unit) -> None:
         try:
-            finished = await self._search_and_judge(unit)
+            if await self._search_and_judge(unit):
+                for result in self._read([unit]):
+                    self._count(result)
         except RunStoppedError as error:
             self._refused = not isinstance(error, ServiceDownStop)
             self._stop.request(str(error))
-            return
-        if finished:
-            self._count(unit)
+        finally:
+            self._session.release(unit.key)
 
     async def _search_and_judge(self, unit: Unit) -> bool:
         found = self._session.response(unit.key) or await self._search(unit)
@@ -230,13 +237,11 @@ class Work:
             )
         return found
 
-    def _count(self, unit: Unit) -> None:
-        result = self._result(unit)
-        self._results[unit.key] = result
+    def _count(self, result: QueryResult) -> None:
         spent = [usage for usage in (result.usage, result.judge_usage) if usage is not None]
         verdicts = (result.scores.get(metric) for metric in self._config.metrics)
         self._tally = Tally(
-            done=len(self._results),
+            done=self._tally.done + 1,
             total=self._tally.total,
             failed=self._tally.failed + (result.failure is not None),
             unscored=self._tally.unscored + sum(v.failure is not None for v in verdicts),
@@ -246,26 +251,31 @@ class Work:
         )
         self._request.progress.advance(self._tally, result)
 
-    def _result(self, unit: Unit) -> QueryResult:
-        found = self._session.response(unit.key)
-        assert found is not None
-        judged = self._session.judge_usage(unit.key)
-        return QueryResult(
-            imdb_key=unit.sample.imdb_key,
-            question=unit.sample.question,
-            method=unit.method,
-            response=found.response,
-            scores=failed_search_scores(judgeable(unit.sample, METRICS))
-            if found.failure
-            else MetricScores.of(self._session.verdicts(unit.key)),
-            efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
-            ground_truth=unit.sample.ground_truth,
-            context_text=found.context_text,
-            sample_id=unit.sample.id,
-            failure=found.failure,
-            usage=found.usage,
-            judge_usage=judged[0] if len(judged) == 1 else sum_usages(judged) if judged else None,
-            trial=unit.trial,
-            retrieved=found.retrieved,
-            abstained=found.abstained,
-        )
+    def _read(self, units: Sequence[Unit]) -> Iterator[QueryResult]:
+        """Read the results of units that are done, one after the other."""
+        kept = self._session.finished([unit.key for unit in units])
+        for unit, finished in zip(units, kept, strict=True):
+            yield _result_of(unit, finished)
+
+
+def _result_of(unit: Unit, finished: Finished) -> QueryResult:
+    found, verdicts, judged = finished
+    return QueryResult(
+        imdb_key=unit.sample.imdb_key,
+        question=unit.sample.question,
+        method=unit.method,
+        response=found.response,
+        scores=failed_search_scores(judgeable(unit.sample, METRICS))
+        if found.failure
+        else MetricScores.of(verdicts),
+        efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
+        ground_truth=unit.sample.ground_truth,
+        context_text=found.context_text,
+        sample_id=unit.sample.id,
+        failure=found.failure,
+        usage=found.usage,
+        judge_usage=judged[0] if len(judged) == 1 else sum_usages(judged) if judged else None,
+        trial=unit.trial,
+        retrieved=found.retrieved,
+        abstained=found.abstained,
+    )

@@ -5,7 +5,7 @@ from .location import StoreLocation, StorePlace
 from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
 from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .recovery import Recovery, recover_store
-from .session import MemorySession, Session, StoredSession
+from .session import Finished, MemorySession, Session, Standing, StoredSession
 from .setup import RunSetup
 from .whole_files import replace_files, run_folder, write_file, write_whole
 
@@ -15,6 +15,7 @@ __all__ = [
     "PINNED",
     "CallScope",
     "EvaluationStore",
+    "Finished",
     "Judgement",
     "MemorySession",
     "Recovery",
@@ -22,6 +23,7 @@ __all__ = [
     "RunDetails",
     "RunSetup",
     "Session",
+    "Standing",
     "StoreJournal",
     "StoreLocation",
     "StorePlace",

@@ -204,14 +204,36 @@ class EvaluationStore:
             self._db.execute(insert("judge_usage"), (run_id, unit, json.dumps(usage.to_dict())))
             self._drop_calls(run_id, CallScope.of_verdicts(unit))
 
-    def responses(self, run_id: str, with_texts: bool = True) -> dict[str, StoredResponse]:
-        """Return unit -> response of a run, without what it said and retrieved if so wished."""
+    def search_states(self, run_id: str) -> list[tuple[str, bool, float]]:
+        """Return each unit that has a response, whether its search failed, and its US dollars."""
+        rows = self._read(
+            "SELECT unit, failure IS NOT NULL, usage FROM responses WHERE run_id = ? ORDER BY unit",
+            (run_id,),
+        )
+        return [(unit, bool(failed), _usage(usage).cost_usd or 0.0) for unit, failed, usage in rows]
+
+    def judged_metrics(self, run_id: str) -> dict[str, frozenset[str]]:
+        """Return unit -> the metrics that there are verdicts on."""
+        found: dict[str, list[str]] = {}
+        query = "SELECT unit, metric FROM verdicts WHERE run_id = ?"
+        for unit, metric in self._read(query, (run_id,)):
+            found.setdefault(unit, []).append(metric)
+        return {unit: frozenset(metrics) for unit, metrics in found.items()}
+
+    def responses(
+        self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True
+    ) -> dict[str, StoredResponse]:
+        """Return unit -> response of a run, or of some units of it.
+
+        ``with_texts=False`` leaves out what it said and retrieved.
+        """
+        only, values = _of_units(run_id, units)
         texts = "response, context_text" if with_texts else "'', ''"
         retrieved = "retrieved" if with_texts else "NULL"
         rows = self._read(
             f"SELECT unit, sample_id, method, {texts}, latency_s, usage, failure, "
-            f"trial, {retrieved}, abstained FROM responses WHERE run_id = ? ORDER BY unit",
-            (run_id,),
+            f"trial, {retrieved}, abstained FROM responses WHERE {only} ORDER BY unit",
+            values,
         )
         return {
             row[0]: StoredResponse(
@@ -225,13 +247,16 @@ class EvaluationStore:
             for row in rows
         }
 
-    def verdicts(self, run_id: str) -> dict[str, dict[str, JudgeResult]]:
-        """Return unit -> metric -> verdict of a run."""
+    def verdicts(
+        self, run_id: str, units: Sequence[str] | None = None
+    ) -> dict[str, dict[str, JudgeResult]]:
+        """Return unit -> metric -> verdict of a run, or of some units of it."""
         found: dict[str, dict[str, JudgeResult]] = {}
+        only, values = _of_units(run_id, units)
         rows = self._read(
-            "SELECT unit, metric, score, reason, failure, repeats FROM verdicts WHERE run_id = ? "
-            "ORDER BY unit, metric",
-            (run_id,),
+            "SELECT unit, metric, score, reason, failure, repeats FROM verdicts "
+            f"WHERE {only} ORDER BY unit, metric",
+            values,
         )
         for unit, metric, score, reason, failure, repeats in rows:
             try:
@@ -245,11 +270,14 @@ class EvaluationStore:
             found.setdefault(unit, {})[metric] = given
         return found
 
-    def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
+    def judge_usage(
+        self, run_id: str, units: Sequence[str] | None = None
+    ) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
         found: dict[str, list[Usage]] = {}
+        only, values = _of_units(run_id, units)
         for unit, usage in self._read(
-            "SELECT unit, usage FROM judge_usage WHERE run_id = ? ORDER BY rowid", (run_id,)
+            f"SELECT unit, usage FROM judge_usage WHERE {only} ORDER BY rowid", values
         ):
             found.setdefault(unit, []).append(_usage(usage))
         return found
@@ -385,6 +413,12 @@ class EvaluationStore:
     def _transaction(self) -> Generator[None]:
         with self._writing(), self._db.transaction():
             yield
+
+
+def _of_units(run_id: str, units: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
+    if units is None:
+        return "run_id = ?", (run_id,)
+    return f"run_id = ? AND unit IN ({', '.join('?' * len(units))})", (run_id, *units)
 
 
 def _attempts(text: str) -> tuple[CallAttempt, ...]:

@@ -1,6 +1,7 @@
 """Where a run keeps what it has paid for: in the store, or only in memory."""
 
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
@@ -8,9 +9,39 @@ from graphrag.eval.store.journal import StoreJournal
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
 from graphrag.query.usage import CallJournal, Usage, summarize_attempts
 
+_READ_AT_ONCE = 256
+_NOTHING: frozenset[str] = frozenset()
+
+
+class Standing(NamedTuple):
+    """How far a unit is that has a response: whether its search failed, and what was judged."""
+
+    failed: bool
+    metrics: frozenset[str]
+
+
+class Finished(NamedTuple):
+    """What is there of a unit: see the methods of :class:`Session`."""
+
+    response: StoredResponse
+    verdicts: dict[str, JudgeResult]
+    judge_usage: list[Usage]
+
 
 class Session(Protocol):
     """The responses, verdicts and judgements of one run, as far as they are there."""
+
+    def standing(self, unit: str) -> Standing | None:
+        """Return how far a unit is, without reading what it holds; None without a response."""
+        ...
+
+    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
+        """Read units that have a response, one after the other, in this order."""
+        ...
+
+    def release(self, unit: str) -> None:
+        """Be told that nobody works on a unit any more."""
+        ...
 
     def response(self, unit: str) -> StoredResponse | None:
         """Return the response of a unit."""
@@ -59,6 +90,21 @@ class MemorySession:
         self._judgements: dict[tuple[str, str], Judgement] = {}
         self._spent_usd = 0.0
 
+    def standing(self, unit: str) -> Standing | None:
+        """Return how far a unit is; None without a response."""
+        found = self._responses.get(unit)
+        if found is None:
+            return None
+        return Standing(found.failure is not None, frozenset(self.verdicts(unit)))
+
+    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
+        """Yield what is there of units that have a response."""
+        for unit in units:
+            yield Finished(self._responses[unit], self.verdicts(unit), self.judge_usage(unit))
+
+    def release(self, unit: str) -> None:
+        """Keep everything: it is nowhere else."""
+
     def response(self, unit: str) -> StoredResponse | None:
         """Return the response of a unit."""
         return self._responses.get(unit)
@@ -101,7 +147,10 @@ class MemorySession:
 
 
 class StoredSession(MemorySession):
-    """Keeps a run's work in the store as well, each piece before the next is begun.
+    """Keeps a run's work in the store, each piece before the next is begun.
+
+    In memory stays how far each unit is, and what was kept here of those that are worked on: the
+    rest is read when it is asked for, so that a long run takes no more memory than a short one.
 
     Parameters
     ----------
@@ -125,9 +174,18 @@ class StoredSession(MemorySession):
         super().__init__()
         self.store = store
         self.run_id = run_id
-        self._responses = store.responses(run_id)
-        self._verdicts = store.verdicts(run_id)
-        self._judge_usage = store.judge_usage(run_id)
+        self._met: dict[Standing, Standing] = {}
+        """Each standing once, however many units have it."""
+        searches = store.search_states(run_id)
+        self._judged = (
+            _scored_metrics(store.verdicts(run_id))
+            if retry_errors
+            else store.judged_metrics(run_id)
+        )
+        self._standings = {
+            unit: self._once(Standing(failed, self._judged.pop(unit, _NOTHING)))
+            for unit, failed, _ in searches
+        }
         judgements = store.judgements(run_id)
         self._judgements = {
             (judged.subject, judged.kind): judged
@@ -139,38 +197,90 @@ class StoredSession(MemorySession):
             scope: summarize_attempts(a for c in calls.values() for a in c.attempts).cost_usd or 0.0
             for scope, calls in self._calls.items()
         }
-        usages = [] if prepaid else [found.usage for found in self._responses.values()]
-        usages += [usage for each in self._judge_usage.values() for usage in each]
+        usages = [usage for each in store.judge_usage(run_id).values() for usage in each]
         usages += store.forgotten_usage(run_id)
         usages += [judged.usage for judged in judgements]
         self._spent_usd = sum(self._unclaimed_usd.values())
+        self._spent_usd += 0.0 if prepaid else sum(usd for *_, usd in searches)
         self._spent_usd += sum(usage.cost_usd or 0.0 for usage in usages)
         if retry_errors and not prepaid:
             self._forget_failed_searches()
-        if retry_errors:
-            self._forget_failed_verdicts()
+
+    def _once(self, standing: Standing) -> Standing:
+        return self._met.setdefault(standing, standing)
 
     def _forget_failed_searches(self) -> None:
-        for unit, found in list(self._responses.items()):
-            if found.failure is not None:
-                del self._responses[unit]
+        for unit, standing in list(self._standings.items()):
+            if standing.failed:
+                del self._standings[unit]
                 self.store.discard_response(self.run_id, unit)
 
-    def _forget_failed_verdicts(self) -> None:
-        for unit, verdicts in self._verdicts.items():
-            self._verdicts[unit] = {m: v for m, v in verdicts.items() if v.failure is None}
+    def standing(self, unit: str) -> Standing | None:
+        """Return how far a unit is; None without a response."""
+        return self._standings.get(unit)
+
+    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
+        """Read units that have a response from the store, some hundreds at a time."""
+        for start in range(0, len(units), _READ_AT_ONCE):
+            block = units[start : start + _READ_AT_ONCE]
+            absent = [unit for unit in block if unit not in self._responses]
+            responses = self.store.responses(self.run_id, absent)
+            verdicts = self.store.verdicts(self.run_id, absent)
+            usages = self.store.judge_usage(self.run_id, absent)
+            for unit in block:
+                if unit in self._responses:
+                    yield from super().finished([unit])
+                    continue
+                taken = self._standings[unit].metrics  # not what is to be judged again
+                known = {m: v for m, v in verdicts.get(unit, {}).items() if m in taken}
+                yield Finished(responses[unit], known, usages.get(unit, []))
+
+    def release(self, unit: str) -> None:
+        """Leave a unit to the store."""
+        self._responses.pop(unit, None)
+        self._verdicts.pop(unit, None)
+        self._judge_usage.pop(unit, None)
+
+    def response(self, unit: str) -> StoredResponse | None:
+        """Return the response of a unit."""
+        if unit in self._responses or unit not in self._standings:
+            return super().response(unit)
+        return self.store.responses(self.run_id, [unit])[unit]
+
+    def verdicts(self, unit: str) -> dict[str, JudgeResult]:
+        """Return metric -> verdict of a unit."""
+        if unit in self._responses or unit not in self._standings:
+            return super().verdicts(unit)
+        return self._read(unit).verdicts
+
+    def judge_usage(self, unit: str) -> list[Usage]:
+        """Return what the unit's verdicts cost."""
+        if unit in self._responses or unit not in self._standings:
+            return super().judge_usage(unit)
+        return self._read(unit).judge_usage
+
+    def _read(self, unit: str) -> Finished:
+        return next(self.finished([unit]))
 
     def keep_response(self, found: StoredResponse) -> None:
         """Keep a response."""
         self.store.append_response(self.run_id, found)
         self._claim(CallScope.of_search(found.unit))
+        judged = self._judged.pop(found.unit, _NOTHING)  # of a response that damage took away
+        self._standings[found.unit] = self._once(Standing(found.failure is not None, judged))
         super().keep_response(found)
+        if judged:
+            self.release(found.unit)
 
     def keep_verdicts(self, unit: str, verdicts: dict[str, JudgeResult], usage: Usage) -> None:
         """Keep verdicts and what they cost."""
         self.store.append_verdicts(self.run_id, unit, verdicts, usage)
         self._claim(CallScope.of_verdicts(unit))
+        failed, metrics = self._standings[unit]
+        self._standings[unit] = self._once(Standing(failed, metrics.union(verdicts)))
         super().keep_verdicts(unit, verdicts, usage)
+        if unit not in self._responses:  # what is known here is not all: the store has more
+            self.release(unit)
 
     def keep_judgement(self, judged: Judgement) -> None:
         """Keep what a further judge said."""
@@ -187,3 +297,13 @@ class StoredSession(MemorySession):
         """Take back what replayed calls cost, as they are part of what is being kept."""
         self._spent_usd -= self._unclaimed_usd.pop(scope.stored, 0.0)
         self._calls.pop(scope.stored, None)
+
+
+def _scored_metrics(
+    verdicts: Mapping[str, Mapping[str, JudgeResult]],
+) -> dict[str, frozenset[str]]:
+    """Return unit -> the metrics that have a verdict which did not fail."""
+    return {
+        unit: frozenset(metric for metric, verdict in given.items() if verdict.failure is None)
+        for unit, given in verdicts.items()
+    }
