@@ -23,6 +23,7 @@ from graphrag.query.calls import (
 )
 from graphrag.query.hedging import first_answer
 from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownError
+from graphrag.query.own_time import start_timer
 from graphrag.query.retrying import LONGEST_WAIT_S, RetryPolicy, read_symptom, retry_after_s
 from graphrag.query.service_advice import advise, name_service
 from graphrag.query.usage import (
@@ -251,9 +252,10 @@ class ModelCaller:
 
     async def _in_time(self, send: Callable[[], Awaitable[Answer]], scope: CallLog) -> Answer:
         allowed = self.time(scope)
-        timer = asyncio.timeout(allowed.seconds)
+        timer = asyncio.timeout(None)
         try:
             async with timer:
+                start_timer(timer, allowed.seconds)
                 return _without_keys(await send())
         except TimeoutError as error:
             if timer.expired():

@@ -32,6 +32,7 @@ from graphrag.query.indexer_adapters import (
     read_indexer_reports,
     read_indexer_text_units,
 )
+from graphrag.query.known_tokens import KnownTokens
 from graphrag.query.models import CountedCompletion, CountedEmbedding
 from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
 from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
@@ -95,6 +96,7 @@ class EngineBuilder:
             engine.local_search.model = completion
             return DriftSearch(engine, embedding)
         engine = self._local() if method == "local" else self._basic()
+        engine.context_builder.tokenizer = KnownTokens(engine.context_builder.tokenizer)
         return ContextSearch(_with_model(engine, completion), embedding)
 
     def _tog(

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from contextvars import Context
 
 
 class OwnTime:
@@ -53,7 +54,7 @@ class OwnTime:
         async with asyncio.timeout(None) as timer:
             self._deadlines[timer] = seconds
             if self._stopped_at is None:
-                _start(timer, seconds)
+                start_timer(timer, seconds)
             try:
                 yield
             finally:
@@ -76,7 +77,7 @@ class OwnTime:
                 self._deadlines[timer] = ends_at - asyncio.get_running_loop().time()
                 timer.reschedule(None)
             else:
-                _start(timer, left_s)
+                start_timer(timer, left_s)
 
 
 class _Counted:
@@ -94,5 +95,10 @@ class _Counted:
         self._time.count(-self._n_open, -self._n_waiting)
 
 
-def _start(timer: asyncio.Timeout, seconds: float) -> None:
-    timer.reschedule(asyncio.get_running_loop().time() + seconds)
+def start_timer(timer: asyncio.Timeout, seconds: float) -> None:
+    """Let a timer run for so many seconds from now.
+
+    A loop keeps a timer that was cancelled until its time would have come, ten minutes perhaps,
+    with the context that it was set in: that of a call holds everything the call was about.
+    """
+    Context().run(timer.reschedule, asyncio.get_running_loop().time() + seconds)

@@ -169,5 +169,8 @@ def _collect(data: object, found: dict[str, list["pd.DataFrame"]]) -> None:
 
 def _rows(frames: Iterable["pd.DataFrame"]) -> Iterator[Mapping[str, Any]]:
     for frame in frames:
-        rows = cast("list[Mapping[str, Any]]", frame.to_dict("records"))
+        # ``to_dict`` asks of each value what it is, which took longer than what reads the rows.
+        names = [str(name) for name in frame.columns]
+        columns = [frame.iloc[:, place].tolist() for place in range(len(names))]
+        rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
         yield from (row for row in rows if row.get("in_context", True))

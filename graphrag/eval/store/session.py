@@ -223,17 +223,22 @@ class StoredSession(MemorySession):
         """Read units that have a response from the store, some hundreds at a time."""
         for start in range(0, len(units), _READ_AT_ONCE):
             block = units[start : start + _READ_AT_ONCE]
-            absent = [unit for unit in block if unit not in self._responses]
-            responses = self.store.responses(self.run_id, absent)
-            verdicts = self.store.verdicts(self.run_id, absent)
-            usages = self.store.judge_usage(self.run_id, absent)
+            absent = self._read([unit for unit in block if unit not in self._responses])
             for unit in block:
-                if unit in self._responses:
-                    yield from super().finished([unit])
-                    continue
-                taken = self._standings[unit].metrics  # not what is to be judged again
-                known = {m: v for m, v in verdicts.get(unit, {}).items() if m in taken}
-                yield Finished(responses[unit], known, usages.get(unit, []))
+                yield absent[unit] if unit in absent else next(super().finished([unit]))
+
+    def _read(self, units: Sequence[str]) -> dict[str, Finished]:
+        if not units:
+            return {}
+        responses = self.store.responses(self.run_id, units)
+        verdicts = self.store.verdicts(self.run_id, units)
+        usages = self.store.judge_usage(self.run_id, units)
+        found: dict[str, Finished] = {}
+        for unit in units:
+            taken = self._standings[unit].metrics  # without what is to be judged again
+            known = {m: v for m, v in verdicts.get(unit, {}).items() if m in taken}
+            found[unit] = Finished(responses[unit], known, usages.get(unit, []))
+        return found
 
     def release(self, unit: str) -> None:
         """Leave a unit to the store."""
@@ -251,16 +256,13 @@ class StoredSession(MemorySession):
         """Return metric -> verdict of a unit."""
         if unit in self._responses or unit not in self._standings:
             return super().verdicts(unit)
-        return self._read(unit).verdicts
+        return self._read([unit])[unit].verdicts
 
     def judge_usage(self, unit: str) -> list[Usage]:
         """Return what the unit's verdicts cost."""
         if unit in self._responses or unit not in self._standings:
             return super().judge_usage(unit)
-        return self._read(unit).judge_usage
-
-    def _read(self, unit: str) -> Finished:
-        return next(self.finished([unit]))
+        return self._read([unit])[unit].judge_usage
 
     def keep_response(self, found: StoredResponse) -> None:
         """Keep a response."""

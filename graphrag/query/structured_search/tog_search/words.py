@@ -1,8 +1,11 @@
 """Comparable words of texts in any script, and word statistics (BM25) over them."""
 
+import asyncio
 import re
+import sys
 import unicodedata
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -87,6 +90,12 @@ def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np
     index.index(list(documents), show_progress=False)  # pyright: ignore[reportUnknownMemberType]
     scores = cast("Any", index).get_scores(wanted)
     return np.asarray(scores, dtype=np.float64)
+
+
+async def load_bm25() -> None:
+    """Load what :func:`bm25_scores` needs, a second of work, while other searches go on."""
+    if "bm25s" not in sys.modules:
+        await asyncio.to_thread(import_module, "bm25s")
 
 
 def _by_script(

@@ -21,6 +21,7 @@ from graphrag.query.structured_search.tog_search.state import Candidate, Questio
 from graphrag.query.structured_search.tog_search.vectors import cosine_by_id
 from graphrag.query.structured_search.tog_search.words import (
     bm25_scores,
+    load_bm25,
     shorten,
     split_terms,
 )
@@ -83,11 +84,13 @@ class Pruner:
         if self.strategy == "semantic":
             return await self._score_by_vectors(question, candidates)
         if self.strategy == "bm25":
+            await load_bm25()
             return self._score_by_words(question, candidates)
         with phase("exploration"):
             scored = await self._score_by_model(question, candidates)
         if isinstance(scored, Scores):
             return scored
+        await load_bm25()
         note = f"{scored}, so bm25 scored this depth"
         return Scores(self._score_by_words(question, candidates).values, "bm25", note)
 
