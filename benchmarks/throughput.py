@@ -19,8 +19,12 @@ costs after the preparation.
 Modules are compiled once beforehand, as an installer compiles them: what is measured of the whole
 process is a second start.
 
-The machine must be idle for the figures to mean anything; the ratios suffer least. Other
-evaluation libraries are not run here.
+With ``--others`` the same number of judgements by other evaluation libraries besides, each in an
+environment that uv makes for it, kept until the end: see ``other_client.py``. One that can't be
+installed or gives up is left out, and said why. Not all bound calls: pydantic-evals and deepeval
+bound cases, so that they get C / 4 of these.
+
+The machine must be idle for the figures to mean anything; the ratios suffer least.
 """
 
 import argparse
@@ -40,6 +44,13 @@ from typing import Any
 from urllib.request import urlopen
 
 HERE = Path(__file__).parent
+OTHERS = {
+    "autoevals": ["autoevals", "openai"],
+    "pydantic-evals": ["pydantic-evals", "pydantic-ai-slim[openai]"],
+    "inspect-ai": ["inspect-ai", "openai"],
+    "deepeval": ["deepeval"],
+    "ragas": ["ragas", "langchain-community<0.4"],  # it imports what later ones lack
+}
 WAYS = ("bare", "litellm", "judged-litellm", "judged-direct", "searched-litellm", "searched-direct")
 
 
@@ -78,15 +89,50 @@ def environment(folder: Path) -> dict[str, str]:
     return {**given, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
 
 
+def other_python(library: str, index: Path) -> Path:
+    """Return the Python of a library's environment."""
+    return index.parent / library / "bin" / "python"
+
+
+def install(index: Path) -> list[str]:
+    """Make the environments of the other libraries; return those that are there."""
+    ready: list[str] = []
+    for library, packages in OTHERS.items():
+        python = other_python(library, index)
+        try:
+            for command in (
+                ["uv", "venv", "-q", "--python", "3.11", python.parent.parent],
+                ["uv", "pip", "install", "-q", "--python", python, *packages],
+            ):
+                subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+            code = f"import importlib.metadata as m; print(m.version({library!r}))"
+            found = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"{library}: left out: {reason(error)}")
+            continue
+        print(f"{library} {found.stdout.strip()}")
+        ready.append(library)
+    return ready
+
+
+def reason(error: Exception) -> str:
+    """Return the last line of what a process said, or what kept it from running."""
+    said = str(getattr(error, "stderr", None) or error)
+    return said.strip().splitlines()[-1]
+
+
 def measure(way: str, url: str, concurrency: int, calls: int, index: Path) -> Measured:
     """Run one client."""
     with TemporaryDirectory() as folder:
-        shutil.copytree(index, folder, dirs_exist_ok=True)
-        client = HERE / "throughput_client.py"
+        python, client = Path(sys.executable), HERE / "throughput_client.py"
+        if way in OTHERS:
+            python, client = other_python(way, index), HERE / "other_client.py"
+        else:
+            shutil.copytree(index, folder, dirs_exist_ok=True)
         before, started = count_calls(url), time.perf_counter()
         done = subprocess.run(
             [
-                sys.executable,
+                python,
                 "-P",  # the files beside it are no packages
                 "-W",
                 "ignore",
@@ -101,6 +147,8 @@ def measure(way: str, url: str, concurrency: int, calls: int, index: Path) -> Me
             capture_output=True,
             text=True,
             env=environment(index.parent),
+            cwd=folder,
+            timeout=600,
         )
         process_s = time.perf_counter() - started
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -142,6 +190,7 @@ def main() -> None:
     parser.add_argument("--latency-ms", nargs="+", type=float)
     parser.add_argument("--calls", type=int, default=800, help="of each, but searches make more")
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--others", action="store_true", help="other evaluation libraries besides")
     given = parser.parse_args()
     ways = given.ways or (WAYS if given.full else ("bare", "judged-direct"))
     ways = ("bare", *(way for way in ways if way != "bare"))
@@ -156,6 +205,12 @@ def main() -> None:
         with service(0.0) as url:
             for way in ways:
                 measure(way, url, 8, 24, index)
+            for library in install(index) if given.others else ():
+                try:  # compiles it, and tells whether it runs at all
+                    measure(library, url, 8, 24, index)
+                    ways = (*ways, library)
+                except subprocess.SubprocessError as error:
+                    print(f"{library}: left out: {reason(error)}")
         for _ in range(given.rounds):
             for concurrency in given.concurrency or ((8, 32, 128) if given.full else (32, 128)):
                 for latency_ms in given.latency_ms or ((0, 50, 200) if given.full else (200,)):

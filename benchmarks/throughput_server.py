@@ -44,8 +44,19 @@ def answer(path: bytes, body: bytes) -> bytes:
     text = (
         "Marta Quill, as the text says." if schema is None else json.dumps(minimal(schema, schema))
     )
-    message = {"role": "assistant", "content": text}
+    if request.get("logprobs"):  # deepeval, which asks for a form in its words alone
+        text = '{"score": 8, "reason": "as the text says"}'
+    elif b'\\"verdict\\"' in body:  # ragas, likewise
+        text = '{"reason": "as the text says", "verdict": 1}'
+    message: dict[str, Any] = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    if request.get("tools"):  # as other libraries ask for a form
+        tool = request["tools"][0]["function"]
+        given = json.dumps(minimal(tool["parameters"], tool["parameters"]))
+        called = {"name": tool["name"], "arguments": given}
+        message["content"] = None
+        message["tool_calls"] = [{"id": "t", "type": "function", "function": called}]
+        choice["finish_reason"] = "tool_calls"
     usage = {"prompt_tokens": 500, "completion_tokens": 20, "total_tokens": 520}
     reply = {"id": "x", "object": "chat.completion", "created": 1, "model": request["model"]}
     return json.dumps({**reply, "choices": [choice], "usage": usage}).encode()
