@@ -1,7 +1,10 @@
 """Waiting for a turn is not a search's own time, however many of its calls wait at once."""
 
 import asyncio
+import gc
 import time
+import weakref
+from contextvars import ContextVar, copy_context
 
 import pytest
 
@@ -66,3 +69,22 @@ def test_the_time_waited_can_be_read_in_between() -> None:
     with log.own_time.call(), log.own_time.waiting():
         time.sleep(0.05)
         assert log.waited_s >= 0.05
+
+
+async def test_a_deadline_that_was_kept_holds_nothing_of_the_search() -> None:
+    class Log:
+        pass
+
+    held: ContextVar[Log] = ContextVar("held")
+
+    async def search() -> "weakref.ref[Log]":
+        log = Log()
+        held.set(log)
+        async with OwnTime().deadline(600):
+            await asyncio.sleep(0)
+        return weakref.ref(log)
+
+    found = await asyncio.create_task(search(), context=copy_context())
+    await asyncio.sleep(0)
+    gc.collect()
+    assert found() is None

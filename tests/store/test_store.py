@@ -20,6 +20,7 @@ from graphrag.eval.store import (
     EvaluationStore,
     Judgement,
     RunSetup,
+    Standing,
     StoredResponse,
     StoredSession,
     StoreLocation,
@@ -447,3 +448,20 @@ def test_too_little_space_is_found_beforehand(tmp_path: Path):
     check_output(tmp_path, 1)
     with pytest.raises(StoreError, match=r"has \d+ MB left and the run may need \d+ MB"):
         check_output(tmp_path, 10**12)
+
+
+def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store: EvaluationStore) -> None:
+    run = store.add_run(RunSetup({}))
+    session = StoredSession(store, run.run_id)
+    units = [f"u{n}" for n in range(600)]  # more than are read at once
+    verdict = JudgeResult(1, "so it is")
+    for unit in units:
+        session.keep_response(response(unit))
+        session.keep_verdicts(unit, {"correctness": verdict}, Usage())
+    whole = list(session.finished(units))
+    for unit in units:
+        session.release(unit)
+    assert session.standing("u7") == Standing(failed=False, metrics=frozenset({"correctness"}))
+    assert session.response("u7") == response("u7")
+    assert list(session.finished(units)) == whole
+    assert list(StoredSession(store, run.run_id).finished(units)) == whole

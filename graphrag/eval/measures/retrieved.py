@@ -171,6 +171,8 @@ def _rows(frames: Iterable["pd.DataFrame"]) -> Iterator[Mapping[str, Any]]:
     for frame in frames:
         # ``to_dict`` asks of each value what it is, which took longer than what reads the rows.
         names = [str(name) for name in frame.columns]
-        columns = [frame.iloc[:, place].tolist() for place in range(len(names))]
+        columns: list[list[Any]] = [
+            cast("Any", frame.iloc[:, place]).tolist() for place in range(len(names))
+        ]
         rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
         yield from (row for row in rows if row.get("in_context", True))

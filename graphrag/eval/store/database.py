@@ -13,7 +13,7 @@ from typing import Any, cast
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import StoreError
-from graphrag.eval.records import Failure, JudgeResult, Retrieved
+from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.connection import open_connection
 from graphrag.eval.store.damage import names_damage
 from graphrag.eval.store.location import StoreLocation, StorePlace
@@ -26,6 +26,7 @@ from graphrag.eval.store.records import (
     new_run,
     now,
 )
+from graphrag.eval.store.rows import attempts_of, of_units, response_of, usage_of, verdict_of
 from graphrag.eval.store.schema import COLUMNS, explain_errors, insert
 from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
@@ -210,15 +211,9 @@ class EvaluationStore:
             "SELECT unit, failure IS NOT NULL, usage FROM responses WHERE run_id = ? ORDER BY unit",
             (run_id,),
         )
-        return [(unit, bool(failed), _usage(usage).cost_usd or 0.0) for unit, failed, usage in rows]
-
-    def judged_metrics(self, run_id: str) -> dict[str, frozenset[str]]:
-        """Return unit -> the metrics that there are verdicts on."""
-        found: dict[str, list[str]] = {}
-        query = "SELECT unit, metric FROM verdicts WHERE run_id = ?"
-        for unit, metric in self._read(query, (run_id,)):
-            found.setdefault(unit, []).append(metric)
-        return {unit: frozenset(metrics) for unit, metrics in found.items()}
+        return [
+            (unit, bool(failed), usage_of(usage).cost_usd or 0.0) for unit, failed, usage in rows
+        ]
 
     def responses(
         self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True
@@ -227,7 +222,7 @@ class EvaluationStore:
 
         ``with_texts=False`` leaves out what it said and retrieved.
         """
-        only, values = _of_units(run_id, units)
+        only, values = of_units(run_id, units)
         texts = "response, context_text" if with_texts else "'', ''"
         retrieved = "retrieved" if with_texts else "NULL"
         rows = self._read(
@@ -235,38 +230,21 @@ class EvaluationStore:
             f"trial, {retrieved}, abstained FROM responses WHERE {only} ORDER BY unit",
             values,
         )
-        return {
-            row[0]: StoredResponse(
-                *row[:6],
-                usage=_usage(row[6]),
-                failure=_failure(row[7]),
-                trial=row[8],
-                retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
-                abstained=bool(row[10]),
-            )
-            for row in rows
-        }
+        return {row[0]: response_of(row) for row in rows}
 
     def verdicts(
         self, run_id: str, units: Sequence[str] | None = None
     ) -> dict[str, dict[str, JudgeResult]]:
         """Return unit -> metric -> verdict of a run, or of some units of it."""
         found: dict[str, dict[str, JudgeResult]] = {}
-        only, values = _of_units(run_id, units)
+        only, values = of_units(run_id, units)
         rows = self._read(
             "SELECT unit, metric, score, reason, failure, repeats FROM verdicts "
             f"WHERE {only} ORDER BY unit, metric",
             values,
         )
         for unit, metric, score, reason, failure, repeats in rows:
-            try:
-                given = JudgeResult(
-                    score, reason, _failure(failure), tuple(json.loads(repeats or "[]"))
-                )
-            except (TypeError, ValueError) as error:  # one bad row never hides the others
-                message = f"the stored verdict can't be read: {error}"
-                unreadable = Failure("judge", "unreadable", message)
-                given = JudgeResult(None, f"Unscored: {message}", unreadable)
+            given = verdict_of(score, reason, failure, repeats)
             found.setdefault(unit, {})[metric] = given
         return found
 
@@ -275,11 +253,11 @@ class EvaluationStore:
     ) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
         found: dict[str, list[Usage]] = {}
-        only, values = _of_units(run_id, units)
+        only, values = of_units(run_id, units)
         for unit, usage in self._read(
             f"SELECT unit, usage FROM judge_usage WHERE {only} ORDER BY rowid", values
         ):
-            found.setdefault(unit, []).append(_usage(usage))
+            found.setdefault(unit, []).append(usage_of(usage))
         return found
 
     def copy_responses(self, source: str, target: str) -> None:
@@ -298,7 +276,7 @@ class EvaluationStore:
             "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?",
             (run_id, judged.subject, judged.kind),
         )
-        usage = sum_usages([judged.usage, *(_usage(row[0]) for row in earlier)])
+        usage = sum_usages([judged.usage, *(usage_of(row[0]) for row in earlier)])
         with self._transaction():
             self._db.execute(
                 insert("judgements"),
@@ -322,7 +300,7 @@ class EvaluationStore:
             (run_id,),
         )
         return [
-            Judgement(subject, kind, json.loads(value), bool(failed), _usage(usage))
+            Judgement(subject, kind, json.loads(value), bool(failed), usage_of(usage))
             for subject, kind, value, failed, usage in rows
         ]
 
@@ -339,7 +317,7 @@ class EvaluationStore:
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what the forgotten responses of a run cost."""
         rows = self._read("SELECT usage FROM forgotten WHERE run_id = ? ORDER BY rowid", (run_id,))
-        return [_usage(row[0]) for row in rows]
+        return [usage_of(row[0]) for row in rows]
 
     def calls_in_flight(self, run_id: str) -> int:
         """Return how many calls had been sent and not been answered when the run stopped."""
@@ -356,7 +334,9 @@ class EvaluationStore:
             "AND reply IS NOT NULL ORDER BY scope, call",
             (run_id,),
         ):
-            found.setdefault(scope, {})[call] = RecordedCall(json.loads(reply), _attempts(attempts))
+            found.setdefault(scope, {})[call] = RecordedCall(
+                json.loads(reply), attempts_of(attempts)
+            )
         return found
 
     def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
@@ -413,21 +393,3 @@ class EvaluationStore:
     def _transaction(self) -> Generator[None]:
         with self._writing(), self._db.transaction():
             yield
-
-
-def _of_units(run_id: str, units: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
-    if units is None:
-        return "run_id = ?", (run_id,)
-    return f"run_id = ? AND unit IN ({', '.join('?' * len(units))})", (run_id, *units)
-
-
-def _attempts(text: str) -> tuple[CallAttempt, ...]:
-    return tuple(CallAttempt(**values) for values in json.loads(text))
-
-
-def _usage(text: str) -> Usage:
-    return Usage.from_dict(json.loads(text))
-
-
-def _failure(text: str | None) -> Failure | None:
-    return None if text is None else Failure(**json.loads(text))

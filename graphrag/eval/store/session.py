@@ -177,11 +177,7 @@ class StoredSession(MemorySession):
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
         searches = store.search_states(run_id)
-        self._judged = (
-            _scored_metrics(store.verdicts(run_id))
-            if retry_errors
-            else store.judged_metrics(run_id)
-        )
+        self._judged = _judged_metrics(store.verdicts(run_id), only_scored=retry_errors)
         self._standings = {
             unit: self._once(Standing(failed, self._judged.pop(unit, _NOTHING)))
             for unit, failed, _ in searches
@@ -301,11 +297,15 @@ class StoredSession(MemorySession):
         self._calls.pop(scope.stored, None)
 
 
-def _scored_metrics(
-    verdicts: Mapping[str, Mapping[str, JudgeResult]],
+def _judged_metrics(
+    verdicts: Mapping[str, Mapping[str, JudgeResult]], only_scored: bool
 ) -> dict[str, frozenset[str]]:
-    """Return unit -> the metrics that have a verdict which did not fail."""
+    """Return unit -> the metrics that have a verdict, or one that did not fail."""
     return {
-        unit: frozenset(metric for metric, verdict in given.items() if verdict.failure is None)
+        unit: frozenset(
+            metric
+            for metric, verdict in given.items()
+            if verdict.failure is None or not only_scored
+        )
         for unit, given in verdicts.items()
     }

@@ -1,0 +1,284 @@
+"""The search functions of ``graphrag.api``: the released arguments, counted results."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.lighthouse import METHODS
+from support.openai_server import Fault
+
+from graphrag.query.counted_result import CountedSearchResult
+from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.usage import Usage
+
+QUESTION = "Who repaired the great lamp with Marta Quill?"
+
+
+@pytest.fixture(autouse=True)
+def _own_handlers() -> Iterator[None]:
+    """Take away what the release adds to its logger."""
+    logger = logging.getLogger("graphrag")
+    before = list(logger.handlers)
+    yield
+    for handler in [handler for handler in logger.handlers if handler not in before]:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+@pytest.fixture(scope="session")
+def index(project: Path) -> GraphIndex:
+    loop = asyncio.new_event_loop()
+    opened = loop.run_until_complete(GraphIndex.open(project))
+    loop.close()
+    return opened
+
+
+def arguments(method: str, index: GraphIndex) -> dict[str, Any]:
+    names = {
+        "tog": ("entities", "relationships", "text_units"),
+        "basic": ("text_units",),
+        "global": ("entities", "communities", "community_reports"),
+    }.get(method, ("entities", "communities", "community_reports", "text_units", "relationships"))
+    given: dict[str, Any] = {name: index.tables.table(name) for name in names}
+    given |= {"config": index.header.config, "query": QUESTION}
+    if method == "local":
+        given["covariates"] = None
+    if method not in ("tog", "basic"):
+        given["community_level"] = 2
+    if method == "global":
+        given["dynamic_community_selection"] = False
+    if method != "tog":
+        given["response_type"] = "Multiple Paragraphs"
+    return given
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_a_search_function_gives_a_result_that_unpacks(
+    method: str, index: GraphIndex
+) -> None:
+    import graphrag.api
+
+    given = arguments(method, index)
+    tables = {name: frame.copy() for name, frame in given.items() if hasattr(frame, "copy")}
+    result = await getattr(graphrag.api, f"{method}_search")(**given)
+
+    assert isinstance(result, SearchResult)
+    assert isinstance(result, CountedSearchResult)
+    response, context = result
+    assert response == result.response != ""
+    assert context is result.context_data
+    assert result.usage.llm_calls == result.llm_calls > 0
+    for name, frame in tables.items():
+        if name not in ("config",):
+            assert frame.equals(given[name]), f"{name} was written into"
+
+
+@pytest.mark.parametrize("method", ["local", "basic"])
+async def test_the_context_text_is_what_the_model_was_shown(method: str, index: GraphIndex) -> None:
+    import graphrag.api
+
+    result = await getattr(graphrag.api, f"{method}_search")(**arguments(method, index))
+
+    assert result.context_text == (await index.search(method, QUESTION)).context_text != ""
+
+
+async def test_drift_tells_the_context_of_each_follow_up(index: GraphIndex) -> None:
+    from graphrag.api import drift_search
+
+    result = await drift_search(**arguments("drift", index))
+
+    assert len(result.context_text) > 1
+    assert all(QUESTION in asked for asked in result.context_text)
+    assert all("-----Entities-----" in shown for shown in result.context_text.values())
+
+
+async def test_the_reports_of_a_global_search_are_its_context_text(index: GraphIndex) -> None:
+    from graphrag.api import global_search
+
+    result = await global_search(**arguments("global", index))
+
+    assert result.context_text == (await index.search("global", QUESTION)).context_text != []
+
+
+async def test_basic_search_by_name_needs_no_form_of_answer(index: GraphIndex) -> None:
+    from graphrag.api import basic_search
+
+    given = arguments("basic", index)
+    del given["response_type"]
+    units = given["text_units"]
+    config = index.header.config
+
+    named = await basic_search(**given)
+    placed = await basic_search(config, units, "Multiple Paragraphs", QUESTION)
+    assert named.response == placed.response != ""
+
+
+@pytest.mark.parametrize("config", ["settings", "mapping"])
+async def test_tog_without_text_units_answers_from_the_paths(
+    config: str, index: GraphIndex
+) -> None:
+    from graphrag.api import tog_search
+
+    given = arguments("tog", index)
+    settings = given.pop("config")
+    if config == "mapping":
+        settings = {**settings.model_dump(mode="json"), "tog_search": {"depth": 1}}
+    frames = given["entities"], given["relationships"]
+    alone = await tog_search(settings, *frames, QUESTION)
+    grounded = await tog_search(settings, *frames, QUESTION, given["text_units"])
+
+    assert alone.response != ""
+    assert len(alone.context_data["paths"]) > 0
+    assert len(alone.context_data["sources"]) == 0 < len(grounded.context_data["sources"])
+    if config == "mapping":
+        assert set(grounded.context_data["paths"]["hop"]) == {1}, "its tog_search section is read"
+
+
+async def test_a_released_search_counts_its_calls_and_says_who_counted_the_tokens(
+    make_project: Any, server: Any
+) -> None:
+    from graphrag.api import global_search, local_search
+
+    remote = await GraphIndex.open(make_project())
+    local = await local_search(**arguments("local", remote))
+    mapped = await global_search(**arguments("global", remote))
+
+    chat, embedded = server.of("chat"), server.of("embeddings")
+    assert local.llm_calls + mapped.llm_calls == len(chat)
+    assert local.usage.tokens_counted_here == mapped.usage.tokens_counted_here == 1
+    assert local.usage.embedding_calls == len(embedded) == 1
+    assert local.usage.embedding_tokens == embedded[0].prompt_tokens
+    assert local.usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
+    assert local.prompt_tokens > 0 < local.output_tokens
+    assert local.usage.failed_calls == 0
+
+
+async def test_a_batch_that_failed_is_left_out_and_counted(make_project: Any, server: Any) -> None:
+    from graphrag.api import global_search
+
+    remote = await GraphIndex.open(make_project())
+    server.behave(faults=lambda number, _: Fault(status=400))
+    result = await global_search(**arguments("global", remote))
+
+    assert result.usage.failed_calls == result.llm_calls == len(server.of("chat")) == 1
+    assert result.prompt_tokens == 0
+
+
+@pytest.mark.parametrize("method", ["global", "drift"])
+async def test_an_evaluated_search_asks_for_no_form_that_the_release_does_not(
+    method: str, make_project: Any, server: Any
+) -> None:
+    remote = await GraphIndex.open(make_project())
+    await remote.search(method, QUESTION)
+
+    forms = [request.get("response_format") for request in server.requests.values()]
+    assert [form["type"] for form in forms if form] == (
+        ["json_schema"] * 5 if method == "drift" else []
+    )
+
+
+async def test_the_streamed_pieces_are_the_response(index: GraphIndex) -> None:
+    from graphrag.api import tog_search, tog_search_streaming
+
+    given = arguments("tog", index)
+    pieces = [piece async for piece in tog_search_streaming(**given)]
+
+    assert len(pieces) > 1
+    assert "".join(pieces) == (await tog_search(**given)).response
+
+
+async def test_callbacks_are_told_of_the_text_and_the_context(index: GraphIndex) -> None:
+    from graphrag.api import local_search, tog_search_streaming
+    from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
+
+    class Told(NoopQueryCallbacks):
+        def __init__(self) -> None:
+            self.text, self.contexts = "", []
+
+        def on_llm_new_token(self, token: str) -> None:
+            self.text += token
+
+        def on_context(self, context: Any) -> None:
+            self.contexts.append(context)
+
+    streamed, whole = Told(), Told()
+    pieces = [
+        piece
+        async for piece in tog_search_streaming(**arguments("tog", index), callbacks=[streamed])
+    ]
+    result = await local_search(**arguments("local", index), callbacks=[whole])
+
+    assert streamed.text == "".join(pieces)
+    assert len(streamed.contexts) == 1
+    assert whole.text == result.response
+    assert whole.contexts == [result.context_data]
+
+
+async def test_the_failure_of_a_streamed_search_reaches_the_caller(index: GraphIndex) -> None:
+    from graphrag.api import tog_search_streaming
+
+    given = {**arguments("tog", index), "query": "   "}
+    with pytest.raises(SearchError, match="question is empty"):
+        async for _ in tog_search_streaming(**given):
+            pass
+
+
+async def test_a_stream_that_is_left_early_leaves_nothing_running(index: GraphIndex) -> None:
+    from graphrag.api import tog_search_streaming
+
+    stream = tog_search_streaming(**arguments("tog", index))
+    assert await anext(stream)
+    await stream.aclose()
+    await asyncio.sleep(0)
+
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_tog_leaves_the_handlers_of_the_caller(index: GraphIndex) -> None:
+    from graphrag.api import tog_search
+
+    logger = logging.getLogger("graphrag")
+    mine = logging.NullHandler()
+    logger.addHandler(mine)
+    try:
+        await tog_search(**arguments("tog", index))
+        assert mine in logger.handlers
+    finally:
+        logger.removeHandler(mine)
+
+
+@pytest.mark.parametrize("method", ["tog", "local", "basic", "global"])
+async def test_concurrent_searches_see_the_same_contexts_as_single_ones(
+    method: str, index: GraphIndex
+) -> None:
+    people = ("Marta Quill", "Jonas Feld", "Silas Crane", "Agnes Thorne", "Rufus Doyle")
+    questions = [f"What has {people[n % 5]} to do with number {n}?" for n in range(40)]
+    single = [await index.search(method, question) for question in questions]
+    together = await asyncio.gather(*(index.search(method, question) for question in questions))
+
+    assert [found.context_text for found in together] == [found.context_text for found in single]
+    assert [found.response for found in together] == [found.response for found in single]
+    assert len({str(found.context_text) for found in single}) > 1 or method not in ("tog", "local")
+
+
+async def test_usage_survives_being_stored(index: GraphIndex) -> None:
+    usage = (await index.search("tog", QUESTION)).usage
+
+    assert Usage.from_dict(usage.to_dict()) == usage
+
+
+async def test_dynamic_selection_of_communities_is_counted_too(
+    make_project: Any, server: Any
+) -> None:
+    from graphrag.query.index_header import SearchOptions
+
+    options = SearchOptions(dynamic_community_selection=True)
+    index = await GraphIndex.open(make_project(), options=options)
+    result = await index.search("global", QUESTION)
+
+    assert result.llm_calls == len(server.of("chat")) > 2
+    assert result.prompt_tokens == server.totals()["chat"].prompt_tokens
