@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings, strategies
 
+from graphrag import command_lines
+
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 # graphrag_llm patches the current event loop when imported, and would leave one open behind it.
@@ -47,6 +49,12 @@ def _loaded_strategies():
     """
     strategies.randoms().validate()
     strategies.from_regex("a").validate()
+
+
+@pytest.fixture(autouse=True)
+def _no_command():
+    """Forget the command line that another test gave in this process."""
+    command_lines._GIVEN.set(None)
 
 
 @pytest.fixture(scope="session")

@@ -10,16 +10,14 @@ import yaml
 from dotenv import dotenv_values
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from graphrag.later_imports import import_without
+# The first of the settings' classes, as it spares the others' pandas.
+from graphrag.config.models.tog_search_config import ToGSearchConfig
 
-# The settings' classes load it, and pandas takes half a second where nobody reads a table.
-import_without("graphrag_storage.tables.table_provider", "pandas", {"DataFrame": Any})
-
+# isort: split
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 from graphrag.config.models.strict_section import nearest
-from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.config.safe_yaml import read_yaml
 from graphrag.config.settings_files import find_settings
 from graphrag.redaction import know_settings, know_variables, redact

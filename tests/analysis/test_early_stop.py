@@ -111,7 +111,7 @@ def test_a_run_stops_once_its_winner_is_certain(
     evaluation.write_rows(
         [{"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"} for i in range(N)]
     )
-    result = evaluation.run("--early-stop", COLUMNS="200")
+    result = evaluation.run("--early-stop", "--full", COLUMNS="200")
     assert result.exit_code == PASS, result.output
     text = " ".join(result.output.split())
     race = json.loads((evaluation.output / "eval_results_summary.json").read_text("utf-8"))[

@@ -290,7 +290,7 @@ def test_a_criterion_is_met_above_its_bounds(
 
 
 def test_every_method_is_held_to_the_criteria(labelled: Evaluation):
-    result = labelled.run(COLUMNS="200")
+    result = labelled.run("--full", COLUMNS="200")
     assert result.exit_code == DONE, result.output
     found = {(c["method"], c["metric"]): c for c in labelled.read_results("summary")["criteria"]}
     assert len(found) == 8

@@ -74,7 +74,7 @@ def test_a_measure_is_added_by_one_file(make_evaluation: MakeEvaluation, tmp_pat
     criterion = {"metric": "answer_brevity_at_4", "minimum": 0.2, "target": 0.3}
     evaluation.configure(measures={"cutoffs": [2, 4, 8], "criteria": [criterion]})
     root = str(evaluation.root)
-    result = run_with(tmp_path, BREVITY, EVALUATE, "eval", "--root", root)
+    result = run_with(tmp_path, BREVITY, EVALUATE, "eval", "--full", "--root", root)
     assert result.returncode == 0, result.stderr
     found = evaluation.read_results("summary")
     measures = found["measures"]["basic"]["measures"]

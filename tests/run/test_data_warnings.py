@@ -112,7 +112,7 @@ def test_evidence_that_is_not_there_is_said_before_any_call_and_left_out(
         "'Petra Holm is the owner of the Ashcombe Bank.'; these quotes are left out"
     )
     assert warning in said(evaluation.run("--dry-run"))
-    result = said(evaluation.run("--skip-judge"))
+    result = said(evaluation.run("--skip-judge", "--full"))
     assert result.index(warning) < result.index("3/3")
     assert "Left out here and in the retrieval measures: all evidence of 1 question," in result
     summary = evaluation.read_results("summary")

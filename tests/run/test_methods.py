@@ -128,7 +128,7 @@ def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Eva
             {"name": name, "function": f"{own}:{name}"} for name in ("counted", "uncounted", "text")
         ]
     )
-    result = evaluation.run(COLUMNS="200")
+    result = evaluation.run("--full", COLUMNS="200")
     assert result.exit_code == DONE, result.output
     counted, uncounted = efficiency(evaluation, "counted"), efficiency(evaluation, "uncounted")
     assert (counted["avg_llm_calls"], counted["avg_prompt_tokens"]) == (2, 30)
@@ -336,7 +336,7 @@ def test_a_method_must_be_callable(tmp_path: Path):
 def test_names_are_shown_as_they_are(evaluation: Evaluation):
     names = ["a:b:c", "[red]wide"]
     evaluation.configure(methods=[{"name": name, "method": "basic"} for name in names])
-    result = evaluation.run("--limit", "2", COLUMNS="200")
+    result = evaluation.run("--limit", "2", "--full", COLUMNS="200")
     assert result.exit_code == DONE, result.output
     assert "a:b:c - [red]wide: +0.0" in result.output
     for table in ("correctness", "median s"):
