@@ -1,6 +1,6 @@
 """A store that is only looked at: as it is at one moment, and read once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from graphrag.eval.dataset import Sample
@@ -29,21 +29,31 @@ class StoreSnapshot(EvaluationStore):
         read = super().samples
         return self._once("samples", run_id, lambda: read(run_id))
 
-    def responses(self, run_id: str, with_texts: bool = True) -> dict[str, StoredResponse]:
+    def responses(
+        self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True
+    ) -> dict[str, StoredResponse]:
         """Return unit -> response of a run."""
-        if with_texts:  # too much to keep
-            return super().responses(run_id)
+        if with_texts or units is not None:  # too much to keep, or too little
+            return super().responses(run_id, units, with_texts)
         read = super().responses
         return self._once("responses", run_id, lambda: read(run_id, with_texts=False))
 
-    def verdicts(self, run_id: str) -> dict[str, dict[str, JudgeResult]]:
+    def verdicts(
+        self, run_id: str, units: Sequence[str] | None = None
+    ) -> dict[str, dict[str, JudgeResult]]:
         """Return unit -> metric -> verdict of a run."""
         read = super().verdicts
+        if units is not None:
+            return read(run_id, units)
         return self._once("verdicts", run_id, lambda: read(run_id))
 
-    def judge_usage(self, run_id: str) -> dict[str, list[Usage]]:
+    def judge_usage(
+        self, run_id: str, units: Sequence[str] | None = None
+    ) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost."""
         read = super().judge_usage
+        if units is not None:
+            return read(run_id, units)
         return self._once("judge_usage", run_id, lambda: read(run_id))
 
     def judgements(self, run_id: str) -> list[Judgement]:
