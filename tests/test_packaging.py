@@ -292,7 +292,7 @@ def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_ro
         line
         for path in texts
         for command in re.findall(r"pip install ((?:\"[^\"]+\"\s*)+)", path.read_text("utf-8"))
-        for line in re.findall(r'"([^"]+)"', command)
+        for line in re.findall(r'"([^"$]+)"', command)
     ]
 
     assert len(set(shown)) == 4

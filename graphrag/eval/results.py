@@ -384,13 +384,13 @@ def _to_json(values: dict[str, object], indent: int | None) -> str:
 
 
 def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
-    """Return the metadata of failed searches that were asked again; empty if they took nothing."""
+    """Return the metadata of searches that were asked again; empty if they took nothing."""
     usage = sum_usages(usages)
     counts = {
         "prompt_tokens": usage.prompt_tokens,
         "output_tokens": usage.output_tokens,
         "embedding_tokens": usage.embedding_tokens,
     }
-    if not any(counts.values()):
+    if usage.is_counted and not any(counts.values()):
         return {}
     return {"earlier_attempts": {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}}

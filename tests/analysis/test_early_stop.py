@@ -130,7 +130,7 @@ def test_a_run_stops_once_its_winner_is_certain(
     shown = evaluation.run("show", COLUMNS="200")
     assert "stopped early" in " ".join(shown.output.split()), shown.output
 
-    resumed = evaluation.run("--resume", COLUMNS="200")
+    resumed = evaluation.run("--resume", "--full", COLUMNS="200")
     assert resumed.exit_code == PASS, resumed.output
     assert "The run was watched for a winner" in " ".join(resumed.output.split())
     summary = json.loads((evaluation.output / "eval_results_summary.json").read_text("utf-8"))

@@ -445,7 +445,7 @@ def test_what_failed_searches_cost_is_told_after_they_were_asked_again(
     watched.behave(faults=empty)
     first = evaluation.run()
     assert "1 of 6 searches failed" in sentence(first)
-    assert "earlier attempts" not in sentence(first)
+    assert "Earlier attempts" not in sentence(first)
     assert "earlier_attempts" not in evaluation.read_results("summary")["metadata"]
     with EvaluationStore(evaluation.store_path) as store:
         run_id = store.runs()[0].run_id
@@ -455,7 +455,10 @@ def test_what_failed_searches_cost_is_told_after_they_were_asked_again(
     assert paid.cost_usd is not None
 
     watched.behave()
-    told = f"earlier attempts of 1 failed search cost {tokens:,} tokens, ${paid.cost_usd:.4f}"
+    told = (
+        f"Earlier attempts of 1 search, failed or lost, cost {tokens:,} counted tokens, "
+        f"${paid.cost_usd:.4f}"
+    )
     for again in (("--retry-errors",), ("show", run_id), ("show", "latest")):
         assert told in sentence(evaluation.run(*again))
         kept = evaluation.read_results("summary")["metadata"]["earlier_attempts"]

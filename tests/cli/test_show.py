@@ -108,7 +108,7 @@ def test_show_leaves_the_newest_run_on_top(make_evaluation: MakeEvaluation):
     before = files_in(own_folder(evaluation, oldest))
     shutil.rmtree(evaluation.output / "runs")
     shown = evaluation.run("show", oldest.run_id, "--full", COLUMNS="160")
-    tables, _, _ = first.stdout.partition("Summary:")
+    tables, _, _ = first.stdout.partition("Report:")
     assert shown.stdout.startswith(tables)
     assert str(own_folder(evaluation, oldest)) in said(shown.stdout)
     assert files_in(own_folder(evaluation, oldest)) == before

@@ -136,7 +136,7 @@ def test_damage_is_named_and_what_is_whole_is_recovered(
         assert not asked
     if name in ("json", "other json", "bytes"):
         assert n_kept == N - 1
-        assert asked.total() == 2, "the two calls of one search; its verdicts are there"
+        assert asked.total() == 4, "a search, and verdicts on what it says now"
     usages = [usage for each in after[4].values() for usage in each] + after[5]
     same = after[4] == before[4] and not found.unfinished
     assert same or not all(usage.is_counted for usage in usages), "what is lost has no price"

@@ -191,7 +191,7 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
         )
         raise UsageError(msg)
     samples = store.samples(origin.run_id)
-    responses = store.responses(origin.run_id)
+    responses = store.responses(origin.run_id, with_texts=False)
     if not samples or not responses:
         missing = "questions" if responses else "responses"
         msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."

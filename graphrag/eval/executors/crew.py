@@ -269,6 +269,8 @@ class Crew:
         if self._closed or member not in self._members:
             return
         self._members.remove(member)
+        # One that only can't be reached any more would work, and pay, beside its successor.
+        threading.Thread(target=member.link.close, daemon=True).start()
         self._deaths, self._ended_since = self._deaths + 1, 0
         if self._fatal is not None:
             return

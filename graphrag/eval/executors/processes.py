@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -59,7 +58,7 @@ class ProcessLink:
             events: list[Event] = [self._line.recv()]
             while self._line.poll():
                 events.append(self._line.recv())
-        except (EOFError, OSError, pickle.UnpicklingError) as error:
+        except Exception as error:  # also what can't be unpickled: the worker is given up
             raise EOFError(self._describe_end()) from error
         return events
 

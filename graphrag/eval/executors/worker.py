@@ -121,7 +121,11 @@ class Worker:
         except Exception as raised:
             error = ("", redact(describe_error(raised)))
         attempts, failures = tuple(log.attempts), tuple(log.failures)
-        self._tell(Ended(item.number, result, attempts, failures, log.replayed, error))
+        try:
+            self._tell(Ended(item.number, result, attempts, failures, log.replayed, error))
+        except Exception as raised:  # a judge of the user's own may give what can't be sent
+            told = ("", redact(describe_error(raised)))
+            self._tell(Ended(item.number, None, attempts, failures, log.replayed, told))
 
     def _open_judge(self) -> None:
         """Make the judge of the settings; they are enough, also where an index is gone."""

@@ -94,7 +94,7 @@ def _count_there(
     store: EvaluationStore, run: Run, details: RunDetails, options: ResumeOptions
 ) -> str:
     """Say how many responses are there, and how many of them the run begins to count with."""
-    responses = store.responses(run.run_id)
+    responses = store.responses(run.run_id, with_texts=False)
     said = f"{len(responses)} of {details.n_units} responses are there"
     failed = {unit for unit, found in responses.items() if found.failure is not None}
     if failed and options.retry_errors:

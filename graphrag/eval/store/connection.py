@@ -13,6 +13,7 @@ from graphrag.eval.store.location import StoreLocation, StorePlace
 from graphrag.eval.store.schema import FORMAT, explain_errors, prepare_database
 from graphrag.installation import extra_hint
 from graphrag.redaction import redact_data
+from graphrag.text.encodable import mend_text
 
 
 class Found(Protocol):
@@ -166,4 +167,6 @@ def _open_reading(path: Path) -> CleanConnection | None:
 
 
 def _clean(values: Any) -> Any:
-    return tuple(redact_data(value) if isinstance(value, str) else value for value in values)
+    return tuple(
+        mend_text(redact_data(value)) if isinstance(value, str) else value for value in values
+    )

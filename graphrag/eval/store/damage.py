@@ -22,6 +22,7 @@ _READING = (
     "runs",
     "samples",
     "responses",
+    "search_states",
     "verdicts",
     "judge_usage",
     "judgements",

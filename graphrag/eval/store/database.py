@@ -7,7 +7,7 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from graphrag.eval.config import EvaluationConfig
@@ -168,8 +168,14 @@ class EvaluationStore:
         )
 
     def append_response(self, run_id: str, found: StoredResponse) -> None:
-        """Keep a response and drop the calls that it was made of, in one transaction."""
+        """Keep a response and drop the calls that it was made of, in one transaction.
+
+        Verdicts on a response that was there before are dropped; what they cost is kept.
+        """
         with self._transaction():
+            self._db.execute(
+                "DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, found.unit)
+            )
             self._db.execute(
                 insert("responses"),
                 (
@@ -270,8 +276,8 @@ class EvaluationStore:
             (target, source),
         )
 
-    def append_judgement(self, run_id: str, judged: Judgement) -> None:
-        """Keep a judgement, what an earlier one of it cost included, in one transaction."""
+    def append_judgement(self, run_id: str, judged: Judgement) -> Judgement:
+        """Keep a judgement, and return it with what earlier ones of it cost as well."""
         earlier = self._read(
             "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?",
             (run_id, judged.subject, judged.kind),
@@ -291,6 +297,7 @@ class EvaluationStore:
                 ),
             )
             self._drop_calls(run_id, CallScope(judged.kind, judged.subject))
+        return replace(judged, usage=usage)
 
     def judgements(self, run_id: str) -> list[Judgement]:
         """Return the judgements of a run."""

@@ -19,6 +19,7 @@ from psycopg import conninfo, errors
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.schema import FORMAT, POSTGRESQL_TABLES
 from graphrag.redaction import redact, redact_data
+from graphrag.text.encodable import mend_text
 
 SCHEMA = "gtog"
 _CONNECT_TIMEOUT_S = 10
@@ -256,7 +257,7 @@ def _to_column(value: object) -> object:
         return int(value)
     if not isinstance(value, str):
         return value
-    text = redact_data(value)
+    text = mend_text(redact_data(value))
     if _MARK in text or "\0" in text:
         return text.replace(_MARK, f"{_MARK}1").replace("\0", f"{_MARK}0")
     return text

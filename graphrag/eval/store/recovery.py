@@ -303,6 +303,21 @@ def _mark(new: sqlite3.Connection, unfinished: list[str], losses: _Losses) -> No
         n = _one(new, f"SELECT count(*) FROM ({without})", ("", run_id))
         chosen = without if is_told and lost_costs <= n else judged
         new.execute(f"INSERT INTO judge_usage {chosen}", (_NOT_KNOWN, run_id))
+        if _columns(new, "judgements"):
+            _forget_judgements(new, run_id)
+
+
+def _forget_judgements(new: sqlite3.Connection, run_id: str) -> None:
+    """Have a response judged again that is searched again, and pairs, of which either may be."""
+    gone = (
+        "run_id = ? AND (kind LIKE 'pairwise:%' OR kind IN ('rubric', 'quality') AND subject NOT "
+        "IN (SELECT unit FROM responses WHERE responses.run_id = judgements.run_id))"
+    )
+    new.execute(
+        f"INSERT INTO forgotten SELECT run_id, subject, usage FROM judgements WHERE {gone}",
+        (run_id,),
+    )
+    new.execute(f"DELETE FROM judgements WHERE {gone}", (run_id,))
 
 
 def _mend_header(damaged: Path, model: Path) -> bool:

@@ -177,9 +177,9 @@ class StoredSession(MemorySession):
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
         searches = store.search_states(run_id)
-        self._judged = _judged_metrics(store.verdicts(run_id), only_scored=retry_errors)
+        judged = _judged_metrics(store.verdicts(run_id), only_scored=retry_errors)
         self._standings = {
-            unit: self._once(Standing(failed, self._judged.pop(unit, _NOTHING)))
+            unit: self._once(Standing(failed, judged.get(unit, _NOTHING)))
             for unit, failed, _ in searches
         }
         judgements = store.judgements(run_id)
@@ -264,11 +264,8 @@ class StoredSession(MemorySession):
         """Keep a response."""
         self.store.append_response(self.run_id, found)
         self._claim(CallScope.of_search(found.unit))
-        judged = self._judged.pop(found.unit, _NOTHING)  # of a response that damage took away
-        self._standings[found.unit] = self._once(Standing(found.failure is not None, judged))
+        self._standings[found.unit] = self._once(Standing(found.failure is not None, _NOTHING))
         super().keep_response(found)
-        if judged:
-            self.release(found.unit)
 
     def keep_verdicts(self, unit: str, verdicts: dict[str, JudgeResult], usage: Usage) -> None:
         """Keep verdicts and what they cost."""
@@ -282,9 +279,10 @@ class StoredSession(MemorySession):
 
     def keep_judgement(self, judged: Judgement) -> None:
         """Keep what a further judge said."""
-        self.store.append_judgement(self.run_id, judged)
+        kept = self.store.append_judgement(self.run_id, judged)
         self._claim(CallScope(judged.kind, judged.subject))
         super().keep_judgement(judged)
+        self._judgements[judged.subject, judged.kind] = kept
 
     def journal(self, scope: CallScope) -> StoreJournal:
         """Return the journal of a search or a judging."""
