@@ -64,6 +64,12 @@ def can_resume() -> bool:
     return given is None or given.resumes
 
 
+def has_place() -> bool:
+    """Whether the command that was given says where its configuration is."""
+    given = _GIVEN.get()
+    return given is not None and bool(given.place)
+
+
 def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
     """Return the command that was given, with another flag for how to go on, if one is named.
 

@@ -525,6 +525,10 @@ def test_an_evaluation_ends_with_the_gate(make_evaluation: MakeEvaluation):
     assert "threshold missed" in missed.output
     assert "Warning: the questions differ" in missed.output
     assert "Gate: INCONCLUSIVE" in missed.output
+    missed = evaluation.run("--baseline", new, "--quiet")
+    assert missed.exit_code == FAIL
+    assert "Threshold missed: basic: correctness" in missed.output
+    assert "baseline models); but the questions differ" in missed.output
 
 
 def test_a_baseline_without_the_metric_is_known_before_any_call(make_evaluation: MakeEvaluation):

@@ -18,6 +18,8 @@ from graphrag.eval.analysis import (
     note_judge_error,
     read_labels,
 )
+from graphrag.eval.pages.tables import pairs_table
+from graphrag.eval.reports import p_value, points, span
 from graphrag.eval.reports.judge_error import describe_correction, describe_judge_error
 from graphrag.eval.store import run_folder
 
@@ -48,6 +50,10 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     assert after.verdict.startswith("unknown: no difference shown; would have seen")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in describe_correction(after)
+    ((_, difference, limits, _, p, verdict),) = pairs_table(found).rows
+    assert difference == points(after.corrected.difference) != points(after.result.difference)
+    assert limits == span(after.corrected.low_simultaneous, after.corrected.high_simultaneous)
+    assert (p, verdict) == (p_value(after.corrected.p_holm), after.verdict)
     assert found.judge_error is None
     assert describe_judge_error(found) == []
     kept = found.to_dict()

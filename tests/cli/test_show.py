@@ -381,6 +381,9 @@ def test_what_flipped_is_named_and_shown_beside_what_it_was(make_evaluation: Mak
     assert "q2 of clock" not in shown.stdout
     failed = evaluation.run("show", new.run_id, "--failed", COLUMNS="200")
     assert "q1 of clock" in failed.stdout
+    refused = evaluation.run("show", new.run_id, "--failed", "--export", str(to))
+    assert refused.exit_code == USAGE
+    assert "write no file" in said(refused.output)
 
 
 def test_the_terminal_is_readable_at_80_columns_and_says_the_label_twice(

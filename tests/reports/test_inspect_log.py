@@ -149,6 +149,23 @@ def test_the_mean_of_the_samples_is_the_mean_of_the_run(results: EvaluationResul
         assert isclose(results.by_method[method]["correctness"] or 0, mean)
 
 
+def test_what_the_tables_leave_out_is_no_score(results: EvaluationResults):
+    both = MetricScores.of(dict.fromkeys(("correctness", "faithfulness"), JudgeResult(1, "so")))
+    found = [
+        answered(1, "tog", 1, scores=both),
+        answered(2, "tog", 1, scores=both, abstained=True),
+        *(result for result in results.results if result.failure is not None),
+    ]
+    made = aggregate_results(found, ("correctness", "faithfulness"))
+    log = json.loads(render_inspect(made, {"results": []}))
+    means = {each["name"]: each["metrics"]["tog"]["value"] for each in log["results"]["scores"]}
+    assert means == {"correctness": 2 / 3, "faithfulness": 1}
+    _, abstained, failed = log["samples"]
+    for sample, state in ((abstained, "abstained"), (failed, "search_failed")):
+        assert list(sample["scores"]) == ["correctness"]
+        assert sample["metadata"]["unscored"]["faithfulness"]["state"] == state
+
+
 def test_the_table_has_every_row_with_verdicts_usage_and_its_own_measures(
     results: EvaluationResults,
 ):

@@ -1,6 +1,7 @@
 """What CI servers and pull requests are told of two runs: JUnit and Markdown."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -9,8 +10,9 @@ from graphrag.eval.analysis import RunComparison, RunRows, compare_runs
 from graphrag.eval.analysis.rows import Row
 from graphrag.eval.analysis.runs import RunMetadata
 from graphrag.eval.records import METRICS
-from graphrag.eval.reports import render_junit, render_markdown
+from graphrag.eval.reports import list_flips, render_junit, render_markdown
 from graphrag.eval.statistics import State
+from graphrag.eval.store import RunSetup
 from graphrag.query.usage import Usage
 
 NASTY = "Who | is @octocat?\n</details>\x0b\x00\u202e <img src=x> `a` #1 https://evil.example & *b*"
@@ -142,6 +144,21 @@ def test_markdown_says_the_answer_first_and_what_flipped(comparison: RunComparis
     assert lines[place + 1] == "<summary>Flipped: 3 newly wrong, 1 newly right</summary>"
     assert lines[place + 3].startswith("- newly wrong: tog, correctness: q1 of clock: Who ")
     assert lines[place + 6] == "- newly right: tog, correctness: q2 of clock: Question 2?"
+
+
+def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison: RunComparison):
+    judged = replace(comparison.new, setup=RunSetup({"responses_of": "o"}))
+    text = render_markdown(replace(comparison, new=judged), {"n": Usage(cost_usd=0.0)})
+    assert "new run $0.0000 (0 tokens, judge alone); baseline not known here" in text
+
+
+def test_a_baseline_that_no_store_may_hold_is_not_looked_up(comparison: RunComparison):
+    sides = {"new": "n", "baseline": "o"}
+    known = {side: RunMetadata(run_id, run_id) for side, run_id in sides.items()}
+    assert "show n --changed o" in list_flips(replace(comparison, **known))[-1]
+    pinned = RunMetadata("results/baseline.json", "o")
+    (*_, last) = list_flips(replace(comparison, **{**known, "baseline": pinned}))
+    assert "show n --question q1" in last
 
 
 def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparison):

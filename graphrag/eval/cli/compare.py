@@ -49,6 +49,7 @@ from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
 from graphrag.eval.store import PINNED, StorePlace, write_file
+from graphrag.redaction import redact
 
 GOOD_REBUILDS = 5
 FEW_REBUILDS = f"; with fewer than {GOOD_REBUILDS} it is known so badly that much is inconclusive"
@@ -250,7 +251,10 @@ def _show(
     for warning in comparison.warnings:
         _complain(f"Warning: {warning}", "yellow", console.quiet)
     if console.quiet:
-        open_console().print(answer_line(comparison), soft_wrap=True)
+        answer = answer_line(comparison)
+        if comparison.warnings:
+            answer.append(f"; but {redact('; '.join(comparison.warnings))}")
+        open_console().print(answer, soft_wrap=True)
     show_comparison(console, comparison, options.full)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in list_annotations(comparison):

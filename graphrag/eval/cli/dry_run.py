@@ -93,7 +93,7 @@ def show_dry_run(console: Console, run: DryRun) -> None:
         f"Search calls:     {calls}\n"
         f"Judge calls:      {most.judge_calls:,}, retries aside\n"
         f"Prompt tokens:    {tokens}\n"
-        f"Dollars:          {_total(total)}",
+        f"Dollars:          {_total(total, run.models)}",
     )
     table = plain_table("method", "The most, by method")
     paid = any(amount != 0 for amount in dollars.values())
@@ -121,9 +121,11 @@ def show_dry_run(console: Console, run: DryRun) -> None:
         say(console, describe_price(model))
 
 
-def _total(dollars: float | None) -> str:
+def _total(dollars: float | None, models: Sequence[str]) -> str:
     if dollars is None:
         return "not bounded by the settings, or a price is not known"
+    if not dollars and any(_price(model) != (0.0, 0.0) for model in models):
+        return "0 besides embeddings, whose tokens are not known beforehand"
     if not dollars:
         return "0, as every model of the searches and the judge is free"
     return f"about {dollars:,.2f}, the judge's replies, comparisons and embeddings aside"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import eval_line_here, has_place
 from graphrag.eval.analysis import (
     Analysis,
     Figures,
@@ -94,12 +94,13 @@ class RunReport:
     def page(self, baseline: Baseline | None = None) -> str:
         """Return the run's page; with a baseline, which it is held against."""
         told = self.description
-        place = () if told.config.root == Path() else ("--root", told.config.root)
+        no_root = has_place() or told.config.root == Path()
+        place = () if no_root else ("--root", told.config.root)
         run_id = told.run.run_id
         commands = {
             "Ask the same again": told.details.command,
-            "Print its tables": eval_line("show", run_id, *place) if told.is_stored else "",
-            "Write this page": eval_line("report", run_id, *place) if told.is_stored else "",
+            "Print its tables": eval_line_here("show", run_id, *place) if told.is_stored else "",
+            "Write this page": eval_line_here("report", run_id, *place) if told.is_stored else "",
         }
         return render_report(
             ReportInput(

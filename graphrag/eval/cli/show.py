@@ -62,6 +62,12 @@ def run_show(place: Place, options: ShowOptions | None = None) -> int:
 
 
 async def _show(place: Place, options: ShowOptions) -> int:
+    if options.wanted.is_any and (options.export or options.inspect or options.to):
+        msg = (
+            "--question, --failed and --changed print questions and write no file; give --export, "
+            "--inspect or --to in a command without them."
+        )
+        raise UsageError(msg)
     if options.export is not None:
         check_table_file(options.export)
     if options.inspect is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rich.console import Console
 
 from graphrag.command_lines import again
-from graphrag.eval.analysis import compare_runs, read_rows
+from graphrag.eval.analysis import compare_runs, label_embedded, read_rows
 from graphrag.eval.cli.run_report import RunDescription, make_report
 from graphrag.eval.dataset import Sample
 from graphrag.eval.records import QueryResult
@@ -64,13 +64,17 @@ def show_questions(
     }
     label = report.results.metadata["embedded_models"]
     earlier = _by_answer([] if before is None else before.outcome.results)
+    theirs = "" if before is None else _label(before)
     for sample in samples:
+        told = _answers(sample, chosen if wanted.baseline is not None else of_these, earlier)
+        old = {id(result) for result in earlier.values()}
         show_question(
             console,
             ShownQuestion(
                 sample,
-                _answers(sample, chosen if wanted.baseline is not None else of_these, earlier),
+                told,
                 measures.get(sample.id, {}),
+                {name: theirs for name, result in told if id(result) in old},
             ),
             f" ({label})" if label else "",
             wanted.full,
@@ -78,6 +82,13 @@ def show_questions(
     if len(shown) < len(ids):
         left = counted(len(ids) - len(shown), "more question")
         say(console, f"... and {left}; all of them with: {again('--full')}")
+
+
+def _label(before: ReadRun) -> str:
+    """Return the label of a whole run's embedded models in brackets; "" without any."""
+    outcome = before.outcome
+    label = label_embedded(outcome.results, [judged.usage for _, judged in outcome.judged])
+    return f" ({label})" if label else ""
 
 
 def _choose(found: ReadRun, wanted: Wanted, store_path: StorePlace) -> list[QueryResult]:

@@ -287,6 +287,9 @@ class Supervisor:
             self.warn(f"threshold missed: {line}")
         for line in unknown:
             self.warn(f"nothing was judged that the threshold could be held against: {line}")
+        if missed and self._console.quiet:  # or nothing would say why the run ends so
+            line = f"Threshold missed: {'; '.join(missed)}"
+            open_console(stderr=True).print(line, soft_wrap=True)
         return FAILED if missed else INCOMPLETE if unknown else DONE
 
 

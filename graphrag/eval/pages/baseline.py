@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from graphrag.eval.analysis import Row, RunComparison
 from graphrag.eval.pages.tables import Table
-from graphrag.eval.reports import list_notes, list_reasons, points, span, word_of
+from graphrag.eval.reports import label_of, list_notes, list_reasons, points, span, word_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class Baseline:
         """Return what the gate says, with its reasons and warnings."""
         found = self.comparison
         return [
-            f"The gate says {word_of(found.outcome)}, for this run less {self.name}.",
+            f"The gate says {word_of(found.outcome)}, for this run less "
+            f"{self.name}{label_of(found)}.",
             *list_reasons(found),
             *list_notes(found),
             *(f"Warning: {line}" for line in found.warnings),
@@ -54,7 +55,7 @@ class Baseline:
                 )
             )
         return Table(
-            "Differences in percentage points, this run less the other",
+            f"Differences in percentage points, this run less the other{label_of(self.comparison)}",
             ("Method", "Metric", "Questions", "Difference", "95 % interval", "Shown", "Gate"),
             tuple(rows),
         )

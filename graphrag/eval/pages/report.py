@@ -169,12 +169,21 @@ def _settings(given: ReportInput) -> list[tuple[str, str]]:
 
 def _add_baseline(index: dict[str, Any], baseline: Baseline) -> None:
     before = baseline.states()
+    ours = ((q["film"], each["method"]) for q in index["questions"] for each in q["answers"])
+    theirs = ((film, method) for film, _, method in before)
+    # As the gate joins them: on the id where a run does not know its documents.
+    by_id = {method for film, method in (*ours, *theirs) if not film}
+    before = {
+        ("" if method in by_id else film, question_id, method): states
+        for (film, question_id, method), states in before.items()
+    }
     index["baseline"] = baseline.name
     for question in index["questions"]:
         for answer in question["answers"]:
             if answer.get("trial"):
                 continue
-            states = before.get((question["film"], question["id"], answer["method"]))
+            film = "" if answer["method"] in by_id else question["film"]
+            states = before.get((film, question["id"], answer["method"]))
             if states is not None:
                 answer["before"] = [states.get(metric) for metric in index["metrics"]]
 

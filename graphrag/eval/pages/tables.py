@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from graphrag.eval.analysis import Analysis
 from graphrag.eval.measures import STAGES, Stage
 from graphrag.eval.records import METRICS
-from graphrag.eval.reports import money, number, p_value, percent, points, seconds, span
+from graphrag.eval.reports import (
+    money,
+    number,
+    p_value,
+    percent,
+    points,
+    seconds,
+    span,
+    unfinished,
+)
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Figures
@@ -69,14 +78,16 @@ def pairs_table(analysis: Analysis) -> Table:
     for each in analysis.comparisons:
         if not each.in_family or each.family is None:
             continue
-        result, family = each.result, each.family
+        result = each.result
+        corrected = each.corrected if each.is_corrected else None
+        decided, limits = corrected or result, corrected or each.family
         rows.append(
             (
                 f"{each.a} - {each.b}",
-                points(result.difference),
-                span(family.low_simultaneous, family.high_simultaneous),
+                points(decided.difference),
+                span(limits.low_simultaneous, limits.high_simultaneous),
                 f"{result.n10} : {result.n01}",
-                p_value(result.p_holm),
+                p_value(decided.p_holm),
                 each.verdict,
             )
         )
@@ -85,7 +96,8 @@ def pairs_table(analysis: Analysis) -> Table:
         ("Pair", "Difference", "Interval", "Only first : only second right", "Holm", "Shown"),
         tuple(rows),
         "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
-        "pairs; without labels of people they are of the judge's verdicts.",
+        "pairs; without labels of people they are of the judge's verdicts, as the counts always "
+        "are.",
     )
 
 
@@ -103,8 +115,8 @@ def cost_table(results: "EvaluationResults", analysis: Analysis) -> Table:
         rows.append(
             (
                 method,
-                seconds(further.latency_median),
-                seconds(further.latency_p95),
+                seconds(further.latency_median) + unfinished(further.latency_median),
+                seconds(further.latency_p95) + unfinished(further.latency_p95),
                 number(found["avg_llm_calls"]),
                 number(tokens, ",.0f"),
                 *paid,
@@ -113,7 +125,8 @@ def cost_table(results: "EvaluationResults", analysis: Analysis) -> Table:
         )
     columns = ("Cost $", "$ a correct answer") if is_paid else ()
     note = (
-        "Calls and tokens are means a question. Pareto: no other method is as good in the point "
+        f"Calls and tokens are means a question{', cost is the sum' if is_paid else ''}. Pareto: "
+        "no other method is as good in the point "
         "estimates of score, tokens and median seconds, and better in one; chance is not weighed."
     )
     return Table(

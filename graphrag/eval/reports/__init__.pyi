@@ -1,7 +1,7 @@
 from .answer import describe_answer
 from .audit import show_audit
 from .brief import show_brief, verdict_line
-from .cells import money, number, p_value, percent, points, seconds, share, span
+from .cells import money, number, p_value, percent, points, seconds, share, span, unfinished
 from .comparison import (
     answer_line,
     list_annotations,
@@ -9,6 +9,7 @@ from .comparison import (
     show_comparison,
     show_runs,
 )
+from .gate_cells import label_of
 from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, render_json, word_of
 from .inspect_log import check_inspect_path, place_log, render_inspect
 from .judge_error import describe_judge_error
@@ -63,6 +64,7 @@ __all__ = [
     "describe_price",
     "describe_race",
     "is_wrong",
+    "label_of",
     "label_results",
     "list_annotations",
     "list_figure_changes",
@@ -105,6 +107,7 @@ __all__ = [
     "span",
     "tabulate_rows",
     "tell",
+    "unfinished",
     "verdict_line",
     "word_of",
     "write_run",

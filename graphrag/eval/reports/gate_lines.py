@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis import BASELINE, NEW
+from graphrag.eval.records import METRICS
 from graphrag.eval.reports.cells import p_value, plain_amount, points
 from graphrag.eval.reports.judge_error import list_judge_errors
 
@@ -58,9 +59,24 @@ def list_flips(comparison: "RunComparison", full: bool = False) -> list[str]:
     if len(flips) > len(shown):
         lines.append(f"... and {len(flips) - len(shown):,} more newly wrong; --full names all.")
     new, old = comparison.new.run_id, comparison.baseline.run_id
-    if flips and new is not None and old is not None:
+    if not flips or new is None or old is None:
+        return lines
+    if comparison.baseline.name == old and _are_of_default(comparison):
         lines.append(f"Look at them with: {eval_line_here('show', new, '--changed', old)}")
+    else:
+        line = eval_line_here("show", new, "--question", flips[0].question_id)
+        lines.append(f"Look at the first with: {line}")
     return lines
+
+
+def _are_of_default(comparison: "RunComparison") -> bool:
+    """Whether the comparison is on the metric that one without named metrics is on."""
+    compared = {item.metric for item in comparison.items}
+    if "correctness" in compared:
+        return len(compared) == 1
+    theirs = comparison.baseline.setup.metrics or ()
+    shared = [m for m in comparison.new.setup.metrics or () if m in theirs and m in METRICS]
+    return "correctness" not in shared and compared == set(shared[:1])
 
 
 def shortened(text: str, n_chars: int = 90) -> str:

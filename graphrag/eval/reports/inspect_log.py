@@ -13,6 +13,7 @@ from graphrag.eval.analysis import state_of
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import QueryResult, measured_latency
 from graphrag.eval.results import EvaluationResults
+from graphrag.eval.statistics import Outcomes, State
 from graphrag.query.usage import Usage
 
 _TASK = "graphrag-eval"
@@ -20,6 +21,7 @@ _SUFFIX = ".json"
 _COUNTS = ("input_tokens", "input_tokens_cache_read", "output_tokens", "total_tokens")
 Usages: TypeAlias = dict[str, dict[str, Any]]
 """Model or role -> its tokens and US dollars, as Inspect names them."""
+_Means: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
 
 
 def check_inspect_path(path: Path) -> None:
@@ -49,9 +51,10 @@ def place_log(path: Path, results: EvaluationResults) -> Path:
 def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> str:
     """Return a run as a log of Inspect, as JSON.
 
-    A verdict is a score of 0 or 1 with the judge's reason. One that is missing is none, and stands
-    with its cause in the sample's metadata; a failed search is the sample's error, and 0 where the
-    means count it as 0. The results have each metric's mean by method, of the first trial.
+    A verdict is a score of 0 or 1 with the judge's reason. One that is missing or that no mean
+    counts, as an abstention's, is none, and stands with its cause in the sample's metadata; a
+    failed search is the sample's error, and 0 where the means count it as 0. The results have each
+    metric's mean by method, of the first trial, as the tables have it.
 
     Parameters
     ----------
@@ -65,9 +68,11 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
         for question in retrieval["results"]
         for method, told in question["methods"].items()
     }
+    means = {} if results.analysis is None else results.analysis.outcomes
     samples = [
-        _sample(r, results.metrics, measured.get((r.imdb_key, r.sample_id, r.method)))
+        _sample(r, _counted(r, results.metrics, means), measured.get(key))
         for r in results.results
+        for key in [(r.imdb_key, r.sample_id, r.method)]
     ]
     stamp, run_id = given["timestamp"], given.get("run_id") or "unknown"
     values = {
@@ -94,7 +99,7 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
         "results": {
             "total_samples": given.get("n_planned", len(samples)),
             "completed_samples": sum(r.failure is None for r in results.results),
-            "scores": [_mean(metric, results) for metric in results.metrics],
+            "scores": [_mean(metric, means) for metric in results.metrics],
         },
         "stats": {
             "completed_at": stamp,
@@ -106,21 +111,34 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
     return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _mean(metric: str, results: EvaluationResults) -> dict[str, Any]:
-    means = {method: found.get(metric) for method, found in results.by_method.items()}
+def _mean(metric: str, means: _Means) -> dict[str, Any]:
+    found = {
+        method: of[metric].end_to_end or of[metric].given_answer for method, of in means.items()
+    }
     return {
         "name": metric,
         "scorer": metric,
         "metrics": {
-            method: {"name": method, "value": mean}
-            for method, mean in means.items()
-            if mean is not None
+            method: {"name": method, "value": each.mean}
+            for method, each in found.items()
+            if each.mean is not None
         },
     }
 
 
+def _counted(result: QueryResult, metrics: Sequence[str], means: _Means) -> dict[str, bool]:
+    """Return metric -> whether the tables' means count this result's score."""
+    found: dict[str, bool] = {}
+    for metric in metrics:
+        state, of = state_of(result, metric), means.get(result.method)
+        mean = None if of is None else of[metric].end_to_end
+        is_zero = state is State.SEARCH_FAILED and mean is not None and mean.mean is not None
+        found[metric] = state is State.SCORED or is_zero
+    return found
+
+
 def _sample(
-    result: QueryResult, metrics: Sequence[str], measures: Mapping[str, Any] | None
+    result: QueryResult, metrics: Mapping[str, bool], measures: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     of_search, of_judge = _usage_of(result.usage), _usage_of(result.judge_usage)
     roles = {"search": _total(of_search), "judge": _total(of_judge)}
@@ -150,7 +168,7 @@ def _sample(
     return values
 
 
-def _scores(result: QueryResult, metrics: Sequence[str]) -> dict[str, Any]:
+def _scores(result: QueryResult, metrics: Mapping[str, bool]) -> dict[str, Any]:
     verdicts = {metric: result.scores.get(metric) for metric in metrics}
     return {
         metric: {
@@ -162,18 +180,18 @@ def _scores(result: QueryResult, metrics: Sequence[str]) -> dict[str, Any]:
             },
         }
         for metric, verdict in verdicts.items()
-        if verdict.score is not None
+        if metrics[metric]
     }
 
 
 def _metadata(
-    result: QueryResult, metrics: Sequence[str], measures: Mapping[str, Any] | None
+    result: QueryResult, metrics: Mapping[str, bool], measures: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     unscored = {
         metric: {"state": state_of(result, metric).value, "reason": verdict.reason}
-        for metric in metrics
+        for metric, is_counted in metrics.items()
         for verdict in [result.scores.get(metric)]
-        if verdict.score is None
+        if not is_counted
     }
     return {
         "method": result.method,

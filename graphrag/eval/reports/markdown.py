@@ -97,7 +97,9 @@ def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:
             continue
         n = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
         tokens = f"{n:,} tokens" if usage.is_counted else "tokens not counted"
-        told.append(f"{side} {money(usage.cost_usd, '$', 'price not known')} ({tokens})")
+        # The searches of responses that were judged again were paid for by another run.
+        alone = ", judge alone" if run.setup.responses_of is not None else ""
+        told.append(f"{side} {money(usage.cost_usd, '$', 'price not known')} ({tokens}{alone})")
     return f"Cost, searches and judge: {'; '.join(told)}"
 
 

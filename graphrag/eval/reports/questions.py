@@ -2,7 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -31,11 +31,14 @@ class ShownQuestion:
     measures : mapping
         Name of a result -> measure -> value, as in retrieval_results.json; empty where nothing
         was measured.
+    notes : mapping
+        Name of a result -> what it must be labelled with, where that is not the others' label.
     """
 
     sample: Sample
     results: Sequence[tuple[str, QueryResult]]
     measures: Mapping[str, Mapping[str, Any]]
+    notes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def show_question(
@@ -61,7 +64,7 @@ def show_question(
         tell(console, f"Evidence: {quote}")
     for name, result in question.results:
         console.print()
-        tell(console, f"{name}{note}: {result.response}")
+        tell(console, f"{name}{question.notes.get(name, note)}: {result.response}")
         measures = question.measures.get(name, {})
         for line in (*_verdicts(result), *_evidence(sample, measures), _cost(result)):
             tell(console, f"  {line}")
