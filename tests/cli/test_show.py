@@ -119,6 +119,18 @@ def test_show_leaves_the_newest_run_on_top(make_evaluation: MakeEvaluation):
     assert not own_folder(evaluation, newest).exists()
 
 
+def test_what_a_validation_found_stands_in_the_page(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--limit", "1", "--validate", "-q").exit_code == DONE
+    page = evaluation.output / "report.html"
+    written = page.read_text("utf-8")
+    assert "Validation of the indexes before the run" in written
+    assert "Checks passed: " in written
+    page.unlink()
+    assert evaluation.run("show", "-q").exit_code == DONE
+    assert "Validation of the indexes before the run" in page.read_text("utf-8")
+
+
 def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(
     make_evaluation: MakeEvaluation,
 ):

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 from support.damaged_index import DamagedIndex
 
-from graphrag.eval.cli import ValidateOptions, check_indexes, run_validate
+from graphrag.eval.cli import ValidateOptions, run_validate, validate_indexes
 
 
 def test_a_sound_index_ends_with_0(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,9 +72,11 @@ def test_what_can_not_be_validated_ends_with_2(
 def test_an_evaluation_is_told_whether_its_indexes_are_sound(
     index: DamagedIndex, sound_project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert check_indexes({"sound": sound_project}, Console())
+    sound = validate_indexes({"sound": sound_project}, Console())
+    assert sound["sound"].overall_passed
     index.set_cell("relationships", 0, "source", "NOBODY")
-    assert not check_indexes({"bad": index.root, "sound": sound_project}, Console())
+    both = validate_indexes({"bad": index.root, "sound": sound_project}, Console())
+    assert [report.overall_passed for report in both.values()] == [False, True]
     printed = capsys.readouterr().out
     assert "relationship_entities_exist: 1 of" in printed
     assert "Orphaned relationships" in printed

@@ -4,7 +4,7 @@ from .location import Place
 from .optimise import find_roots, list_vector_warnings, run_optimise
 from .ratings import run_ratings
 from .suite import SuiteOptions, run_suite_command
-from .validate import ValidateOptions, check_indexes, run_validate
+from .validate import ValidateOptions, run_validate, validate_indexes
 
 __all__ = [
     "AuditExportOptions",
@@ -12,7 +12,6 @@ __all__ = [
     "SuiteOptions",
     "ValidateOptions",
     "app",
-    "check_indexes",
     "find_roots",
     "list_vector_warnings",
     "run_audit_export",
@@ -21,4 +20,5 @@ __all__ = [
     "run_ratings",
     "run_suite_command",
     "run_validate",
+    "validate_indexes",
 ]

@@ -18,13 +18,14 @@ from graphrag.eval.cli.race import check_race, open_race
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
-from graphrag.eval.cli.validate import check_indexes
+from graphrag.eval.cli.validate import validate_indexes
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.executors import Workers, open_executor
 from graphrag.eval.measures import read_index_views
 from graphrag.eval.monitoring import NextRound
+from graphrag.eval.reports import list_faults
 from graphrag.eval.run import (
     MethodSet,
     ResumeOptions,
@@ -138,6 +139,7 @@ class _Command:
         self._console = console
         self._notes = notes
         self._supervisor = Supervisor(console, notes, options.full)
+        self._validated: dict[str, tuple[str, ...]] = {}
 
     async def run(self) -> int:
         options = self._options
@@ -156,9 +158,12 @@ class _Command:
             check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if options.index and not options.dry_run:
             await self._build(roots)
-        if options.validate and not check_indexes(roots, self._notes):
-            self._supervisor.warn("an index is not sound; mend it, or leave --validate out")
-            return FAILED
+        if options.validate:
+            reports = validate_indexes(roots, self._notes)
+            if not all(report.overall_passed for report in reports.values()):
+                self._supervisor.warn("an index is not sound; mend it, or leave --validate out")
+                return FAILED
+            self._validated = {key: tuple(list_faults(each)) for key, each in reports.items()}
         with working(self._notes, "Reading the indexes"):
             prepared = await self._prepare(config, samples, roots, said)
         if options.dry_run:
@@ -203,6 +208,7 @@ class _Command:
             early_stop=self._options.early_stop,
             command=again(),
             indexes=read_index_facts(prepared.headers),
+            validated=self._validated,
         )
 
     async def _build(self, roots: Mapping[str, Path]) -> None:

@@ -111,6 +111,7 @@ class RunReport:
                 {name: line for name, line in commands.items() if line},
                 told.details.config,
                 baseline,
+                told.details.validated,
             )
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -10,6 +11,9 @@ from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.reports import show_faults, show_validation
 from graphrag.eval.store import write_file
+
+if TYPE_CHECKING:
+    from graphrag.eval.validation import PipelineValidationReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,10 @@ def run_validate(root: Path, options: ValidateOptions | None = None) -> int:
     return explained(lambda: _validate(root, chosen), chosen.verbose)
 
 
-def check_indexes(roots: Mapping[str, Path], console: Console) -> bool:
-    """Validate the indexes of an evaluation before it begins; say whether none failed.
+def validate_indexes(
+    roots: Mapping[str, Path], console: Console
+) -> "dict[str, PipelineValidationReport]":
+    """Validate the indexes of an evaluation before it begins, and return key -> report.
 
     Prints a line for each index and one for each failed check and each warning.
 
@@ -44,12 +50,11 @@ def check_indexes(roots: Mapping[str, Path], console: Console) -> bool:
     """
     from graphrag.eval.validation import validate_index
 
-    sound = True
-    for root in roots.values():
-        report = validate_index(root)
-        sound = sound and report.overall_passed
-        show_faults(console, report)
-    return sound
+    reports: dict[str, PipelineValidationReport] = {}
+    for key, root in roots.items():
+        reports[key] = validate_index(root)
+        show_faults(console, reports[key])
+    return reports
 
 
 def _validate(root: Path, options: ValidateOptions) -> int:

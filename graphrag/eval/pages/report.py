@@ -27,6 +27,7 @@ from graphrag.eval.pages.tables import (
     loss_table,
     means_table,
     pairs_table,
+    validated_table,
 )
 from graphrag.eval.reports import (
     describe_abstentions,
@@ -66,6 +67,8 @@ class ReportInput:
         The run's configuration, JSON-ready.
     baseline : Baseline or None
         The run that it is held against.
+    validated : mapping
+        Index key -> what a validation before the run found, a line each.
     """
 
     results: EvaluationResults
@@ -75,6 +78,7 @@ class ReportInput:
     commands: Mapping[str, str] = field(default_factory=dict[str, str])
     config: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     baseline: Baseline | None = None
+    validated: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
 def render_report(given: ReportInput) -> str:
@@ -147,6 +151,7 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
         "films": films_table(results, analysis) if results.metrics else None,
         "failures": failures_table(results),
         "loss": None if figures is None else loss_table(figures),
+        "validated": validated_table(given.validated) if given.validated else None,
         "criteria": None if figures is None else criteria_table(figures),
         "baseline": None if given.baseline is None else given.baseline.table(),
     }

@@ -1,7 +1,7 @@
 """The page's tables: figures as text, the same as the terminal's."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -208,6 +208,12 @@ def loss_table(figures: "Figures") -> Table | None:
         "A question counts at the first stage that its evidence does not pass, right answers in "
         "spite of it included.",
     )
+
+
+def validated_table(validated: Mapping[str, Sequence[str]]) -> Table:
+    """Return what a validation of the indexes found before the run."""
+    rows = [(key, line) for key, lines in validated.items() for line in lines]
+    return Table("Validation of the indexes before the run", ("Document", "Found"), tuple(rows))
 
 
 def criteria_table(figures: "Figures") -> Table | None:

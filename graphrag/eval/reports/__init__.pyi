@@ -42,7 +42,7 @@ from .run_lines import (
 )
 from .sections import show_figures
 from .suite import show_suite
-from .validation import show_faults, show_validation
+from .validation import list_faults, show_faults, show_validation
 
 __all__ = [
     "BarProgress",
@@ -67,6 +67,7 @@ __all__ = [
     "label_of",
     "label_results",
     "list_annotations",
+    "list_faults",
     "list_figure_changes",
     "list_flips",
     "list_notes",

@@ -46,6 +46,16 @@ def show_faults(console: Console, report: "PipelineValidationReport") -> None:
         say(console, f"  {warning}", "yellow")
 
 
+def list_faults(report: "PipelineValidationReport") -> list[str]:
+    """Return one line for the index, and one for each failed check and each warning."""
+    failed = [check for check in report.checks() if check.status == "failed"]
+    return [
+        report.summary,
+        *(f"{check.name}: {_with_examples(check.message, check.examples)}" for check in failed),
+        *report.all_warnings(),
+    ]
+
+
 def _list_metrics(phase: "PhaseValidation") -> str:
     from graphrag.eval.validation import format_metric
 

@@ -86,6 +86,8 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         store.keep_samples(same.run_id, plan.samples)
     was_watched = same.details is not None and same.details.early_stop
     details = replace(plan.details, early_stop=plan.details.early_stop or was_watched)
+    if same.details is not None and not details.validated:
+        details = replace(details, validated=same.details.validated)
     store.keep_details(same.run_id, details)
     return ChosenRun(replace(same, details=details), notes=(note,))
 

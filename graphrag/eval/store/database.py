@@ -168,10 +168,7 @@ class EvaluationStore:
         )
 
     def append_response(self, run_id: str, found: StoredResponse) -> None:
-        """Keep a response and drop the calls that it was made of, in one transaction.
-
-        Verdicts on a response that was there before are dropped; what they cost is kept.
-        """
+        """Keep a response, in place of its calls and of verdicts on one that was there before."""
         with self._transaction():
             self._db.execute(
                 "DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, found.unit)

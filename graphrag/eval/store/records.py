@@ -50,6 +50,8 @@ class RunDetails:
     indexes : mapping
         Index key -> what its index was built with and how much it holds, for people; empty in
         a run that an older release kept.
+    validated : mapping
+        Index key -> what ``--validate`` found before the run, a line each; empty without it.
     """
 
     origin: Origin
@@ -66,6 +68,7 @@ class RunDetails:
     indexes: Mapping[str, Mapping[str, str | int | None]] = field(
         default_factory=dict[str, Mapping[str, str | int | None]]
     )
+    validated: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     def to_dict(self) -> dict[str, object]:
         """Return the details as JSON-ready values."""
