@@ -75,8 +75,8 @@ class ThreadLink:
         return [event]
 
     def close(self):
-        self.is_dead = True
-        with contextlib.suppress(RuntimeError):  # it is closed already
+        if not self.is_dead:  # else it has been stopped
+            self.is_dead = True
             self.worker._loop.call_soon_threadsafe(self.stop)
         self.events.put(None)
         self.thread.join(10)
