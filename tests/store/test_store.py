@@ -207,6 +207,16 @@ def test_a_session_reads_the_calls_of_unfinished_work_once(
     assert later.replay("k") == call
 
 
+def test_a_response_drops_verdicts_on_the_one_that_it_replaces(store: EvaluationStore):
+    run = store.add_run(RunSetup({}))
+    for unit in ("u", "v"):
+        store.append_response(run.run_id, response(unit))
+        store.append_verdicts(run.run_id, unit, {"correctness": JudgeResult(1, "so")}, Usage())
+    store.append_response(run.run_id, response("u"))
+    assert set(store.verdicts(run.run_id)) == {"v"}
+    assert set(store.judge_usage(run.run_id)) == {"u", "v"}, "they were paid for"
+
+
 def test_a_response_takes_the_place_of_its_calls_and_of_no_others(store: EvaluationStore):
     run = store.add_run(RunSetup({}))
     call = RecordedCall("Ann", (attempt(),))
