@@ -313,5 +313,5 @@ class World:
             text_units=text_units(),
             entity_vectors=self.entity_vectors,
             text_unit_vectors=self.text_unit_vectors,
-            config=ToGSearchConfig(**settings),
+            config=ToGSearchConfig(**{"preset": "thorough", "passage_ranking": "paths"} | settings),
         )

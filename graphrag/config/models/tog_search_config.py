@@ -12,6 +12,11 @@ import_without("graphrag_storage.tables.table_provider", "pandas", {"DataFrame":
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.strict_section import StrictSection
 
+_PRESETS: dict[str, dict[str, Any]] = {
+    "thrifty": {"prune_strategy": "pagerank", "check": "once", "graph_share": 0.2},
+    "thorough": {"prune_strategy": "llm", "check": "each_depth", "graph_share": 0.4},
+}
+
 
 class ToGSearchConfig(StrictSection):
     """How a Think-on-Graph search walks the graph and answers.
@@ -20,6 +25,9 @@ class ToGSearchConfig(StrictSection):
     ----------
     completion_model_id, embedding_model_id : str
         Keys of ``completion_models`` and ``embedding_models``.
+    preset : {"thrifty", "thorough"}
+        What the settings are that are not given themselves. thrifty: ``prune_strategy``
+        pagerank, ``check`` once, ``graph_share`` 0.2. thorough: llm, each_depth, 0.4.
     mode : {"explore", "connect"}
         Whether to walk from the question's entities, or to join them by paths, which answers
         how they are related. Connect asks the completion model once, for the answer;
@@ -30,9 +38,19 @@ class ToGSearchConfig(StrictSection):
         Edges a path may have, >= 1.
     max_hops : int
         Edges that a path between two entities may have in connect mode, >= 1.
-    prune_strategy : {"llm", "semantic", "bm25"}
-        Who scores the edges: the completion model, stored vectors, or word statistics. The
-        last two rank text units too.
+    prune_strategy : {"llm", "semantic", "bm25", "pagerank"}
+        Who scores the edges: the completion model, stored vectors, word statistics, or those
+        and the part of the question that reaches the neighbour by personalised PageRank.
+    passage_ranking : {"pagerank", "paths"}
+        How the text units of the context are chosen: of all, by personalised PageRank from the
+        question's words, vectors and entities; or of those behind the paths, each path's best
+        by word statistics (by vectors under ``prune_strategy`` semantic).
+    check : {"once", "each_depth"}
+        Whether the model is asked for the answer after the whole walk, or after each depth
+        whether what was found suffices.
+    graph_share : float
+        The part of ``max_context_tokens`` that paths, relationships and entities may take where
+        there are text units, in (0, 1).
     scoring : {"combined", "per_entity"} or None
         Whether one call scores the edges of all frontier nodes together, or each node has a
         call of its own, concurrently; None is combined, or per_entity when there is an
@@ -64,11 +82,15 @@ class ToGSearchConfig(StrictSection):
 
     completion_model_id: str = graphrag_config_defaults.local_search.completion_model_id
     embedding_model_id: str = graphrag_config_defaults.local_search.embedding_model_id
+    preset: Literal["thrifty", "thorough"] = "thrifty"
     mode: Literal["explore", "connect"] = "explore"
     width: int = Field(default=3, ge=1)
     depth: int = Field(default=3, ge=1)
     max_hops: int = Field(default=4, ge=1)
-    prune_strategy: Literal["llm", "semantic", "bm25"] = "llm"
+    prune_strategy: Literal["llm", "semantic", "bm25", "pagerank"] = "pagerank"
+    passage_ranking: Literal["pagerank", "paths"] = "pagerank"
+    check: Literal["once", "each_depth"] = "once"
+    graph_share: float = Field(default=0.2, gt=0, lt=1)
     scoring: Literal["combined", "per_entity"] | None = None
     num_retain_entity: int = Field(default=5, ge=1)
     temperature_exploration: float = Field(default=0.4, ge=0, le=2)
@@ -88,6 +110,14 @@ class ToGSearchConfig(StrictSection):
     def scores_per_entity(self) -> bool:
         """Whether each node of the frontier has a scoring call of its own."""
         return self.scoring == "per_entity" or bool(self.entity_scoring_prompt)
+
+    @model_validator(mode="after")
+    def _fill_in(self) -> "ToGSearchConfig":
+        """Take the preset's values, which count as not given: a variant may change the preset."""
+        for name, value in _PRESETS[self.preset].items():
+            if name not in self.model_fields_set:
+                object.__setattr__(self, name, value)
+        return self
 
     @model_validator(mode="after")
     def _refuse_contradiction(self) -> "ToGSearchConfig":

@@ -340,7 +340,7 @@ def _change(
             msg = f"variants.{name}: {method} has no setting {key!r}{nearest(key, known)}"
             raise ConfigError(as_sentence(msg))
     try:
-        changed = kind.model_validate({**section.model_dump(), **changes})
+        changed = kind.model_validate({**section.model_dump(exclude_unset=True), **changes})
     except ValidationError as error:
         first = error.errors()[0]
         msg = f"variants.{name}.{'.'.join(map(str, first['loc']))}: {first['msg']}."

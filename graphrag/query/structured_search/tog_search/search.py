@@ -32,7 +32,13 @@ from graphrag.query.structured_search.tog_search.asking.replies import (
 )
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.state import Exploration, Question, Round, Walk
+from graphrag.query.structured_search.tog_search.state import (
+    Exploration,
+    Passages,
+    Question,
+    Round,
+    Walk,
+)
 from graphrag.query.structured_search.tog_search.walk.connect_mode import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.walk.exploration import (
     find_starts,
@@ -41,6 +47,11 @@ from graphrag.query.structured_search.tog_search.walk.exploration import (
     select_evidence,
 )
 from graphrag.query.structured_search.tog_search.walk.pruning import Pruner
+from graphrag.query.structured_search.tog_search.walk.spreading import (
+    fused_units,
+    spread,
+    weigh_starts,
+)
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
@@ -90,7 +101,8 @@ class ToGSearch:
     entity_vectors : VectorStore
         Entity descriptions.
     text_unit_vectors : VectorStore or None
-        Ranks text units under ``prune_strategy: semantic``; without it bm25 does.
+        Rank text units beside their words, and alone under ``prune_strategy: semantic`` with
+        ``passage_ranking: paths``; without them words decide.
     config : ToGSearchConfig or None
         None for the defaults. Paths of prompt files must be absolute.
     response_type : str
@@ -115,10 +127,14 @@ class ToGSearch:
         response_type: str = "Multiple Paragraphs",
     ) -> None:
         config = config or ToGSearchConfig()
+        if not isinstance(text_units, TextUnits):
+            text_units = TextUnits.from_table(text_units)
         prompts = read_prompts(config)
         self._config = config
         self._graph = graph
         self._text_embedder = text_embedder
+        self._text_units = text_units
+        self._text_unit_vectors = text_unit_vectors
         self._entity_vectors = entity_vectors
         self._pruner = Pruner(
             store=graph,
@@ -130,8 +146,6 @@ class ToGSearch:
             max_tokens=config.max_context_tokens,
             tokens_per_edge=config.max_tokens_per_scored_edge,
         )
-        if not isinstance(text_units, TextUnits):
-            text_units = TextUnits.from_table(text_units)
         self._grounder = Grounder(graph, text_units, text_unit_vectors, model.tokenizer, config)
         self._reasoner = Reasoner(
             model,
@@ -268,12 +282,13 @@ class ToGSearch:
     async def _think(
         self, question: Question, walked: Exploration, live: LiveText | None
     ) -> _Found:
-        """Explore and check by turns until a check gives a response."""
+        """Explore, checking at each depth or at the end, until a check gives a response."""
         config = self._config
+        reached = await self._spread(question, walked)
         candidates = list_candidates(walked, self._graph, question.text, config)
         while True:
             if candidates:
-                scores = await self._pruner.score(question, candidates)
+                scores = await self._pruner.score(question, candidates, reached.entities)
                 walked = keep_best(walked, candidates, scores, self._graph, config)
             # Looking ahead costs no call, and tells whether this check is the last.
             deeper = len(walked.rounds) <= config.depth
@@ -282,14 +297,24 @@ class ToGSearch:
                 if candidates and deeper
                 else []
             )
-            evidence = select_evidence(walked, config.max_exploration_paths)
-            context = await self._grounder.build(question, walked.starts, evidence)
             final = not candidates
+            if not final and config.check == "once":
+                continue
+            evidence = select_evidence(walked, config.max_exploration_paths)
+            passages = reached if config.passage_ranking == "pagerank" else None
+            context = await self._grounder.build(question, walked.starts, evidence, passages)
             verdict = await self._reasoner.check(question.text, context, final, live)
             if verdict.response is not None:
                 rounds = _note_dropped(walked.rounds, verdict.n_dropped_ids)
                 walk = Walk(walked.starts, walked.scored)
                 return _Found(verdict.response, context, rounds, verdict.abstained, walk)
+
+    async def _spread(self, question: Question, walked: Exploration) -> Passages:
+        if "pagerank" not in (self._config.prune_strategy, self._config.passage_ranking):
+            return Passages({}, {})
+        units = await fused_units(question, self._text_units, self._text_unit_vectors)
+        entities = weigh_starts(question.text, walked.starts, self._graph)
+        return spread(entities, units, self._graph, self._config)
 
 
 def _note_dropped(rounds: tuple[Round, ...], n_dropped: int) -> tuple[Round, ...]:

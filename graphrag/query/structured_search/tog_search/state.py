@@ -1,9 +1,10 @@
 """What a Think-on-Graph search knows at each moment: frozen records, no behaviour."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Strategy = Literal["start", "llm", "semantic", "bm25", "connect"]
+Strategy = Literal["start", "llm", "semantic", "bm25", "pagerank", "connect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +218,23 @@ class Exploration:
     judged: frozenset[int] = frozenset()
     rounds: tuple[Round, ...] = ()
     scored: tuple[ScoredEdge, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """How much of a question's mass reached each place; both sum to at most 1 together.
+
+    Attributes
+    ----------
+    units : dict of str to float
+        Text unit id -> mass, > 0.
+    entities : dict of int to float
+        Node -> mass, > 0.
+    """
+
+    units: Mapping[str, float]
+    entities: Mapping[int, float]
+
+    def ranked_units(self) -> list[str]:
+        """Return the text units by falling mass, then by id."""
+        return sorted(self.units, key=lambda name: (-self.units[name], name))

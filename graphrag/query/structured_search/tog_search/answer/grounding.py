@@ -23,14 +23,13 @@ from graphrag.query.structured_search.tog_search.graph.store import (
     RelationshipRow,
 )
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnit, TextUnits
-from graphrag.query.structured_search.tog_search.state import Path, Question
+from graphrag.query.structured_search.tog_search.state import Passages, Path, Question
 from graphrag.query.structured_search.tog_search.vectors import cosine_by_id
 from graphrag.query.structured_search.tog_search.words import bm25_scores
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
 
-_GRAPH_SHARE = 0.4
 _DECAY = 0.8
 _ENTITY_WEIGHT = 0.5
 # Text that shares no word with the question may still hold the second half of an answer.
@@ -112,14 +111,19 @@ class Grounder:
         self._count = lru_cache(maxsize=_N_CACHED_COUNTS)(tokenizer.num_tokens)
         self._count_context = tokenizer.num_tokens
         self._budget = config.max_context_tokens
+        self._graph_share = config.graph_share
         self._with_texts = config.ground_text_units
 
     async def build(
-        self, question: Question, starts: Sequence[int], paths: Sequence[Path]
+        self,
+        question: Question,
+        starts: Sequence[int],
+        paths: Sequence[Path],
+        passages: Passages | None = None,
     ) -> Context:
         """Choose and render what the model is shown.
 
-        Paths, relationships and entities take at most about 40 % of ``max_context_tokens``
+        Paths, relationships and entities take at most ``graph_share`` of ``max_context_tokens``
         (all of it without grounding; the best path alone may take more), text units the rest.
 
         Parameters
@@ -129,6 +133,8 @@ class Grounder:
             Nodes that the search started from; shown after those on the paths.
         paths : sequence of Path
             Best first.
+        passages : Passages or None
+            Ranks the text units; without it those behind the paths are ranked.
 
         Returns
         -------
@@ -136,7 +142,7 @@ class Grounder:
             At most ``max_context_tokens`` tokens, unless the bare headings take more.
         """
         draft = _Draft(used=self._count(render_context((), (), (), ())))
-        limit = int(self._budget * _GRAPH_SHARE) if self._with_texts else self._budget
+        limit = int(self._budget * self._graph_share) if self._with_texts else self._budget
         for path in paths:
             self._add_path(draft, path, limit if draft.paths else self._budget)
         for path in draft.paths:
@@ -145,7 +151,12 @@ class Grounder:
         for node in starts:
             self._add_entity(draft, node, limit if draft.paths or draft.entities else self._budget)
         if self._with_texts:
-            for unit in await self._rank_text_units(question, starts, paths):
+            ranked = (
+                self._read_ranked(passages)
+                if passages
+                else await self._rank_text_units(question, starts, paths)
+            )
+            for unit in ranked:
                 line = source_line(unit)
                 if self._take(draft, [line], self._budget):
                     draft.sources.append((unit, line))
@@ -193,6 +204,10 @@ class Grounder:
         line = entity_line(row)
         if self._take(draft, [line], limit):
             draft.entities[node] = (row, line)
+
+    def _read_ranked(self, passages: Passages) -> list[TextUnit]:
+        found = (self._text_units.get(name) for name in passages.ranked_units()[:_MAX_UNITS])
+        return [unit for unit in found if unit is not None]
 
     async def _rank_text_units(
         self, question: Question, starts: Sequence[int], paths: Sequence[Path]

@@ -76,6 +76,10 @@ class RowTable:
         place = row - self._starts[number]
         return [batch[name][place].as_py() for name in names]
 
+    def column(self, name: str) -> list[Any]:
+        """Return a column as pyarrow arrays, one for each batch."""
+        return [_columns(self._fetch(number))[name] for number in range(len(self._starts))]
+
     def value(self, row: int, name: str) -> Any:
         """Return one column of a row as a Python object; otherwise as :meth:`values`."""
         return self.values(row, name)[0]

@@ -1,7 +1,7 @@
 """The graph of an index: who is joined to whom, and the rows that say so."""
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import pandas as pd
@@ -12,6 +12,7 @@ from graphrag.query.structured_search.tog_search.graph.building import (
     TableStreams,
     build_parts,
 )
+from graphrag.query.structured_search.tog_search.graph.mentions import Mentions, read_mentions
 from graphrag.query.structured_search.tog_search.graph.row_tables import (
     ENTITIES,
     RELATIONSHIPS,
@@ -156,6 +157,14 @@ class GraphStore:
     def relationship_row(self, edge: int) -> RelationshipRow:
         """Read one row of the relationships table by its row number."""
         return self._relationship(edge)
+
+    def entities_in(self, unit_id: str, cap: int) -> list[int]:
+        """Return at most `cap` entities that a text unit names; none for an unknown id."""
+        return self._mentions.entities_in(unit_id, cap)
+
+    @cached_property
+    def _mentions(self) -> Mentions:
+        return read_mentions(self._tables.entities, self._tables.cited_ids)
 
     def neighbours(self, node: int, cap: int) -> Neighbours:
         """Return the `cap` heaviest edges of a node in O(cap), in both directions."""

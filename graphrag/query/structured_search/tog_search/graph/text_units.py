@@ -1,7 +1,8 @@
 """The text units of an index, read one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from graphrag.query.structured_search.tog_search.graph.names import (
 )
 from graphrag.query.structured_search.tog_search.graph.row_tables import TEXT_UNITS, RowTable
 from graphrag.query.structured_search.tog_search.graph.table_reading import stream_frame
+from graphrag.query.structured_search.tog_search.graph.word_index import WordIndex
 from graphrag.query.structured_search.tog_search.words import split_terms
 
 _N_CACHED_TERMS = 512
@@ -40,6 +42,8 @@ class TextUnits:
         self._ids = ids
         self._table = table
         self._terms: dict[str, list[str]] = {}
+        self._words: WordIndex | None = None
+        self._counting = Lock()
 
     @classmethod
     def from_table(cls, table: pd.DataFrame) -> "TextUnits":
@@ -67,6 +71,21 @@ class TextUnits:
             if unit.id == unit_id:
                 return unit if unit_id and unit.text.strip() else None
         return None
+
+    def rank_by_words(self, question: str, k: int) -> list[str]:
+        """Return the ids of the `k` best text units by BM25 over all of them, best first.
+
+        The first call counts the words of all texts: about a second for each 10,000 text units.
+        """
+        with self._counting:  # of searches that begin together one counts, the others wait
+            if self._words is None:
+                self._words = WordIndex(self._texts())
+        return self._words.rank(question, k)
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        columns = (self._table.column("id"), self._table.column("text"))
+        for ids, texts in zip(*columns, strict=True):
+            yield from zip(ids.to_pylist(), texts.to_pylist(), strict=True)
 
     def terms(self, units: Sequence[TextUnit]) -> list[list[str]]:
         """Return the comparable terms of each text unit's text."""

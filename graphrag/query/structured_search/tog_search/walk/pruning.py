@@ -3,7 +3,7 @@
 import asyncio
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ class Pruner:
     entity_vectors : VectorStore
         Read by the strategy semantic only.
     prompts : Prompts
-    strategy : {"llm", "semantic", "bm25"}
+    strategy : {"llm", "semantic", "bm25", "pagerank"}
     temperature : float
     max_tokens : int
         Tokens of edges that one scoring call may show; more are split into concurrent calls.
@@ -68,13 +68,19 @@ class Pruner:
     max_tokens: int
     tokens_per_edge: int
 
-    async def score(self, question: Question, candidates: Sequence[Candidate]) -> Scores:
+    async def score(
+        self,
+        question: Question,
+        candidates: Sequence[Candidate],
+        reached: Mapping[int, float] | None = None,
+    ) -> Scores:
         """Score candidates in [0, 1].
 
         llm: what the model says; an edge it leaves out scores 0. A reply that was cut off, or
         stays unreadable after one repair, makes the whole depth fall back to bm25, as scores
         from two scales can't be compared; the note says so. semantic: cosine of the question and
         the neighbour's description. bm25: over names and descriptions, relative to the best edge.
+        pagerank: the mean of that and of ``reached`` (node -> mass), relative to the most.
 
         Raises
         ------
@@ -86,6 +92,9 @@ class Pruner:
         if self.strategy == "bm25":
             await load_bm25()
             return self._score_by_words(question, candidates)
+        if self.strategy == "pagerank":
+            await load_bm25()
+            return self._score_by_reach(question, candidates, reached or {})
         with phase("exploration"):
             scored = await self._score_by_model(question, candidates)
         if isinstance(scored, Scores):
@@ -100,6 +109,18 @@ class Pruner:
         best = float(raw.max(initial=0.0))
         values = [_FLOOR + (1 - _FLOOR) * (float(s) / best if best > 0 else 0.0) for s in raw]
         return Scores(tuple(values), "bm25")
+
+    def _score_by_reach(
+        self, question: Question, candidates: Sequence[Candidate], reached: Mapping[int, float]
+    ) -> Scores:
+        mass = [reached.get(candidate.edge.target, 0.0) for candidate in candidates]
+        most = max(mass, default=0.0)
+        said = self._score_by_words(question, candidates).values
+        values = [
+            (words + _FLOOR + (1 - _FLOOR) * (part / most if most > 0 else 0.0)) / 2
+            for words, part in zip(said, mass, strict=True)
+        ]
+        return Scores(tuple(values), "pagerank")
 
     async def _score_by_vectors(
         self, question: Question, candidates: Sequence[Candidate]
