@@ -29,24 +29,30 @@ from graphrag.eval.measures import IndexView, read_index_views
 from graphrag.eval.records import QueryResult
 from graphrag.query.index_header import read_header
 
+BEFORE = {"preset": "thorough", "passage_ranking": "paths", "max_scored_edges": None}
 ROWS: dict[str, dict[str, Any]] = {
     "basic": {"method": "basic"},
     "local": {"method": "local"},
-    "tog, before": {"method": "tog", "preset": "thorough", "passage_ranking": "paths"},
+    "tog before": {"method": "tog", **BEFORE},
     "thorough": {"method": "tog", "preset": "thorough"},
     "thrifty": {"method": "tog"},
-    "thrifty, 2,000": {"method": "tog", "max_context_tokens": 2000},
-    "thrifty, 4,000": {"method": "tog", "max_context_tokens": 4000},
-    "thrifty, 30,000": {"method": "tog", "max_context_tokens": 30_000},
-    "thrifty, texts by paths": {"method": "tog", "passage_ranking": "paths"},
-    "thrifty, edges by words": {"method": "tog", "prune_strategy": "bm25"},
-    "thrifty, edges by vectors": {"method": "tog", "prune_strategy": "semantic"},
-    "thrifty, edges by the model": {"method": "tog", "prune_strategy": "llm"},
-    "thrifty, checked at each depth": {"method": "tog", "check": "each_depth"},
-    "thrifty, depth 1": {"method": "tog", "depth": 1},
-    "thrifty, depth 2": {"method": "tog", "depth": 2},
-    "thrifty, graph share .4": {"method": "tog", "graph_share": 0.4},
-    "thrifty, graph share .1": {"method": "tog", "graph_share": 0.1},
+    "  2,000 tokens of context": {"method": "tog", "max_context_tokens": 2000},
+    "  4,000 tokens of context": {"method": "tog", "max_context_tokens": 4000},
+    "  30,000 tokens of context": {"method": "tog", "max_context_tokens": 30_000},
+    "  texts behind paths": {"method": "tog", "passage_ranking": "paths"},
+    "  edges by words": {"method": "tog", "prune_strategy": "bm25"},
+    "  edges by vectors": {"method": "tog", "prune_strategy": "semantic"},
+    "  30 edges by the model": {"method": "tog", "prune_strategy": "llm"},
+    "  all edges by the model": {
+        "method": "tog",
+        "prune_strategy": "llm",
+        "max_scored_edges": None,
+    },
+    "  a check at each depth": {"method": "tog", "check": "each_depth"},
+    "  depth 1": {"method": "tog", "depth": 1},
+    "  depth 2": {"method": "tog", "depth": 2},
+    "  graph share 0.4": {"method": "tog", "graph_share": 0.4},
+    "  graph share 0.2": {"method": "tog", "graph_share": 0.2},
 }
 Z = 1.959964
 

@@ -24,6 +24,12 @@ from graphrag.query.usage import CallAttempt, current_phase, current_scope
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 DIMENSIONS = 64
+# What most tests are about: every edge scored by the model, a check at each depth.
+WALKED: dict[str, Any] = {
+    "preset": "thorough",
+    "passage_ranking": "paths",
+    "max_scored_edges": None,
+}
 
 _ENTITIES = [
     ("DOROTHY", "A farm girl from Kansas", "t1 t2"),
@@ -304,6 +310,10 @@ class World:
         self.text_unit_vectors = store_vectors(folder, "texts", _TEXTS)
         self.embedder = Embedder()
 
+    def embed(self, text: str) -> list[float]:
+        """Embed a text as the index was."""
+        return embed(text)
+
     def search(self, model: ScriptedModel, **settings: Any) -> ToGSearch:
         """Make a search with these settings."""
         return ToGSearch(
@@ -313,5 +323,5 @@ class World:
             text_units=text_units(),
             entity_vectors=self.entity_vectors,
             text_unit_vectors=self.text_unit_vectors,
-            config=ToGSearchConfig(**{"preset": "thorough", "passage_ranking": "paths"} | settings),
+            config=ToGSearchConfig(**WALKED | settings),
         )

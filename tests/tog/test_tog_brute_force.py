@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.tog_world import (
     TOKENIZER,
+    WALKED,
     Embedder,
     ScriptedModel,
     World,
@@ -237,7 +238,7 @@ async def test_a_hub_of_100_000_edges_is_shown_within_the_cap(tmp_path: Folder) 
         graph=GraphStore.from_tables(people, joins),
         text_units=text_units(),
         entity_vectors=store_vectors(tmp_path, "hub", {"HUB": "HUB"}),
-        config=ToGSearchConfig(max_relations_per_entity=50, depth=1),
+        config=ToGSearchConfig(**WALKED, max_relations_per_entity=50, depth=1),
     )
     await search.search("What does the HUB join?")
     shown = [edge["neighbour"] for asked in model.scoring for edge in asked["edges"]]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.tog_world import (
     TOKENIZER,
+    WALKED,
     Embedder,
     ScriptedModel,
     World,
@@ -205,7 +206,9 @@ async def test_a_hub_is_capped_and_its_matching_edge_is_seen(tmp_path: Path) -> 
         graph=GraphStore.from_tables(people, joins),
         text_units=text_units(),
         entity_vectors=store_vectors(tmp_path, "hub", {"HUB": "HUB"}),
-        config=ToGSearchConfig(max_relations_per_entity=40, max_context_tokens=1000, depth=1),
+        config=ToGSearchConfig(
+            **WALKED, max_relations_per_entity=40, max_context_tokens=1000, depth=1
+        ),
     )
     result = await search.search("Where does the HUB hide the zircon treasure?")
     shown = [edge for asked in model.scoring for edge in asked["edges"]]

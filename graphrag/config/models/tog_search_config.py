@@ -13,7 +13,7 @@ from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.strict_section import StrictSection
 
 _PRESETS: dict[str, dict[str, Any]] = {
-    "thrifty": {"prune_strategy": "pagerank", "check": "once", "graph_share": 0.2},
+    "thrifty": {"prune_strategy": "pagerank", "check": "once", "graph_share": 0.1},
     "thorough": {"prune_strategy": "llm", "check": "each_depth", "graph_share": 0.4},
 }
 
@@ -27,7 +27,8 @@ class ToGSearchConfig(StrictSection):
         Keys of ``completion_models`` and ``embedding_models``.
     preset : {"thrifty", "thorough"}
         What the settings are that are not given themselves. thrifty: ``prune_strategy``
-        pagerank, ``check`` once, ``graph_share`` 0.2. thorough: llm, each_depth, 0.4.
+        pagerank, ``check`` once, ``graph_share`` 0.1. thorough, and always in connect mode: llm,
+        each_depth, 0.4.
     mode : {"explore", "connect"}
         Whether to walk from the question's entities, or to join them by paths, which answers
         how they are related. Connect asks the completion model once, for the answer;
@@ -69,6 +70,9 @@ class ToGSearchConfig(StrictSection):
         Tokens that the reply to a scoring call may have for each edge in it, >= 8.
     max_exploration_paths : int
         Paths shown to the model that answers, >= 1.
+    max_scored_edges : int or None
+        Edges that the model is shown at a depth under ``prune_strategy`` llm, the most promising
+        by the same figures as pagerank, >= 1; None: all.
     max_relations_per_entity : int
         Edges of one node that are looked at, the rest cut off before pruning, >= 1.
     ground_text_units : bool
@@ -90,7 +94,7 @@ class ToGSearchConfig(StrictSection):
     prune_strategy: Literal["llm", "semantic", "bm25", "pagerank"] = "pagerank"
     passage_ranking: Literal["pagerank", "paths"] = "pagerank"
     check: Literal["once", "each_depth"] = "once"
-    graph_share: float = Field(default=0.2, gt=0, lt=1)
+    graph_share: float = Field(default=0.1, gt=0, lt=1)
     scoring: Literal["combined", "per_entity"] | None = None
     num_retain_entity: int = Field(default=5, ge=1)
     temperature_exploration: float = Field(default=0.4, ge=0, le=2)
@@ -100,6 +104,7 @@ class ToGSearchConfig(StrictSection):
     max_answer_tokens: int = Field(default=2000, ge=16, exclude_if=lambda value: value == 2000)
     max_tokens_per_scored_edge: int = Field(default=40, ge=8, exclude_if=lambda value: value == 40)
     max_exploration_paths: int = Field(default=10, ge=1)
+    max_scored_edges: int | None = Field(default=30, ge=1)
     max_relations_per_entity: int = Field(default=50, ge=1)
     ground_text_units: bool = True
     relation_scoring_prompt: str | None = None
@@ -114,7 +119,8 @@ class ToGSearchConfig(StrictSection):
     @model_validator(mode="after")
     def _fill_in(self) -> "ToGSearchConfig":
         """Take the preset's values, which count as not given: a variant may change the preset."""
-        for name, value in _PRESETS[self.preset].items():
+        preset = "thorough" if self.mode == "connect" else self.preset
+        for name, value in _PRESETS[preset].items():
             if name not in self.model_fields_set:
                 object.__setattr__(self, name, value)
         return self

@@ -132,6 +132,9 @@ class ToGSearch:
         prompts = read_prompts(config)
         self._config = config
         self._graph = graph
+        self._spreads = "pagerank" in (config.prune_strategy, config.passage_ranking) or (
+            config.prune_strategy == "llm" and config.max_scored_edges is not None
+        )
         self._text_embedder = text_embedder
         self._text_units = text_units
         self._text_unit_vectors = text_unit_vectors
@@ -143,6 +146,7 @@ class ToGSearch:
             prompts=prompts,
             strategy=config.prune_strategy,
             temperature=config.temperature_exploration,
+            max_scored=config.max_scored_edges,
             max_tokens=config.max_context_tokens,
             tokens_per_edge=config.max_tokens_per_scored_edge,
         )
@@ -310,7 +314,7 @@ class ToGSearch:
                 return _Found(verdict.response, context, rounds, verdict.abstained, walk)
 
     async def _spread(self, question: Question, walked: Exploration) -> Passages:
-        if "pagerank" not in (self._config.prune_strategy, self._config.passage_ranking):
+        if not self._spreads:
             return Passages({}, {})
         units = await fused_units(question, self._text_units, self._text_unit_vectors)
         entities = weigh_starts(question.text, walked.starts, self._graph)

@@ -53,6 +53,8 @@ class Pruner:
     prompts : Prompts
     strategy : {"llm", "semantic", "bm25", "pagerank"}
     temperature : float
+    max_scored : int or None
+        Edges that the model is shown at a depth; None: all.
     max_tokens : int
         Tokens of edges that one scoring call may show; more are split into concurrent calls.
     tokens_per_edge : int
@@ -65,6 +67,7 @@ class Pruner:
     prompts: Prompts
     strategy: Strategy
     temperature: float
+    max_scored: int | None
     max_tokens: int
     tokens_per_edge: int
 
@@ -76,7 +79,8 @@ class Pruner:
     ) -> Scores:
         """Score candidates in [0, 1].
 
-        llm: what the model says; an edge it leaves out scores 0. A reply that was cut off, or
+        llm: what the model says of the ``max_scored`` best by pagerank; an edge it leaves out, or
+        was not shown, scores 0. A reply that was cut off, or
         stays unreadable after one repair, makes the whole depth fall back to bm25, as scores
         from two scales can't be compared; the note says so. semantic: cosine of the question and
         the neighbour's description. bm25: over names and descriptions, relative to the best edge.
@@ -95,10 +99,16 @@ class Pruner:
         if self.strategy == "pagerank":
             await load_bm25()
             return self._score_by_reach(question, candidates, reached or {})
+        shown = list(range(len(candidates)))
+        if self.max_scored is not None and len(shown) > self.max_scored:
+            await load_bm25()
+            first = self._score_by_reach(question, candidates, reached or {}).values
+            best = sorted(shown, key=lambda place: (-first[place], place))[: self.max_scored]
+            shown = sorted(best)
         with phase("exploration"):
-            scored = await self._score_by_model(question, candidates)
+            scored = await self._score_by_model(question, [candidates[place] for place in shown])
         if isinstance(scored, Scores):
-            return scored
+            return _put_back(scored, shown, len(candidates))
         await load_bm25()
         note = f"{scored}, so bm25 scored this depth"
         return Scores(self._score_by_words(question, candidates).values, "bm25", note)
@@ -231,3 +241,14 @@ class Pruner:
             "neighbour": shorten(neighbour.title, _MAX_TITLE_CHARS),
             "neighbour_description": shorten(neighbour.description, _MAX_DESCRIPTION_CHARS),
         }
+
+
+def _put_back(scores: Scores, shown: Sequence[int], n_candidates: int) -> Scores:
+    """Return the scores of all candidates from those of the ones that were shown."""
+    if len(shown) == n_candidates:
+        return scores
+    values = [0.0] * n_candidates
+    for place, value in zip(shown, scores.values, strict=True):
+        values[place] = value
+    note = f"the model was shown the {len(shown)} most promising of {n_candidates} edges"
+    return Scores(tuple(values), scores.strategy, "; ".join(filter(None, [note, scores.note])))

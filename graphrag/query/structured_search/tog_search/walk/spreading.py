@@ -13,13 +13,13 @@ import asyncio
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.state import Passages, Path, Question
+from graphrag.query.structured_search.tog_search.state import Passages, Question
 from graphrag.query.structured_search.tog_search.words import load_bm25
 
 if TYPE_CHECKING:
@@ -125,15 +125,6 @@ def spread(
         units={place: mass for place, mass in total.items() if isinstance(place, str)},
         entities={place: mass for place, mass in total.items() if isinstance(place, int)},
     )
-
-
-def seeds_of_paths(paths: Iterable[Path], store: GraphStore) -> dict[int, float]:
-    """Return the entities on some paths, each with the score of its best path."""
-    found: dict[int, float] = {}
-    for path in paths:
-        for node in path.nodes:
-            found[node] = max(path.score, found.get(node, 0.0))
-    return found
 
 
 def _seed(entities: Mapping[int, float], units: Mapping[str, float]) -> dict[Place, float]:
