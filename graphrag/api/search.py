@@ -1,4 +1,4 @@
-"""The search functions of ``graphrag.api``: those of the release, counted, and Think-on-Graph.
+"""The search functions of ``graphrag.api``: those of the release, counted, and our own.
 
 The released functions do the searching, untouched: same requests, callbacks, log file, errors
 and conversions of arguments. What they return is a
@@ -10,17 +10,21 @@ the release's clients send again by themselves.
 Importing this module imports nothing that the release has not imported already.
 """
 
-import asyncio
-import functools
-import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pandas as pd
 from pydantic import BeforeValidator, validate_call
 
+from graphrag.api.asking import answer, default_response_type, start_log, stream
+from graphrag.api.ranked_search import (
+    bm25_search,
+    bm25_search_streaming,
+    hybrid_search,
+    hybrid_search_streaming,
+)
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.callbacks.query_callbacks import QueryCallbacks
 from graphrag.config.models.graph_rag_config import GraphRagConfig
@@ -32,8 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "basic_search",
+    "bm25_search",
+    "bm25_search_streaming",
     "drift_search",
     "global_search",
+    "hybrid_search",
+    "hybrid_search_streaming",
     "local_search",
     "tog_search",
     "tog_search_streaming",
@@ -94,16 +102,8 @@ async def tog_search(
         If the search gave no usable response.
     """
     index = _open_tog(config, entities, relationships, text_units, response_type)
-    _start_log(config, verbose)
-
-    def tell(piece: str) -> None:
-        for callback in callbacks or []:
-            callback.on_llm_new_token(piece)
-
-    result = await index.search("tog", query, on_text=tell if callbacks else None)
-    for callback in callbacks or []:
-        callback.on_context(result.context_data)
-    return result
+    start_log(config, verbose)
+    return await answer("tog", index, query, callbacks or [])
 
 
 @_checked
@@ -119,32 +119,8 @@ def tog_search_streaming(
 ) -> AsyncGenerator[str]:
     """Yield the response of :func:`tog_search` piece by piece; same parameters and errors."""
     index = _open_tog(config, entities, relationships, text_units, response_type)
-    _start_log(config, verbose)
-    return _stream(index, query, callbacks or [])
-
-
-async def _stream(
-    index: "GraphIndex", query: str, callbacks: list[QueryCallbacks]
-) -> AsyncGenerator[str]:
-    pieces: asyncio.Queue[str | None] = asyncio.Queue()
-
-    async def run() -> CountedSearchResult:
-        try:
-            return await index.search("tog", query, on_text=pieces.put_nowait)
-        finally:
-            pieces.put_nowait(None)
-
-    task = asyncio.create_task(run())
-    try:
-        while (piece := await pieces.get()) is not None:
-            for callback in callbacks:
-                callback.on_llm_new_token(piece)
-            yield piece
-        result = await task
-        for callback in callbacks:
-            callback.on_context(result.context_data)
-    finally:
-        task.cancel()
+    start_log(config, verbose)
+    return stream("tog", index, query, callbacks or [])
 
 
 def _open_tog(
@@ -206,21 +182,7 @@ async def local_search(
     return await _count("local_search", config, given, shown)
 
 
-def _default_response_type(
-    search: Callable[..., Awaitable[CountedSearchResult]],
-) -> Callable[..., Awaitable[CountedSearchResult]]:
-    """Let the response type be left out, which stands before the query and so takes no default."""
-
-    @functools.wraps(search)
-    async def with_default(*args: Any, **kwargs: Any) -> CountedSearchResult:
-        if len(args) < 3:
-            kwargs.setdefault("response_type", "Multiple Paragraphs")
-        return await search(*args, **kwargs)
-
-    return with_default
-
-
-@_default_response_type
+@default_response_type
 @_checked
 async def basic_search(
     config: GraphRagConfig,
@@ -364,11 +326,3 @@ async def _count(
     log = observed.log
     shown_text = shown(observed)
     return make_result(response, context, shown_text, log.usage(), seconds, log.abstained)
-
-
-def _start_log(config: GraphRagConfig, verbose: bool) -> None:
-    """Open the released log file unless the caller has handlers of its own, which it would drop."""
-    if not logging.getLogger("graphrag").handlers:
-        from graphrag.logger.standard_logging import init_loggers
-
-        init_loggers(config=config, verbose=verbose, filename="query.log")

@@ -1,8 +1,9 @@
-"""Adds ``--method tog`` to the released ``graphrag query``."""
+"""Adds tog, bm25 and hybrid to the methods of the released ``graphrag query``."""
 
 import contextlib
 import logging
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from enum import StrEnum
 from inspect import signature
 from pathlib import Path
@@ -14,6 +15,7 @@ from graphrag.config.enums import SearchMethod
 from graphrag.installation import refuse_if_unfit
 from graphrag.log_lines import lines_to
 from graphrag.offline.counted import watch_offline
+from graphrag.query.methods import OWN_METHODS, embeds
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.redaction import redact, redact_error
 
@@ -22,17 +24,19 @@ if TYPE_CHECKING:
 
 
 class QueryMethod(StrEnum):
-    """The released search methods and tog."""
+    """The released search methods, and this project's own."""
 
     LOCAL = "local"
     GLOBAL = "global"
     DRIFT = "drift"
     BASIC = "basic"
     TOG = "tog"
+    BM25 = "bm25"
+    HYBRID = "hybrid"
 
 
 def add_tog_to_query(app: typer.Typer) -> None:
-    """Put a ``query`` command that knows tog in place of the released one, which it calls."""
+    """Put a ``query`` that knows our methods in place of the released one, which it calls."""
     released = next((c for c in app.registered_commands if c.name == "query"), None)
     if released is None or released.callback is None:
         msg = "the command line has no command query"
@@ -67,7 +71,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             typer.Option(
                 "--verbose",
                 "-v",
-                help="Verbose logging; with tog, also the paths and what the query cost.",
+                help="Verbose logging; with tog, bm25 and hybrid, also what the query cost, and "
+                "with tog the paths.",
             ),
         ] = False,
         data: Annotated[
@@ -84,7 +89,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         community_level: Annotated[
             int,
             typer.Option(
-                "--community-level", help="Deepest community level to read; not used by tog."
+                "--community-level",
+                help="Deepest community level that local, global and drift read.",
             ),
         ] = 2,
         dynamic_community_selection: Annotated[
@@ -112,13 +118,14 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         ] = False,
     ) -> None:
         """Query a knowledge graph index."""
-        if method is QueryMethod.TOG:
-            refuse_if_unfit()
-            run_tog_query(query, root, data, response_type, streaming, verbose, connect)
-            return
-        if connect:
+        if connect and method is not QueryMethod.TOG:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
+        if method.value in OWN_METHODS:
+            refuse_if_unfit()
+            options = AnswerOptions(response_type, streaming, verbose, connect)
+            run_own_query(method.value, query, root, data, options)
+            return
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as asked, _redacted_errors():
             released(
@@ -159,18 +166,32 @@ def _say_if_offline(answers: Part, embeddings: Part) -> None:
         typer.echo(f"({label})", err=True)
 
 
-def run_tog_query(
-    query: str,
-    root: Path,
-    data: Path | None,
-    response_type: str,
-    streaming: bool,
-    verbose: bool,
-    connect: bool = False,
-) -> None:
-    """Answer one question by Think-on-Graph search and print the response.
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """How a question is answered and shown.
 
-    ``connect`` is the settings' ``mode: connect`` for this question.
+    Attributes
+    ----------
+    response_type : str
+        Free-form description of the answer's form.
+    streaming : bool
+        Whether the response is printed as it arrives.
+    verbose : bool
+        Whether the paths and what the query cost are printed, too.
+    connect : bool
+        The ``mode: connect`` of ``tog_search`` for this question.
+    """
+
+    response_type: str
+    streaming: bool = False
+    verbose: bool = False
+    connect: bool = False
+
+
+def run_own_query(
+    method: str, query: str, root: Path, data: Path | None, options: AnswerOptions
+) -> None:
+    """Answer one question by a method that the release lacks, and print the response.
 
     Raises
     ------
@@ -179,46 +200,44 @@ def run_tog_query(
     """
     import asyncio
     import os
-    from dataclasses import replace
 
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
     from graphrag.config.models.prompt_files import SettingsError
     from graphrag.query.graph_index import GraphIndex, SearchError
-    from graphrag.query.index_header import SearchOptions, read_header, read_tog_config
+    from graphrag.query.index_header import SearchOptions, read_header
     from graphrag.query.index_tables import IndexNotBuiltError, open_tables
 
     def show(piece: str) -> None:
         typer.echo(piece, nl=False)
 
     async def answer() -> "CountedSearchResult":
-        header = await read_header(root, data, SearchOptions(response_type=response_type))
-        if connect:
-            section = read_tog_config(header.config).model_copy(update={"mode": "connect"})
-            config = header.config.model_copy(update={"tog_search": section})
-            header = replace(header, config=config)
+        given = SearchOptions(response_type=options.response_type)
+        header = await read_header(root, data, given, vectors=embeds(method))
+        if options.connect:
+            header = header.changed("tog", {"mode": "connect"})
         index = GraphIndex(header, await open_tables(header.config))
-        return await index.search("tog", query, on_text=show if streaming else None)
+        return await index.search(method, query, on_text=show if options.streaming else None)
 
     # The libraries log each attempt with its traceback; without a handler Python prints that.
     quiet = lines_to(logging.NullHandler(), logging.WARNING)
     try:
-        with contextlib.nullcontext() if verbose else quiet:
+        with contextlib.nullcontext() if options.verbose else quiet:
             result = asyncio.run(answer())
     except (SettingsError, IndexNotBuiltError) as error:
         typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from (error if verbose else None)
+        raise typer.Exit(2) from (error if options.verbose else None)
     except SearchError as error:
         typer.echo(f"Error: the search failed: {error}", err=True)
-        raise typer.Exit(1) from (error if verbose else None)
-    typer.echo("" if streaming else str(result.response))
+        raise typer.Exit(1) from (error if options.verbose else None)
+    typer.echo("" if options.streaming else str(result.response))
     _say_if_offline(
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
     )
-    if verbose or connect:
+    if options.verbose or options.connect:
         _show_paths(result.context_data)
-    if verbose:
+    if options.verbose:
         for line in describe_usage(result):
             typer.echo(line, err=True)
 

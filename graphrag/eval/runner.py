@@ -188,7 +188,7 @@ class EvaluationRunner:
         found = {k: root for k in sorted(asked) if (root := find_project(k, self.index_roots))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         kept = {k: r for k, r in found.items() if keeps and is_project(r)}
-        headers = await read_headers(kept, vectors=self._methods.searches(chosen))
+        headers = await read_headers(kept, vectors=self._methods.reads_vectors(chosen))
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
@@ -259,9 +259,7 @@ class EvaluationRunner:
         """Answer a question; the only place where an index is opened."""
         index = await self._load_index(imdb_key)
         if (imdb_key, method) not in self._varied:
-            header = self._methods.header(method, index.header)
-            varied = index if header is index.header else GraphIndex(header, index.tables)
-            self._varied[imdb_key, method] = varied
+            self._varied[imdb_key, method] = index.under(self._methods.header(method, index.header))
         return await self._varied[imdb_key, method].search(
             self._methods.search_method(method), query, log=current_scope()
         )
@@ -282,7 +280,8 @@ class EvaluationRunner:
         """Return an index, opened at its first question and then kept."""
         async with self._opening:
             if imdb_key not in self._indexes:
-                self._indexes[imdb_key] = await GraphIndex.open(self._known_root(imdb_key))
+                root = self._known_root(imdb_key)
+                self._indexes[imdb_key] = await GraphIndex.open(root, vectors=False)
             return self._indexes[imdb_key]
 
     def _known_root(self, key: str) -> Path:
@@ -395,5 +394,6 @@ async def run_evaluation(
     given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
     config = parse_config(given, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
-    await read_headers(config.project_folders())  # refuses what is missing or not built
+    vectors = MethodSet(config).reads_vectors(config.methods)
+    await read_headers(config.project_folders(), vectors)  # refuses what is missing
     return aggregate_results(await EvaluationRunner(config).run_evaluation(samples))

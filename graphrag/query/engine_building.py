@@ -9,6 +9,7 @@ from graphrag.config.embeddings import (
     text_unit_text_embedding,
 )
 from graphrag.query.engines import (
+    AwaitedEmbedding,
     ContextSearch,
     DriftSearch,
     GlobalMapReduce,
@@ -34,6 +35,14 @@ from graphrag.query.indexer_adapters import (
 )
 from graphrag.query.known_tokens import KnownTokens
 from graphrag.query.models import CountedCompletion, CountedEmbedding
+from graphrag.query.ranked_search import (
+    ByWords,
+    ByWordsAndVectors,
+    RankedSearch,
+    RankedTexts,
+    context_of,
+)
+from graphrag.query.structured_search.basic_search.search import BasicSearch
 from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
 from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
@@ -70,25 +79,28 @@ class EngineBuilder:
         method: str,
         completion: CountedCompletion,
         embedding: CountedEmbedding | None,
-        graph: OpenedGraph | None = None,
+        prepared: "OpenedGraph | RankedTexts | None" = None,
     ) -> SearchEngine:
         """Make the engine of a method.
 
         Parameters
         ----------
-        method : {"tog", "local", "basic", "global", "drift"}
+        method : str
+            One of ``METHODS``.
         completion : CountedCompletion
         embedding : CountedEmbedding or None
-            Every method but global needs it.
-        graph : OpenedGraph or None
-            For tog, from :func:`open_graph_of`.
+            Every method but global and bm25 needs it.
+        prepared : OpenedGraph, RankedTexts or None
+            For tog, from :func:`open_graph_of`; for bm25 and hybrid, from :func:`rank_texts_of`.
         """
         if method == "global":
             return GlobalMapReduce(_with_model(self._global(), completion))
+        if isinstance(prepared, RankedTexts):
+            return self._ranked(prepared, completion, embedding)
         assert embedding is not None
         if method == "tog":
-            assert graph is not None
-            return self._tog(graph, completion, embedding)
+            assert prepared is not None
+            return self._tog(prepared, completion, embedding)
         if method == "drift":
             engine = _with_model(self._drift(), completion)
             engine.context_builder.model = completion
@@ -140,6 +152,28 @@ class EngineBuilder:
             response_type=self.options.response_type,
             system_prompt=load_search_prompt(self.config.basic_search.prompt),
         )
+
+    def _ranked(
+        self, texts: RankedTexts, completion: CountedCompletion, embedding: CountedEmbedding | None
+    ) -> SearchEngine:
+        section = self.config.basic_search
+        tokenizer = KnownTokens(completion.tokenizer)
+        engine = BasicSearch(
+            model=completion,
+            context_builder=context_of((), tokenizer),
+            tokenizer=tokenizer,
+            system_prompt=load_search_prompt(section.prompt),
+            response_type=self.options.response_type,
+            model_params=completion.config.call_args,
+            context_builder_params={
+                "k": section.k,
+                "max_context_tokens": section.max_context_tokens,
+            },
+        )
+        if embedding is None:
+            return RankedSearch(engine, ByWords(texts))
+        vectors = self._store(text_unit_text_embedding)
+        return RankedSearch(engine, ByWordsAndVectors(texts, vectors, AwaitedEmbedding(embedding)))
 
     def _global(self) -> Any:
         dynamic = self.options.dynamic_community_selection
@@ -216,6 +250,17 @@ def open_graph_of(tables: Tables) -> OpenedGraph:
     # Without them a walk answers from its paths alone.
     units = tables.table("text_units") if tables.has("text_units") else _no_text_units()
     return OpenedGraph(graph, TextUnits.from_table(units))
+
+
+def rank_texts_of(tables: Tables) -> RankedTexts:
+    """Prepare the text units of an index for ``bm25`` and ``hybrid``; seconds for a large one.
+
+    Raises
+    ------
+    IndexNotBuiltError
+        If the index has no text units.
+    """
+    return RankedTexts(read_indexer_text_units(tables.table("text_units")))
 
 
 def _no_text_units() -> "pd.DataFrame":

@@ -143,15 +143,20 @@ class ContextSearch:
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
         vector = await self._embedding.vector_of(question)
-        engine = copy.copy(self._engine)
-        engine.context_builder = context = _KeptContext(self._engine.context_builder)
-        pieces: list[str] = []
         with _known({question: vector}):
-            async for piece in engine.stream_search(query=question):
-                pieces.append(piece)
-                if on_text is not None:
-                    on_text(piece)
-        return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
+            return await answer_from_context(self._engine, question, on_text)
+
+
+async def answer_from_context(engine: Any, question: str, on_text: OnText | None) -> Outcome:
+    """Answer a question by a released engine of one context and one call, which stays as it is."""
+    engine = copy.copy(engine)
+    engine.context_builder = context = _KeptContext(engine.context_builder)
+    pieces: list[str] = []
+    async for piece in engine.stream_search(query=question):
+        pieces.append(piece)
+        if on_text is not None:
+            on_text(piece)
+    return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
 
 
 class _Watched:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
 from graphrag.query.index_header import IndexHeader, SearchOptions, read_header
-from graphrag.query.index_tables import Tables, open_tables
-from graphrag.query.methods import METHODS
+from graphrag.query.index_tables import Tables, check_vectors, open_tables
+from graphrag.query.methods import METHODS, embeds
 from graphrag.query.output import context_budget
 from graphrag.query.usage import CallLog, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.query.counted_result import CountedSearchResult
     from graphrag.query.engines import OnText, SearchEngine
+    from graphrag.query.ranked_search import RankedTexts
 
 
 class SearchError(RuntimeError):
@@ -50,6 +51,8 @@ class GraphIndex:
         self.tables = tables
         self._engines: dict[str, SearchEngine] = {}
         self._building = asyncio.Lock()
+        self._texts = _LaterTexts(tables)
+        self._unchecked: Path | str | None = None
 
     @classmethod
     async def open(
@@ -57,8 +60,12 @@ class GraphIndex:
         root: Path | str,
         data_dir: Path | str | None = None,
         options: SearchOptions | None = None,
+        vectors: bool = True,
     ) -> "GraphIndex":
         """Open a project folder, leaving the working directory and the environment alone.
+
+        With ``vectors=False`` its vectors are looked at by the first search that reads them, which
+        then raises what is said below of a vector store.
 
         Raises
         ------
@@ -67,8 +74,24 @@ class GraphIndex:
         IndexNotBuiltError
             If a table or vector store is missing or has another embedding size.
         """
-        header = await read_header(root, data_dir, options)
-        return cls(header, await open_tables(header.config))
+        header = await read_header(root, data_dir, options, vectors)
+        index = cls(header, await open_tables(header.config))
+        index._unchecked = None if vectors else root
+        return index
+
+    def under(self, header: IndexHeader) -> "GraphIndex":
+        """Return the index as searched under these settings; what is made of its texts is shared.
+
+        Parameters
+        ----------
+        header : IndexHeader
+            This index's, or the same with other settings of a method.
+        """
+        if header is self.header:
+            return self
+        varied = GraphIndex(header, self.tables)
+        varied._texts, varied._unchecked = self._texts, self._unchecked
+        return varied
 
     async def search(
         self,
@@ -81,7 +104,7 @@ class GraphIndex:
 
         Parameters
         ----------
-        method : {"tog", "local", "basic", "global", "drift"}
+        method : {"tog", "local", "basic", "global", "drift", "bm25", "hybrid"}
         question : str
         on_text : callable or None
             Receives the response piece by piece.
@@ -93,6 +116,8 @@ class GraphIndex:
         ------
         SettingsError
             If a prompt file that the method needs is not there.
+        IndexNotBuiltError
+            If a table that the method needs is missing, or vectors that were not looked at before.
         SearchError
             If a call failed for good, the response is empty, or the search could not answer;
             an error is never returned as a response.
@@ -139,13 +164,38 @@ class GraphIndex:
         from graphrag.query.models import open_completion, open_embedding
 
         self.header.prompt_files(method)  # the released engines would take their own in silence
+        if self._unchecked is not None and embeds(method):
+            check_vectors(self.header.config, Path(self._unchecked))
+            self._unchecked = None
         models = self.header.model_configs(method)
         embedding = models.get("embedding")
-        # Building the graph of a large index takes seconds, in which other searches go on.
-        graph = await asyncio.to_thread(open_graph_of, self.tables) if method == "tog" else None
+        # For a large index both take seconds, in which other searches go on.
+        prepared = None
+        if method == "tog":
+            prepared = await asyncio.to_thread(open_graph_of, self.tables)
+        elif method in ("bm25", "hybrid"):
+            prepared = await self._texts.read()
         return EngineBuilder(self.header, self.tables).build(
             method,
             open_completion(models["completion"]),
             None if embedding is None else open_embedding(embedding),
-            graph,
+            prepared,
         )
+
+
+class _LaterTexts:
+    """The text units of an index, made ready for ranking by the first search that ranks them."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._made: RankedTexts | None = None
+        self._making = asyncio.Lock()
+
+    async def read(self) -> "RankedTexts":
+        """Return them."""
+        from graphrag.query.engine_building import rank_texts_of
+
+        async with self._making:
+            if self._made is None:
+                self._made = await asyncio.to_thread(rank_texts_of, self._tables)
+            return self._made

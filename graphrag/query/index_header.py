@@ -11,6 +11,7 @@ from graphrag.config.models.prompt_files import prompt_files
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.query.index_tables import check_vectors, fingerprint_tables
+from graphrag.query.methods import embeds, section_name
 from graphrag.query.model_facts import is_offline
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class IndexHeader:
         """Return a method's section of the settings."""
         if method == "tog":
             return read_tog_config(self.config)
-        return getattr(self.config, f"{method}_search")
+        return getattr(self.config, section_name(method))
 
     def changed(self, method: str, changes: Mapping[str, Any]) -> "IndexHeader":
         """Return this header with other values in a method's section of the settings."""
@@ -66,16 +67,16 @@ class IndexHeader:
         if method == "tog" and not isinstance(config, ProjectConfig):
             config = ProjectConfig.model_construct(**dict(config), tog_search=section)
         else:
-            config = config.model_copy(update={f"{method}_search": section})
+            config = config.model_copy(update={section_name(method): section})
         return replace(self, config=config)
 
     def model_configs(self, method: str) -> dict[str, "ModelConfig"]:
-        """Return the models of a method: ``completion`` and, except for global, ``embedding``."""
+        """Return the models of a method: ``completion`` and, where it embeds, ``embedding``."""
         section = self.section(method)
         models = {
             "completion": self.config.get_completion_model_config(section.completion_model_id)
         }
-        if method != "global":
+        if embeds(method):
             models["embedding"] = self.config.get_embedding_model_config(section.embedding_model_id)
         return models
 
@@ -87,7 +88,7 @@ class IndexHeader:
         SettingsError
             If one of them is not there.
         """
-        return prompt_files(f"{method}_search", self.section(method))
+        return prompt_files(section_name(method), self.section(method))
 
     def models(self, method: str) -> list[str]:
         """Return the models of a method as ``provider/model``."""

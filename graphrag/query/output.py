@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
+from graphrag.query.methods import section_name
 from graphrag.query.model_facts import (
     known_facts,
 )
@@ -98,4 +99,4 @@ _BUDGETS = {
 
 def context_budget(method: str) -> str:
     """Return the settings to lower where a method shows its model more than there is room for."""
-    return _BUDGETS.get(method, f"{method}_search.max_context_tokens") + " in settings.yaml"
+    return _BUDGETS.get(method, f"{section_name(method)}.max_context_tokens") + " in settings.yaml"

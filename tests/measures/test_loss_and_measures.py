@@ -388,6 +388,8 @@ def test_every_method_scores_on_real_searches(isle, view):
         "local",
         "basic",
         "drift",
+        "bm25",
+        "hybrid",
     }
     assert summary["global"].n_without_list == 1
     assert {record.method for record in traces if record.stage("retrieved")} == {
@@ -395,4 +397,13 @@ def test_every_method_scores_on_real_searches(isle, view):
         "local",
         "basic",
         "drift",
+        "bm25",
+        "hybrid",
+    }
+    assert {
+        r.method for r in traces if "connected" in r.not_needed and "extracted" in r.not_needed
+    } == {
+        "basic",
+        "bm25",
+        "hybrid",
     }

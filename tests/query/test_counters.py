@@ -79,7 +79,7 @@ async def test_concurrent_searches_count_exactly_their_own_calls(
     assert len(failed) < N_SEARCHES / 2
     assert counted(sum_usages(log.usage() for log in logs)) == seen(server.records)
     assert server.totals()["chat"].failed_calls > 0
-    assert len(server.of("embeddings")) > 0 or method == "global"
+    assert len(server.of("embeddings")) > 0 or method in ("global", "bm25")
     for mark, log, result in zip(marks, logs, results, strict=True):
         assert counted(log.usage()) == seen(server.naming(mark)), mark
         if isinstance(result, CountedSearchResult):
@@ -173,7 +173,8 @@ async def test_a_stream_cut_in_the_middle_is_an_error_that_was_paid_for(
 async def test_a_shared_limit_holds_over_all_searches(
     method: str, live: bool, make_project: Any
 ) -> None:
-    with running_server(latency_s=0.01) as limited:
+    # Searches of one call each meet only where it lasts.
+    with running_server(latency_s=0.1 if method == "bm25" else 0.01) as limited:
         index = await GraphIndex.open(make_project(base_url=limited.base_url))
         limit = asyncio.Semaphore(3)
         logs = [CallLog(limit=limit, live=live) for _ in range(20)]

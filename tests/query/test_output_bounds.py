@@ -169,6 +169,7 @@ async def test_a_cut_reply_names_the_setting_that_cut_it(
         ("basic", "basic_search.max_context_tokens"),
         ("global", "global_search.max_context_tokens"),
         ("drift", "drift_search.data_max_tokens"),
+        ("bm25", "basic_search.max_context_tokens"),
     ],
 )
 async def test_a_context_that_is_too_small_names_the_budget_to_lower(

@@ -88,6 +88,19 @@ def test_a_folder_that_is_not_there_is_wrong_usage(tmp_path: Path) -> None:
     assert query(QUESTION, "-r", str(tmp_path / "nowhere"), "-m", "tog").exit_code == 2
 
 
+@pytest.mark.parametrize("method", ["bm25", "hybrid"])
+def test_the_rankings_of_basic_search_answer(method: str, project: Path) -> None:
+    result = query(QUESTION, "-r", str(project), "-m", method, "--verbose")
+
+    assert result.exit_code == 0, result.output
+    assert ANSWER in result.stdout
+    assert f"embeddings: {int(method == 'hybrid')} calls" in result.stderr
+    assert "offline" in result.stderr.lower()
+    streamed = query(QUESTION, "-r", str(project), "-m", method, "--streaming")
+    assert streamed.stdout == result.stdout
+    assert query(QUESTION, "-r", str(project), "-m", method, "--connect").exit_code == 2
+
+
 def test_a_failed_search_is_an_error(project: Path) -> None:
     result = query(" ", "-r", str(project), "-m", "tog")
 

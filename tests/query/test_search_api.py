@@ -41,13 +41,15 @@ def arguments(method: str, index: GraphIndex) -> dict[str, Any]:
     names = {
         "tog": ("entities", "relationships", "text_units"),
         "basic": ("text_units",),
+        "bm25": ("text_units",),
+        "hybrid": ("text_units",),
         "global": ("entities", "communities", "community_reports"),
     }.get(method, ("entities", "communities", "community_reports", "text_units", "relationships"))
     given: dict[str, Any] = {name: index.tables.table(name) for name in names}
     given |= {"config": index.header.config, "query": QUESTION}
     if method == "local":
         given["covariates"] = None
-    if method not in ("tog", "basic"):
+    if method not in ("tog", "basic", "bm25", "hybrid"):
         given["community_level"] = 2
     if method == "global":
         given["dynamic_community_selection"] = False
@@ -77,7 +79,7 @@ async def test_a_search_function_gives_a_result_that_unpacks(
             assert frame.equals(given[name]), f"{name} was written into"
 
 
-@pytest.mark.parametrize("method", ["local", "basic"])
+@pytest.mark.parametrize("method", ["local", "basic", "bm25", "hybrid"])
 async def test_the_context_text_is_what_the_model_was_shown(method: str, index: GraphIndex) -> None:
     import graphrag.api
 
@@ -104,16 +106,18 @@ async def test_the_reports_of_a_global_search_are_its_context_text(index: GraphI
     assert result.context_text == (await index.search("global", QUESTION)).context_text != []
 
 
-async def test_basic_search_by_name_needs_no_form_of_answer(index: GraphIndex) -> None:
-    from graphrag.api import basic_search
+@pytest.mark.parametrize("method", ["basic", "bm25", "hybrid"])
+async def test_basic_search_by_name_needs_no_form_of_answer(method: str, index: GraphIndex) -> None:
+    import graphrag.api
 
-    given = arguments("basic", index)
+    search = getattr(graphrag.api, f"{method}_search")
+    given = arguments(method, index)
     del given["response_type"]
     units = given["text_units"]
     config = index.header.config
 
-    named = await basic_search(**given)
-    placed = await basic_search(config, units, "Multiple Paragraphs", QUESTION)
+    named = await search(**given)
+    placed = await search(config, units, "Multiple Paragraphs", QUESTION)
     assert named.response == placed.response != ""
 
 
@@ -181,14 +185,17 @@ async def test_an_evaluated_search_asks_for_no_form_that_the_release_does_not(
     )
 
 
-async def test_the_streamed_pieces_are_the_response(index: GraphIndex) -> None:
-    from graphrag.api import tog_search, tog_search_streaming
+@pytest.mark.parametrize("method", ["tog", "bm25", "hybrid"])
+async def test_the_streamed_pieces_are_the_response(method: str, index: GraphIndex) -> None:
+    import graphrag.api
 
-    given = arguments("tog", index)
-    pieces = [piece async for piece in tog_search_streaming(**given)]
+    given = arguments(method, index)
+    streamed = getattr(graphrag.api, f"{method}_search_streaming")(**given)
+    pieces = [piece async for piece in streamed]
 
     assert len(pieces) > 1
-    assert "".join(pieces) == (await tog_search(**given)).response
+    whole = await getattr(graphrag.api, f"{method}_search")(**given)
+    assert "".join(pieces) == whole.response
 
 
 async def test_callbacks_are_told_of_the_text_and_the_context(index: GraphIndex) -> None:
@@ -251,7 +258,7 @@ async def test_tog_leaves_the_handlers_of_the_caller(index: GraphIndex) -> None:
         logger.removeHandler(mine)
 
 
-@pytest.mark.parametrize("method", ["tog", "local", "basic", "global"])
+@pytest.mark.parametrize("method", ["tog", "local", "basic", "global", "hybrid"])
 async def test_concurrent_searches_see_the_same_contexts_as_single_ones(
     method: str, index: GraphIndex
 ) -> None:

@@ -36,7 +36,7 @@ async def test_a_service_that_is_not_there_is_named_by_its_address(
 ) -> None:
     cause = await cause_of(make_project(base_url=NOWHERE, max_retries=2), method)
 
-    kind = "completion" if method in ("global", "drift") else "embedding"
+    kind = "completion" if method in ("global", "drift", "bm25") else "embedding"
     assert f"no connection to {NOWHERE}" in str(cause)
     assert f"check api_base under {kind}_models in settings.yaml" in str(cause)
     assert "litellm" not in str(cause)

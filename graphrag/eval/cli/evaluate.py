@@ -228,8 +228,8 @@ class _Command:
         roots: dict[str, Path],
         said: Sequence[str],
     ) -> Prepared:
-        headers = await read_headers(roots)
         methods = MethodSet(config)
+        headers = await read_headers(roots, vectors=methods.reads_vectors(config.methods))
         descriptions = describe_indexes(headers, methods, config.methods, headers)
         judge = describe_judge(config, headers)
         asked = [(name, header) for header in headers.values() for name in config.methods]
@@ -245,7 +245,8 @@ class _Command:
         warnings = [*said, *list_setting_warnings(roots)]
         warnings += await list_data_warnings(samples, headers)
         warnings += await list_budget_warnings(config, methods, headers)
-        warnings += await asyncio.to_thread(list_vector_warnings, headers)
+        if methods.reads_vectors(config.methods):
+            warnings += await asyncio.to_thread(list_vector_warnings, headers)
         if judging is not None:
             warnings += list_judge_name_warnings(config, headers)
             warnings += list_judge_warnings(

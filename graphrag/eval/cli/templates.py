@@ -14,7 +14,7 @@ dataset:
 indexes: # key -> GraphRAG project
   {key}: {project}
 
-methods: [tog, local, basic] # also: global, drift
+methods: [tog, local, basic] # also: bm25, hybrid, global, drift
 metrics: [correctness, faithfulness, relevance, completeness]
 
 judge:

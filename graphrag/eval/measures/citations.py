@@ -90,7 +90,7 @@ class CitationCheck:
                 Share of the context's rows (sources, relationships, entities, reports, claims)
                 that the answer cites; 0 for an answer that cites nothing.
             ``sources_cited``
-                The same of its sources alone, which tog, local and basic search all show.
+                The same of its sources alone, which all searches but global show.
 
         Notes
         -----

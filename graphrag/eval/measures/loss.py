@@ -32,8 +32,8 @@ STAGES: tuple[Stage, ...] = (
     "in_answer",
     "judged_correct",
 )
-# What a method can do without. Basic search reads text units only; local search and DRIFT go from
-# entities to text units; an unknown method is not assumed to use the graph.
+# What a method can do without. Basic search, however it ranks, reads text units only; local search
+# and DRIFT go from entities to text units; an unknown method is not assumed to use the graph.
 GRAPH_STAGES: tuple[Stage, ...] = ("extracted", "connected")
 NOT_NEEDED: Mapping[str, tuple[Stage, ...]] = {
     "tog": (),
@@ -41,6 +41,8 @@ NOT_NEEDED: Mapping[str, tuple[Stage, ...]] = {
     "local": ("connected",),
     "drift": ("connected",),
     "basic": GRAPH_STAGES,
+    "bm25": GRAPH_STAGES,
+    "hybrid": GRAPH_STAGES,
 }
 
 

@@ -157,7 +157,7 @@ def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
     if name not in methods.search_methods():
         return None
     method = methods.search_method(name)
-    if method not in ("tog", "local", "basic"):
+    if method in ("global", "drift"):
         return None
     return int(methods.header(name, header).section(method).max_context_tokens)
 

@@ -12,6 +12,7 @@ from graphrag.eval.run.methods import MethodSet
 from graphrag.eval.run.units import Unit
 from graphrag.eval.run.verdicts import judgeable
 from graphrag.query.index_header import IndexHeader
+from graphrag.query.methods import embeds
 from graphrag.query.output import own_bound
 
 _INSTRUCTIONS = 1_000
@@ -136,7 +137,7 @@ def _search(
         calls = int(section.depth) * (2 if is_scored else 1)
         prompt = None if is_scored else prompt
     answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
-    return _Search(calls, 1, prompt, context, answer)
+    return _Search(calls, int(embeds(method)), prompt, context, answer)
 
 
 def _judgings(unit: Unit, search: _Search, config: EvaluationConfig) -> Iterator[int]:

@@ -18,7 +18,7 @@ from graphrag.eval.config import CONTROLS, EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.run.controls import answering_config, describe_control
 from graphrag.query.index_header import IndexHeader, model_name
-from graphrag.query.methods import METHODS
+from graphrag.query.methods import METHODS, embeds, section_name
 from graphrag.query.usage import Usage
 
 if TYPE_CHECKING:
@@ -247,9 +247,10 @@ class MethodSet:
         variant = self._config.variants.get(name)
         return name if variant is None or variant.method is None else variant.method
 
-    def searches(self, names: Sequence[str]) -> bool:
-        """Say whether one of these methods is a search, which reads an index."""
-        return any(name not in CONTROLS and name not in self._functions for name in names)
+    def reads_vectors(self, names: Sequence[str]) -> bool:
+        """Say whether one of these methods is a search that reads an index's vectors."""
+        others = {*CONTROLS, *self._functions}
+        return any(name not in others and embeds(self.search_method(name)) for name in names)
 
     def search_methods(self) -> dict[str, str]:
         """Return name -> search method of every method of the run that is a search."""
@@ -345,4 +346,4 @@ def _change(
         first = error.errors()[0]
         msg = f"variants.{name}.{'.'.join(map(str, first['loc']))}: {first['msg']}."
         raise ConfigError(msg) from error
-    return replace(header, config=header.config.model_copy(update={f"{method}_search": changed}))
+    return replace(header, config=header.config.model_copy(update={section_name(method): changed}))

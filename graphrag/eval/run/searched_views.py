@@ -27,7 +27,7 @@ async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dic
             continue
         searched = {each.get("index") for each in described.values()} - {None}
         try:
-            found = (await read_headers({key: roots[key]}))[key]
+            found = (await read_headers({key: roots[key]}, vectors=False))[key]
         except (ConfigError, IndexUnavailableError):
             continue
         if searched <= {found.fingerprint}:

@@ -1,0 +1,107 @@
+"""Rankings of texts, best first: by the words of a question (BM25), and several fused into one."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from graphrag.query.structured_search.tog_search.words import split_terms
+from graphrag.text.words import stem
+
+_BATCH = 256
+_RRF_CONSTANT = 60
+
+
+class WordIndex:
+    """Texts prepared for being ranked by BM25; nothing in it changes afterwards.
+
+    Words are those of Think-on-Graph's BM25 (folded case and width, pairs of characters in
+    scripts without spaces), English ones without their endings.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The collection, from which the frequencies of words are taken, too. Some seconds of work
+        for tens of thousands; the texts themselves are not kept.
+
+    Notes
+    -----
+    Okapi BM25 as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75, by bm25s.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        words = _Words()
+        documents = [
+            list(map(words.__getitem__, terms))
+            for start in range(0, len(texts), _BATCH)
+            for terms in split_terms(texts[start : start + _BATCH])
+        ]
+        self._numbers = words.numbers
+        self._bm25: Any = None
+        if self._numbers:
+            import bm25s
+
+            self._bm25 = bm25s.BM25(method="lucene")
+            # It adds what it is given room for to the words it is given.
+            collection = (documents, dict(self._numbers))
+            self._bm25.index(collection, create_empty_token=False, show_progress=False)
+
+    def rank(self, question: str) -> list[int]:
+        """Return the places of the texts that share a word with a question, best first.
+
+        Parameters
+        ----------
+        question : str
+            A word that is repeated in it counts once.
+
+        Returns
+        -------
+        list of int
+            Places in ``texts``; of equal scores the earlier text comes first.
+        """
+        words = dict.fromkeys(stem(term) for term in split_terms([question])[0])
+        known = [self._numbers[word] for word in words if word in self._numbers]
+        if not known:
+            return []
+        scores = np.asarray(self._bm25.get_scores(known))
+        matching = np.flatnonzero(scores > 0)
+        return matching[np.argsort(-scores[matching], kind="stable")].tolist()
+
+
+def fuse_ranks(rankings: Iterable[Sequence[int]]) -> list[int]:
+    """Fuse rankings by reciprocal rank: each gives its item at rank r a score of 1 / (60 + r).
+
+    An item that a ranking leaves out gets nothing from it.
+
+    Parameters
+    ----------
+    rankings : iterable of sequence of int
+        Items, best first, none twice in one ranking.
+
+    Returns
+    -------
+    list of int
+        Every item of any ranking, best first; of equal scores the smaller item comes first.
+
+    Notes
+    -----
+    Cormack, Clarke and Buettcher, SIGIR 2009, with their constant.
+    """
+    scores: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, item in enumerate(ranking, start=1):
+            scores[item] = scores.get(item, 0.0) + 1 / (_RRF_CONSTANT + rank)
+    return sorted(scores, key=lambda item: (-scores[item], item))
+
+
+class _Words(dict[str, int]):
+    """Word -> number of its stem; a word is numbered when it is first asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> int:
+        number = self.numbers.setdefault(stem(word), len(self.numbers))
+        self[word] = number
+        return number

@@ -1,0 +1,332 @@
+"""bm25 and hybrid: basic search whose text units are ranked by words, or by words and vectors."""
+
+import asyncio
+import csv
+import gc
+import io
+import math
+import re
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import snowballstemmer
+from graphrag_vectors import VectorStoreDocument
+from graphrag_vectors.lancedb import LanceDBVectorStore
+from hypothesis import given, strategies
+from support.lighthouse import SpiedServer
+from support.projects import offline_settings
+from typer.testing import CliRunner, Result
+
+from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.offline.vectors import embed_text
+from graphrag.query.graph_index import GraphIndex
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.index_tables import IndexTables
+from graphrag.query.ranked_search import RankedTexts
+from graphrag.query.text_ranking import WordIndex, fuse_ranks
+from graphrag.tokenizer.get_tokenizer import get_tokenizer
+
+QUESTION = "Who repaired the great lamp with Marta Quill?"
+LENGTH = 64
+WORDS = [
+    "lamp",
+    "storm",
+    "ferry",
+    "isle",
+    "letter",
+    "glass",
+    "captain",
+    "lens",
+    "sale",
+    "whale",
+    "harbour",
+    "repairing",
+    "light",
+]
+CJK = [
+    "灯台守は大きなランプを修理した。",
+    "船長は嵐の夜に手紙を運んだ。",
+    "玛塔修理了灯塔的大灯。",
+    "ห้องสมุดอยู่ในเมืองเก่า",
+]
+
+
+def texts(count: int = 80) -> list[str]:
+    """Return sentences of a few words, all unlike, some with what a table must quote."""
+    random = np.random.default_rng(7)
+    return [
+        f'Unit{at} says "' + " ".join(random.choice(WORDS, size=random.integers(3, 25))) + '"\n|.'
+        for at in range(count)
+    ]
+
+
+def as_table(given: Sequence[str]) -> pd.DataFrame:
+    """Return a table of text units whose ids sort in another order than they stand in."""
+    ids = [f"unit-{997 * (at + 1) % 1_009:04d}" for at in range(len(given))]
+    return pd.DataFrame(
+        {
+            "id": ids,
+            "human_readable_id": range(len(given)),
+            "text": list(given),
+            "n_tokens": 1,
+            "document_id": "all",
+            "entity_ids": None,
+            "relationship_ids": None,
+            "covariate_ids": None,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory: pytest.TempPathFactory) -> ProjectConfig:
+    """Return the settings of a folder that holds nothing but the vectors of ``texts()``."""
+    root = tmp_path_factory.mktemp("ranked")
+    (root / "settings.yaml").write_text(offline_settings(LENGTH), encoding="utf-8")
+    config = read_settings(root)
+    store = LanceDBVectorStore(
+        db_uri=str(config.vector_store.db_uri), index_name="text_unit_text", vector_size=LENGTH
+    )
+    store.connect()
+    store.create_index()
+    units = as_table(texts())
+    gone = [VectorStoreDocument(id="of a unit that is gone", vector=[1.0] * LENGTH)]
+    found = [
+        VectorStoreDocument(id=name, vector=embed_text(text, LENGTH).tolist())
+        for name, text in zip(units["id"], units["text"], strict=True)
+    ]
+    store.load_documents([*gone, *found])
+    return config
+
+
+def index_of(config: ProjectConfig, given: Sequence[str], **settings: Any) -> GraphIndex:
+    header = IndexHeader(config).changed("basic", {"max_context_tokens": 100_000, **settings})
+    return GraphIndex(header, IndexTables(text_units=as_table(given)))
+
+
+async def shown(index: GraphIndex, method: str, question: str) -> list[int]:
+    """Return the places of the text units that a search showed, in its order."""
+    found = await index.search(method, question)
+    return [int(short) for short in found.context_data["sources"].get("id", ())]
+
+
+def plain_bm25(question: str, given: Sequence[str]) -> list[float]:
+    """Score texts by the formula alone, in plain Python."""
+    stem = snowballstemmer.stemmer("english").stemWord
+    documents = [[stem(word) for word in re.findall("[a-z0-9]+", t.lower())] for t in given]
+    wanted = {stem(word) for word in re.findall("[a-z0-9]+", question.lower())}
+    length = sum(map(len, documents)) / len(documents)
+    holding = Counter(word for document in documents for word in set(document))
+    scores: list[float] = []
+    for document in documents:
+        counts, score = Counter(document), 0.0
+        for word in wanted & set(document):
+            rare = math.log(1 + (len(given) - holding[word] + 0.5) / (holding[word] + 0.5))
+            room = 1.5 * (1 - 0.75 + 0.75 * len(document) / length)
+            score += rare * counts[word] / (counts[word] + room)
+        scores.append(score)
+    return scores
+
+
+@pytest.mark.parametrize("question", ["Who repairs the lamp?", "storms, storms and a letter"])
+async def test_bm25_shows_the_best_by_the_plain_formula_best_first(
+    question: str, config: ProjectConfig
+) -> None:
+    given = texts()
+    scores = plain_bm25(question, given)
+    expected = [at for at in np.argsort(-np.asarray(scores), kind="stable") if scores[at] > 0]
+
+    every = await shown(index_of(config, given, k=len(given)), "bm25", question)
+    first = await shown(index_of(config, given, k=7), "bm25", question)
+
+    assert 10 < len(every) < len(given)
+    assert sorted(every) == sorted(expected), "those that share a word, and no other"
+    assert [scores[at] for at in every] == pytest.approx([scores[at] for at in expected])
+    assert first == every[:7]
+
+
+async def test_hybrid_fuses_the_ranks_of_bm25_and_of_the_vectors(config: ProjectConfig) -> None:
+    given, question = texts(), "Who repairs the lamp in the storm?"
+    by_words = await shown(index_of(config, given, k=len(given)), "bm25", question)
+    nearness = np.stack([embed_text(text, LENGTH) for text in given]) @ embed_text(question, LENGTH)
+    # The vector of a unit that is gone takes no rank from those that are there.
+    by_vectors = np.argsort(-nearness, kind="stable").tolist()
+    fused = {
+        at: sum(1 / (60 + 1 + ranks.index(at)) for ranks in (by_words, by_vectors) if at in ranks)
+        for at in range(len(given))
+    }
+
+    every = await shown(index_of(config, given, k=len(given)), "hybrid", question)
+    first = await shown(index_of(config, given, k=7), "hybrid", question)
+
+    assert every == sorted(fused, key=lambda at: (-fused[at], at))
+    assert first == every[:7]
+    assert first != by_words[:7]
+    assert first != by_vectors[:7]
+
+
+@pytest.mark.parametrize("method", ["bm25", "hybrid"])
+async def test_whole_text_units_are_shown_within_the_budget(
+    method: str, config: ProjectConfig
+) -> None:
+    given, question, budget = texts(), "Who repairs the lamp in the storm?", 150
+    every = await shown(index_of(config, given, k=20), method, question)
+    tight = index_of(config, given, k=20, max_context_tokens=budget)
+    found = await tight.search(method, question)
+
+    rows = list(csv.reader(io.StringIO(found.context_text), delimiter="|", escapechar="\\"))
+    assert rows[0] == ["id", "text"]
+    assert [[name, text] for name, text in rows[1:]] == [
+        [str(at), given[at]] for at in every[: len(rows) - 1]
+    ]
+    encode = get_tokenizer(encoding_model="cl100k_base").encode
+    taken = [len(encode(f"{at}|{given[at]}\n")) for at in every]
+    n_shown = len(rows) - 1
+    assert 1 < n_shown < 20
+    assert sum(taken[:n_shown]) <= budget < sum(taken[: n_shown + 1]) + len(encode("id|text\n"))
+    assert await shown(index_of(config, given, k=20, max_context_tokens=10), method, question) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "place"),
+    [
+        ("ランプを修理したのは誰ですか", 0),
+        ("手紙を運んだのは誰か", 1),
+        ("谁修理了灯塔", 2),
+        ("ห้องสมุด", 3),
+        ("\uff32\uff25\uff30\uff21\uff29\uff32\uff33 OF A \uff2c\uff21\uff2d\uff30", 4),
+    ],
+)
+async def test_texts_without_spaces_and_of_other_width_are_found(
+    question: str, place: int, config: ProjectConfig
+) -> None:
+    given = [*CJK, "The keeper repaired a lamp.", "No one came."]
+
+    assert (await shown(index_of(config, given), "bm25", question))[0] == place
+
+
+@pytest.mark.parametrize("given", [["", " ", "\n"], ["The ferry came late."]])
+async def test_nothing_is_shown_where_no_word_is_shared(
+    given: list[str], config: ProjectConfig
+) -> None:
+    found = await index_of(config, given).search("bm25", QUESTION.replace("the ", ""))
+
+    assert list(found.context_data["sources"].columns) == []
+    assert found.abstained
+
+
+@given(
+    strategies.lists(
+        strategies.lists(strategies.integers(0, 30), unique=True, max_size=25), max_size=4
+    )
+)
+def test_fused_ranks_hold_every_item_once_by_falling_score(rankings: list[list[int]]) -> None:
+    fused = fuse_ranks(rankings)
+    scores = [
+        sum(1 / (61 + ranking.index(item)) for ranking in rankings if item in ranking)
+        for item in fused
+    ]
+
+    assert sorted(fused) == sorted({item for ranking in rankings for item in ranking})
+    assert scores == sorted(scores, reverse=True)
+
+
+@given(strategies.lists(strategies.text(max_size=40), max_size=12), strategies.text(max_size=20))
+def test_any_texts_are_ranked(given: list[str], question: str) -> None:
+    ranked = WordIndex(given).rank(question)
+
+    assert len(set(ranked)) == len(ranked)
+    assert set(ranked) <= set(range(len(given)))
+
+
+async def test_the_words_of_an_index_are_read_once(config: ProjectConfig) -> None:
+    def count() -> int:
+        gc.collect()
+        return sum(isinstance(found, RankedTexts) for found in gc.get_objects())
+
+    before, index = count(), index_of(config, texts())
+    varied = index.under(index.header.changed("hybrid", {"k": 3}))
+    asked = [(opened, method) for opened in (index, varied) for method in ("bm25", "hybrid")]
+    await asyncio.gather(*(opened.search(method, QUESTION) for opened, method in asked))
+
+    assert count() == before + 1
+    assert len(await shown(varied, "hybrid", QUESTION)) == 3
+
+
+@pytest.mark.parametrize("method", ["bm25", "hybrid"])
+async def test_the_request_is_that_of_basic_search_but_for_the_rows(
+    method: str, make_project: Any, server: SpiedServer
+) -> None:
+    settings = "basic_search: {k: 1000, max_context_tokens: 9000}\n"
+    remote = await GraphIndex.open(make_project(settings))
+    basic = await remote.search("basic", QUESTION)
+    other = await remote.search(method, QUESTION)
+
+    first, second = (request for request in server.requests.values() if "messages" in request)
+    texts = [str(found.context_text) for found in (basic, other)]
+    assert [request["messages"][0]["content"].count(text) for request, text in (
+        (first, texts[0]), (second, texts[1])
+    )] == [1, 1]  # fmt: skip
+    for request, text in ((first, texts[0]), (second, texts[1])):
+        system = request["messages"][0]
+        system["content"] = system["content"].replace(text, "")
+    assert first == second
+    assert {*texts[1].splitlines()} <= {*texts[0].splitlines()}
+    assert basic.usage.embedding_calls == 1
+    assert other.usage.embedding_calls == (method == "hybrid")
+    assert other.usage.llm_calls == 1
+
+
+def graphrag(*arguments: str) -> Result:
+    from graphrag.cli.main import app
+
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def without_vectors(project: Path, tmp_path: Path) -> Path:
+    root = tmp_path / "bare"
+    shutil.copytree(project, root)
+    shutil.rmtree(root / "output" / "lancedb")
+    return root
+
+
+def test_bm25_needs_no_vectors_and_hybrid_says_that_it_does(without_vectors: Path) -> None:
+    here = ("query", QUESTION, "--root", str(without_vectors), "--method")
+    answered = graphrag(*here, "bm25", "--verbose")
+    refused = graphrag(*here, "hybrid")
+
+    assert answered.exit_code == 0, answered.output
+    assert "Jonas Feld" in answered.stdout
+    assert "embeddings: 0 calls, 0 tokens" in answered.stderr
+    assert "offline baseline model" in answered.stderr
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("Error: ")
+    assert "no vector store" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_an_evaluation_by_bm25_alone_needs_no_vectors(without_vectors: Path) -> None:
+    root = without_vectors.parent
+    (root / "questions.csv").write_text(
+        f'question,answer,evidence\n"{QUESTION}",Jonas Feld,"Marta Quill repaired the great"\n',
+        encoding="utf-8",
+    )
+    (root / "eval_config.yaml").write_text(
+        "dataset: {path: questions.csv}\nindexes: {isle: bare}\n"
+        "methods: [bm25, {name: first, method: bm25, k: 1}]\n",
+        encoding="utf-8",
+    )
+    here = ("eval", "--root", str(root))
+    done = graphrag(*here)
+    refused = graphrag(*here, "--methods", "bm25,hybrid")
+
+    assert done.exit_code == 0, done.output
+    assert "not the one that was searched" not in done.output
+    assert refused.exit_code == 2
+    assert "no vector store" in refused.output
