@@ -1,4 +1,7 @@
-"""The embedded embedding model: hashed n-grams behind graphrag's embedding interface."""
+"""The embedded embedding models behind graphrag's embedding interface.
+
+Hashed n-grams need nothing; the static words of ``model: wordllama`` need that package.
+"""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -9,6 +12,7 @@ from graphrag_llm.middleware import with_middleware_pipeline
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 from graphrag_llm.types import LLMEmbeddingResponse, LLMEmbeddingUsage
 
+from graphrag.offline import static_words
 from graphrag.offline.counted import CountedModel
 from graphrag.offline.errors import OfflineModelError, refuse_unknown_fields
 from graphrag.offline.vectors import embed_text
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
 
 DEFAULT_DIMENSIONS = 384
-"""Length of the vectors when the settings name none."""
+"""Length of the vectors of hashed n-grams when the settings name none; of static words: 256."""
 
 _FACTORY_ARGUMENTS = frozenset(
     {"metrics_processor", "rate_limiter", "retrier", "cache", "cache_key_creator"}
@@ -26,7 +30,7 @@ _FACTORY_ARGUMENTS = frozenset(
 
 
 class OfflineEmbedding(CountedModel, LLMEmbedding):
-    """Vectors from hashed n-grams: deterministic, without a network, for any script.
+    """Vectors from hashed n-grams or static words: deterministic, without a network, any script.
 
     Holds no state between calls, so threads may share one. Cache, retries and rate limits
     of the settings are not used.
@@ -41,15 +45,17 @@ class OfflineEmbedding(CountedModel, LLMEmbedding):
         Counts the usage.
     metrics_store : MetricsStore
         Adds up metrics of all calls.
-    dimensions : int
-        Length of the vectors (>= 8); `vector_store.vector_size` must equal it.
+    dimensions : int or None
+        Length of the vectors: at least 8 of hashed n-grams, 64, 128 or 256 of static words;
+        `vector_store.vector_size` must equal it. None: 384 of the former, 256 of the latter.
     **kwargs : Any
         The other things that graphrag's factory passes, and unknown settings.
 
     Raises
     ------
     OfflineModelError
-        On an unknown setting, naming the nearest known one, or a bad length.
+        On an unknown setting, naming the nearest known one, a bad length, or static words whose
+        package is not installed.
     """
 
     _asked_for = "embedding"
@@ -61,7 +67,7 @@ class OfflineEmbedding(CountedModel, LLMEmbedding):
         model_config: ModelConfig,
         tokenizer: "Tokenizer",
         metrics_store: "MetricsStore",
-        dimensions: int = DEFAULT_DIMENSIONS,
+        dimensions: int | None = None,
         **kwargs: Any,
     ) -> None:
         refuse_unknown_fields(
@@ -69,7 +75,11 @@ class OfflineEmbedding(CountedModel, LLMEmbedding):
             {*(model_config.model_extra or {}), *kwargs} - _FACTORY_ARGUMENTS,
             {*ModelConfig.model_fields, "dimensions"},
         )
-        self._dimensions = _checked(dimensions)
+        self._is_static = model_config.model == static_words.NAME
+        if self._is_static:
+            static_words.check_installed()
+        default = max(static_words.LENGTHS) if self._is_static else DEFAULT_DIMENSIONS
+        self._dimensions = self._checked(default if dimensions is None else dimensions)
         self._model_id = model_id
         self._tokenizer = tokenizer
         self._metrics_store = metrics_store
@@ -104,7 +114,7 @@ class OfflineEmbedding(CountedModel, LLMEmbedding):
         Raises
         ------
         OfflineModelError
-            When `input` is missing or `dimensions` is below 8.
+            When `input` is missing or `dimensions` is a length that the model does not give.
         """
         metrics = self._metrics_of(kwargs)
         try:
@@ -128,24 +138,32 @@ class OfflineEmbedding(CountedModel, LLMEmbedding):
         if given is None:
             raise OfflineModelError("Embedding needs `input`, a list of texts.")
         texts = [given] if isinstance(given, str) else list(given)
-        dimensions = _checked(kwargs.get("dimensions") or self._dimensions)
+        dimensions = self._checked(kwargs.get("dimensions") or self._dimensions)
         tokens = sum(self._tokenizer.num_tokens(text) for text in texts)
+        vectors = (
+            static_words.embed_texts(texts, dimensions)
+            if self._is_static
+            else [embed_text(text, dimensions) for text in texts]
+        )
         return LLMEmbeddingResponse(
             object="list",
             data=[
-                EmbeddingRow(
-                    object="embedding", index=at, embedding=embed_text(text, dimensions).tolist()
-                )
-                for at, text in enumerate(texts)
+                EmbeddingRow(object="embedding", index=at, embedding=vector.tolist())
+                for at, vector in enumerate(vectors)
             ],
             model=self._model_id,
             usage=LLMEmbeddingUsage(prompt_tokens=tokens, total_tokens=tokens),
         )
 
-
-def _checked(dimensions: object) -> int:
-    if not isinstance(dimensions, int) or isinstance(dimensions, bool) or dimensions < 8:
-        raise OfflineModelError(
-            f"`dimensions` must be a whole number of at least 8, not {dimensions!r}."
+    def _checked(self, dimensions: object) -> int:
+        if isinstance(dimensions, int) and not isinstance(dimensions, bool):
+            known = static_words.LENGTHS
+            if dimensions in known if self._is_static else dimensions >= 8:
+                return dimensions
+        *shorter, longest = static_words.LENGTHS
+        allowed = (
+            f"{', '.join(map(str, shorter))} or {longest} of {static_words.NAME}"
+            if self._is_static
+            else "a whole number of at least 8"
         )
-    return dimensions
+        raise OfflineModelError(f"`dimensions` must be {allowed}, not {dimensions!r}.")

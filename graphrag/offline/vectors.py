@@ -49,10 +49,13 @@ def embed_text(text: str, dimensions: int) -> NDArray[np.float64]:
     for hashes, weight in groups:
         if hashes.size:
             vector += _fold(hashes, weight, dimensions)
+    return to_length_one(vector)
+
+
+def to_length_one(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a vector divided by its Euclidean norm; in place of a null one, the first axis."""
     norm = float(np.linalg.norm(vector))
-    if norm < 1e-9:
-        vector[0], norm = 1.0, 1.0
-    return vector / norm
+    return np.eye(1, len(vector))[0] if norm < 1e-9 else vector / norm
 
 
 def _hash_strings(features: list[str]) -> NDArray[np.uint64]:
