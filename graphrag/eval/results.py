@@ -13,6 +13,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis import (
     AVERAGES,
     Analysis,
+    BudgetCurves,
     End,
     MethodSummary,
     RaceEnd,
@@ -22,6 +23,7 @@ from graphrag.eval.analysis import (
     cost_of_searches,
     cost_of_verdicts,
     count_ends,
+    draw_curves,
     end_of,
     is_embedded_judge,
     label_embedded,
@@ -103,6 +105,8 @@ class EvaluationResults:
         when the results were not put together by :func:`aggregate_results`.
     repeats : RepeatAnalysis or None
         What repeated searches or verdicts tell; None when nothing was repeated.
+    curves : BudgetCurves or None
+        Of a run at several context budgets: scores against tokens, and the areas under them.
     figures : dict
         Further sections of the summary file, by name; see ``figures.Figures``.
     """
@@ -115,6 +119,7 @@ class EvaluationResults:
     counts: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     analysis: Analysis | None = field(default=None, repr=False)
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
+    curves: BudgetCurves | None = field(default=None, repr=False)
     figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     @property
@@ -137,6 +142,7 @@ class EvaluationResults:
             "counts": self.counts,
             **self.analysis.to_dict(),
             "repeats": None if self.repeats is None else self.repeats.to_dict(),
+            **({} if self.curves is None else {"budget_curves": self.curves.to_dict()}),
             **self.figures,
         }
 
@@ -253,6 +259,7 @@ def aggregate_results(
     planned: Mapping[str, Mapping[str, int]] | None = None,
     equivalence_margin: float = EQUIVALENCE_MARGIN,
     race: RaceEnd | None = None,
+    curves: Mapping[str, Mapping[int, str]] | None = None,
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
 
@@ -270,6 +277,9 @@ def aggregate_results(
         The difference of two means, in (0, 1), below which methods count as equivalent.
     race : RaceEnd, optional
         How far a run that was watched for a winner is counted.
+    curves : dict, optional
+        Method -> context budget -> its name there, ``EvaluationConfig.curves`` of a run at several
+        budgets: methods are then compared by the areas under their curves alone.
 
     Raises
     ------
@@ -297,7 +307,9 @@ def aggregate_results(
         for m in methods
     }
     rows = rows_of(first)
-    analysis = analyse(rows, methods, metrics, planned, equivalence_margin, race)
+    analysis = analyse(
+        rows, methods, metrics, planned, equivalence_margin, race, is_compared=not curves
+    )
     if not is_embedded_judge(first):  # what its verdicts are worth, their label says already
         analysis = note_judge_error(analysis, rows)
     return EvaluationResults(
@@ -323,7 +335,8 @@ def aggregate_results(
         efficiency={m: mean_efficiency(found) for m, found in by_method.items()},
         counts={m: counted.to_dict() for m, counted in counts.items()},
         analysis=analysis,
-        repeats=analyse_repeats(results, methods, metrics),
+        repeats=analyse_repeats(results, methods, metrics, is_compared=not curves),
+        curves=draw_curves(curves or {}, first, metrics),
     )
 
 

@@ -305,6 +305,8 @@ def test_every_measure_of_a_response_has_its_value(view):
         "mrr": 1,
         "recall": 1,
         "precision": 1,
+        "shown_hit_rate": 1,
+        "shown_recall": 1,
         "hit_rate_at_2": 1,
         "recall_at_2": 1,
         "precision_at_2": 0.5,

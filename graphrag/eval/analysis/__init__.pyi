@@ -1,5 +1,6 @@
 from .baselines import add_rebuild, count_rebuilds, pin_baseline
 from .best import Best
+from .budget_curves import EVIDENCE, AreaDifference, BudgetCurves, Curve, CurvePoint, draw_curves
 from .compare import (
     BASELINE,
     NEW,
@@ -64,13 +65,18 @@ __all__ = [
     "AVERAGES",
     "BASELINE",
     "BASELINE_FILE",
+    "EVIDENCE",
     "NEW",
     "REPORT_FILE",
     "Analysis",
+    "AreaDifference",
     "Best",
+    "BudgetCurves",
     "Comparison",
     "CorrectedComparison",
     "CriterionResult",
+    "Curve",
+    "CurvePoint",
     "EarlyStop",
     "End",
     "FigureChange",
@@ -113,6 +119,7 @@ __all__ = [
     "count_ends",
     "count_rebuilds",
     "describe_run",
+    "draw_curves",
     "end_of",
     "evaluation_names",
     "gate_score",

@@ -93,7 +93,10 @@ class RepeatAnalysis:
 
 
 def analyse_repeats(
-    results: Sequence[QueryResult], methods: Sequence[str], metrics: Sequence[str]
+    results: Sequence[QueryResult],
+    methods: Sequence[str],
+    metrics: Sequence[str],
+    is_compared: bool = True,
 ) -> RepeatAnalysis | None:
     """Compute what repeats tell; None when nothing was repeated.
 
@@ -103,6 +106,8 @@ def analyse_repeats(
         Every trial of every question.
     methods, metrics : sequence of str
         In the order in which they are reported; the first metric is the primary one.
+    is_compared : bool
+        Whether the methods are compared pair by pair.
     """
     n_trials = 1 + max((result.trial for result in results), default=0)
     n_verdicts = max(
@@ -137,6 +142,7 @@ def analyse_repeats(
         tuple(
             compared
             for position, metric in enumerate(metrics)
+            if is_compared
             for compared in _compare(
                 {method: cells[method, metric] for method in methods}, metric, position == 0
             )

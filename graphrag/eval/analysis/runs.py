@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, cast
@@ -29,7 +29,7 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.run import judgeable
+from graphrag.eval.run import SAYS_LITTLE, judgeable
 from graphrag.eval.statistics import State
 from graphrag.eval.store import (
     PINNED,
@@ -65,6 +65,8 @@ class RunMetadata:
         None when that is not known, as of a file of an older release.
     indexes : mapping
         Index key -> what is known of it beside its fingerprint, see ``RunDetails``.
+    roomy : tuple of str
+        The warnings of contexts that held most of a text; none where a run's are not known.
     """
 
     name: str
@@ -76,6 +78,7 @@ class RunMetadata:
     indexes: Mapping[str, Mapping[str, str | int | None]] = field(
         default_factory=dict[str, Mapping[str, str | int | None]]
     )
+    roomy: tuple[str, ...] = ()
 
     @property
     def embedded_models(self) -> str | None:
@@ -191,7 +194,15 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     silent = names_no_model(usage for _, usage in (*answered, *judged))
     asked = None if silent else label_usages(answered, judged) or ""
     told = RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup, asked)
-    return told if run.details is None else replace(told, indexes=run.details.indexes)
+    if run.details is None:
+        return told
+    return replace(told, indexes=run.details.indexes, roomy=_roomy(run.details.warnings))
+
+
+def _roomy(warnings: object) -> tuple[str, ...]:
+    """Return the warnings of contexts that held most of a text; a file may hold anything else."""
+    lines = cast("Sequence[object]", warnings) if isinstance(warnings, list | tuple) else ()
+    return tuple(line for line in lines if isinstance(line, str) and line.endswith(SAYS_LITTLE))
 
 
 class _Efficiency(BaseModel):
@@ -350,6 +361,7 @@ def _file_metadata(path: Path, given: Mapping[str, Any], store_path: StorePlace)
         setup=RunSetup(setup) if stored is None else stored.setup,
         asked=(given["embedded_models"] or "") if "embedded_models" in given else None,
         indexes=_NO_INDEXES if stored is None or not stored.details else stored.details.indexes,
+        roomy=_roomy(given.get("warnings")),
     )
 
 

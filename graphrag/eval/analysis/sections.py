@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from graphrag.eval.analysis.budget_curves import BudgetCurves, draw_curves
 from graphrag.eval.analysis.criteria import CriterionResult, check_criteria
 from graphrag.eval.analysis.evaluation_file import (
     EvaluatedAnswer,
@@ -70,6 +71,8 @@ class Figures:
         The content of retrieval_results.json.
     evaluations : dict
         Method -> content of its evaluation file.
+    curves : BudgetCurves or None
+        Of a run at several context budgets; no section of these.
     """
 
     measures: dict[str, MethodMeasures]
@@ -81,6 +84,7 @@ class Figures:
     usage: Usage
     retrieval: dict[str, Any]
     evaluations: dict[str, dict[str, Any]]
+    curves: BudgetCurves | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sections of the summary file."""
@@ -196,6 +200,9 @@ def compute_figures(
             timestamp=datetime.fromisoformat(metadata["timestamp"]),
         ),
         evaluations=evaluations,
+        curves=draw_curves(
+            config.curves, first, config.metrics if sources.is_judged else (), measured
+        ),
     )
 
 

@@ -108,7 +108,8 @@ class Analysis:
     outcomes_by_document : dict
         document -> method -> metric -> Outcomes.
     comparisons : list of Comparison
-        Every pair of methods on every metric; the primary metric comes first.
+        Every pair of methods on every metric; the primary metric comes first. None of a run at
+        several context budgets, whose methods are compared by the areas under their curves.
     efficiency : dict
         method -> EfficiencyFigures.
     judge_error : JudgeErrorNote or None
@@ -157,6 +158,7 @@ def analyse(
     planned: Planned | None = None,
     margin: float = EQUIVALENCE_MARGIN,
     race: RaceEnd | None = None,
+    is_compared: bool = True,
 ) -> Analysis:
     """Compute every figure of a run.
 
@@ -175,6 +177,8 @@ def analyse(
     race : RaceEnd, optional
         Of a run that was watched: one that is incomplete is compared on what was counted, by
         tests that hold at any stop, and a complete one at the level that is left for the end.
+    is_compared : bool
+        Whether the methods are compared pair by pair.
 
     Raises
     ------
@@ -213,7 +217,9 @@ def analyse(
         outcomes_by_document={
             document: _outcomes_on(document, planned, counts, metrics) for document in documents
         },
-        comparisons=compare_methods(by_method, metrics, primary, margin, race),
+        comparisons=compare_methods(by_method, metrics, primary, margin, race)
+        if is_compared
+        else [],
         efficiency=_efficiency(by_method, outcomes, primary),
     )
 

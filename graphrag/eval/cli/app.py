@@ -127,6 +127,13 @@ def evaluate(
             help="Hold the searches to one form of answer and one context budget.",
         ),
     ] = False,
+    budgets: Annotated[
+        str | None,
+        typer.Option(
+            "--budgets",
+            help="Ask each search at several context budgets in tokens, e.g. 1000,2000,4000.",
+        ),
+    ] = None,
     repeat: Annotated[
         int | None,
         typer.Option(
@@ -224,7 +231,13 @@ def evaluate(
         typer.echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
     look_at_questions(
-        place, methods=methods, metrics=metrics, columns=columns, imdb_key=imdb_key, verbose=verbose
+        place,
+        methods=methods,
+        metrics=metrics,
+        columns=columns,
+        imdb_key=imdb_key,
+        verbose=verbose,
+        budgets=budgets,
     )
     with starting(quiet):
         from graphrag.eval.cli.evaluate import CommandOptions, run_command
@@ -245,6 +258,7 @@ def evaluate(
         address=address,
         repeat=repeat,
         equal_terms=equal_terms,
+        budgets=budgets,
         index=index,
         validate=validate,
         skip_judge=skip_judge,

@@ -88,7 +88,7 @@ def show_dry_run(console: Console, run: DryRun) -> None:
     total = sum(known) if len(known) == len(dollars) else None
     say(
         console,
-        f"Dry run: nothing is sent.\n"
+        f"Dry run: nothing is sent.\n{_budgets(run)}"
         f"Searches:         {most.searches:,}\n"
         f"Search calls:     {calls}\n"
         f"Judge calls:      {most.judge_calls:,}, retries aside\n"
@@ -119,6 +119,23 @@ def show_dry_run(console: Console, run: DryRun) -> None:
     say(console, f"Models:           {', '.join(run.models)}")
     for model in run.models:
         say(console, describe_price(model))
+
+
+def _budgets(run: DryRun) -> str:
+    """Return what budgets multiply, as a line; blank without any."""
+    config = run.config
+    if not config.budgets:
+        return ""
+    curves = config.curves
+    at = {name for of_method in curves.values() for name in of_method.values()}
+    once = [name for name in config.methods if name not in at]
+    n = sum(unit.method in at for unit in run.units)
+    listed = ", ".join(f"{budget:,}" for budget in config.budgets)
+    told = f"{', '.join(once)} once; " if once else ""
+    return (
+        f"Budgets:          {listed} tokens of context; {', '.join(curves)} at each, {told}"
+        f"{n:,} of the searches are at a budget\n"
+    )
 
 
 def _total(dollars: float | None, models: Sequence[str]) -> str:

@@ -52,6 +52,7 @@ from graphrag.eval.run import (
     list_judge_limit_warnings,
     list_judge_name_warnings,
     list_judge_warnings,
+    list_once,
     list_setting_warnings,
     open_judge,
     plan_run,
@@ -96,6 +97,7 @@ class CommandOptions:
     address: str | None = None
     repeat: int | None = None
     equal_terms: bool = False
+    budgets: str | None = None
     index: bool = False
     validate: bool = False
     skip_judge: bool = False
@@ -270,11 +272,18 @@ class _Command:
                 f"{unanswered} of {counted(len(samples), 'question')} have no answer, so that "
                 "their responses are not judged on correctness"
             )
-        if config.equal_terms is not None and headers:
+        if config.equal_terms is not None and config.budgets:
+            self._supervisor.note(
+                "Equal terms give the form of the answer alone: the context budgets are those of "
+                "budgets."
+            )
+        elif config.equal_terms is not None and headers:
             warnings += [
                 f"equal terms give {name} the form of the answer alone: it has no context budget"
                 for name in methods.without_budget(next(iter(headers.values())))
             ]
+        if config.budgets:
+            warnings += list_once(config, methods)
         for warning in warnings:
             self._supervisor.warn(warning)
         if not asks_judge(config):
@@ -352,7 +361,9 @@ class _Command:
 
 def _read_config(options: CommandOptions) -> EvaluationConfig:
     config = _place(options).read_config()
-    changes = named_changes(config, options.methods, options.metrics, options.columns)
+    changes = named_changes(
+        config, options.methods, options.metrics, options.columns, options.budgets
+    )
     changes |= choose_workers(options.workers, options.executor)
     if options.concurrency is not None:
         changes["concurrency"] = options.concurrency

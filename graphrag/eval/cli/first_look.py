@@ -33,6 +33,7 @@ def look_at_questions(
     columns: str | None = None,
     imdb_key: str | None = None,
     verbose: bool = False,
+    budgets: str | None = None,
 ) -> None:
     """Read the configuration, the flags and the questions, and look for the projects.
 
@@ -49,7 +50,7 @@ def look_at_questions(
         from graphrag.eval.errors import ConfigError
 
         config = place.read_config()
-        changes = named_changes(config, methods, metrics, columns)
+        changes = named_changes(config, methods, metrics, columns, budgets)
         if changes:
             config = parse_config(
                 {**config.model_dump(), "root": config.root, **changes}, "the flags"
@@ -105,7 +106,11 @@ def _check_question(run_id: str, known: list[str], question: str) -> None:
 
 
 def named_changes(
-    config: "EvaluationConfig", methods: str | None, metrics: str | None, columns: str | None
+    config: "EvaluationConfig",
+    methods: str | None,
+    metrics: str | None,
+    columns: str | None,
+    budgets: str | None = None,
 ) -> dict[str, object]:
     """Return what the flags that name things change of a configuration.
 
@@ -114,13 +119,15 @@ def named_changes(
     ConfigError
         If columns can't be read.
     """
-    from graphrag.eval.cli.options import choose_metrics
+    from graphrag.eval.cli.options import choose_budgets, choose_metrics
     from graphrag.eval.dataset import parse_columns
     from graphrag.eval.errors import ConfigError
 
     changes: dict[str, object] = {}
     if methods is not None:
         changes["methods"] = [m.strip() for m in methods.split(",") if m.strip()]
+    if budgets is not None:
+        changes = {**choose_budgets(config, budgets), **changes}
     if metrics is not None:
         changes |= choose_metrics(config, metrics)
     if columns is not None:

@@ -1,7 +1,9 @@
 """What ``graphrag eval judge`` does: the responses of an earlier run are judged again."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.location import Place
@@ -9,7 +11,13 @@ from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console
-from graphrag.eval.config import EvaluationConfig, parse_config
+from graphrag.eval.config import (
+    EvaluationConfig,
+    Variant,
+    parse_config,
+    read_budgets,
+    split_name,
+)
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.executors import Workers, open_executor
@@ -197,10 +205,26 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
         msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
         raise UsageError(msg)
     methods = origin.setup.methods
-    config = config.model_copy(update={"methods": list(methods)})
+    config = config.model_copy(update={"methods": list(methods), **_budgets_of(origin, config)})
     used = set(origin.setup.indexes)
     roots = {key: root for key, root in config.project_folders().items() if key in used}
     headers = read_model_settings(roots)
     setup = describe_judging(origin, config, describe_judge(config, headers))
     units = plan_judging(samples, methods, responses.values())
     return _Judging(origin, config, headers, samples, units, setup)
+
+
+def _budgets_of(origin: Run, config: EvaluationConfig) -> dict[str, object]:
+    """Return the context budgets that a run was asked at, which a flag may have given."""
+    told: Mapping[str, Any] = {} if origin.details is None else origin.details.config
+    budgets = read_budgets(told.get("budgets"))
+    named = {
+        name: Variant(**settings)
+        for name, settings in told.get("variants", {}).items()
+        if split_name(name, budgets)[1] is not None
+    }
+    terms = config.equal_terms
+    if budgets and terms is not None:  # the budgets stood in place of theirs
+        terms = terms.model_copy(update={"max_context_tokens": None})
+    variants = {**config.variants, **named}
+    return {"budgets": budgets, "variants": variants, "equal_terms": terms}

@@ -107,6 +107,21 @@ def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, object]:
     return {"metrics": names, "thresholds": kept}
 
 
+def choose_budgets(config: "EvaluationConfig", given: str) -> dict[str, object]:
+    """Return the changes that ``--budgets`` makes; it goes before what the file says of budgets."""
+    from graphrag.eval.config import without_budgets
+
+    methods, variants = without_budgets(config.methods, config.variants, config.budgets)
+    changes: dict[str, object] = {
+        "budgets": [part.strip() for part in given.split(",")],
+        "methods": methods,
+        "variants": variants,
+    }
+    if config.equal_terms is not None:
+        changes["equal_terms"] = {**config.equal_terms.model_dump(), "max_context_tokens": None}
+    return changes
+
+
 def choose_workers(workers: int | None, executor: str | None) -> dict[str, object]:
     """Return the changes that ``--workers`` and ``--executor`` make."""
     given = {"workers": workers, "executor": executor}

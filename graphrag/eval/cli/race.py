@@ -16,8 +16,14 @@ def check_race(config: EvaluationConfig) -> None:
     Raises
     ------
     ConfigError
-        If there is one method, or no metric.
+        If there is one method, or no metric, or methods are asked at several budgets.
     """
+    if config.budgets:
+        msg = (
+            "--early-stop watches for one method that beats every other, and budgets asks each at "
+            "several; leave one of the two out."
+        )
+        raise ConfigError(msg)
     if len(config.methods) < 2:
         msg = (
             "--early-stop needs --baseline to compare with, or two methods or more, one of which "

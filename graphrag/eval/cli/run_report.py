@@ -132,7 +132,7 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
         ),
         results.metadata,
     )
-    results = replace(results, figures=figures.to_dict())
+    results = replace(results, figures=figures.to_dict(), curves=figures.curves)
     return RunReport(results, figures, tuple(_describe_unjudged(outcome)), description)
 
 
@@ -168,6 +168,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         planned if description.samples else None,
         config.equivalence_margin,
         _race_end(description, outcome),
+        config.curves,
     )
     if results.analysis is not None and outcome.results:
         analysis = _correct(results.analysis, description, outcome)

@@ -1,3 +1,4 @@
+from .budgets import read_budgets, split_name, without_budgets
 from .evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from .file_schema import DRAFT, config_schema, schema_of
 from .places import check_below
@@ -10,6 +11,7 @@ from .sections import (
     Met,
     OutputSettings,
     SuccessCriterion,
+    Variant,
 )
 from .store_url import check_store_url, name_store, without_password
 
@@ -25,11 +27,15 @@ __all__ = [
     "Met",
     "OutputSettings",
     "SuccessCriterion",
+    "Variant",
     "check_below",
     "check_store_url",
     "config_schema",
     "name_store",
     "parse_config",
+    "read_budgets",
     "schema_of",
+    "split_name",
+    "without_budgets",
     "without_password",
 ]

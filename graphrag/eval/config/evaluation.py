@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -10,6 +10,13 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from graphrag.command_lines import eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.safe_yaml import read_yaml
+from graphrag.eval.config.budgets import (
+    LEAST_BUDGET,
+    read_budgets,
+    split_name,
+    with_budgets,
+    without_own_budget,
+)
 from graphrag.eval.config.places import check_below
 from graphrag.eval.config.sections import (
     CONTROLS,
@@ -54,6 +61,10 @@ class EvaluationConfig(FrozenSection):
     equal_terms : EqualTerms or None
         None: each method keeps its own length of answer and context budget. ``true`` in the
         file stands for the defaults.
+    budgets : tuple of int
+        Context budgets in tokens, ascending, each >= 200: none, or two or more. Each search that
+        has such a budget is then asked at every one of them, as a variant ``tog@1000``, and
+        ``methods`` holds these; other methods are asked once.
     metrics : tuple of str
         Names of ``graphrag.eval.judged``; by default correctness, faithfulness, relevance and
         completeness. None of them: no verdict is asked for, only what needs no judge is measured;
@@ -102,6 +113,7 @@ class EvaluationConfig(FrozenSection):
     methods: list[str] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
     equal_terms: EqualTerms | None = None
+    budgets: tuple[Annotated[int, Field(ge=LEAST_BUDGET)], ...] = ()
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = DEFAULT_METRICS
@@ -152,7 +164,8 @@ class EvaluationConfig(FrozenSection):
             given["metrics"] = ()
         if isinstance(given.get("equal_terms"), bool):
             given["equal_terms"] = {} if given["equal_terms"] else None
-        return given
+        given["budgets"] = read_budgets(given.get("budgets"))
+        return _at_budgets(given) if given["budgets"] else given
 
     @model_validator(mode="after")
     def _check(self) -> "EvaluationConfig":
@@ -173,6 +186,15 @@ class EvaluationConfig(FrozenSection):
             if len(set(chosen)) != len(chosen):
                 msg = f"{name} names one twice: {', '.join(chosen)}"
                 raise ValueError(msg)
+        if self.budgets and not self.curves:
+            msg = f"budgets: none of the methods ({', '.join(self.methods)}) has a context budget"
+            raise ValueError(msg)
+        if self.budgets and self.judge.pairwise:
+            msg = (
+                "judge.pairwise would hold every method at every budget against each other; leave "
+                "it or budgets out"
+            )
+            raise ValueError(msg)
         if self.workers > self.concurrency:
             msg = (
                 f"workers: {self.workers} workers share a concurrency of {self.concurrency}, and "
@@ -257,6 +279,19 @@ class EvaluationConfig(FrozenSection):
         """The folder of the results, below ``root``."""
         return self.root / self.output.dir
 
+    @property
+    def curves(self) -> dict[str, dict[int, str]]:
+        """Method -> budget in tokens -> its name at that budget, as far as ``methods`` has it.
+
+        Empty without ``budgets``; methods that are asked once are left out.
+        """
+        found: dict[str, dict[int, str]] = {}
+        for name in self.methods:
+            method, budget = split_name(name, self.budgets)
+            if budget is not None:
+                found.setdefault(method, {})[budget] = name
+        return found
+
     def project_folders(self) -> dict[str, Path]:
         """Return key -> project folder, below ``root``."""
         return {key: self.root / folder for key, folder in self.indexes.items()}
@@ -290,6 +325,21 @@ def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
             raise ValueError(msg)
         given[section] = {**known, key: value}
     return given
+
+
+def _at_budgets(given: Mapping[str, Any]) -> dict[str, object]:
+    """Return values with every search at every budget; what is no list of names stays as it is."""
+    methods: object = given.get("methods", DEFAULT_METHODS)
+    variants: object = given.get("variants") or {}
+    terms = without_own_budget(given.get("equal_terms"))
+    if not isinstance(methods, list | tuple) or not isinstance(variants, Mapping):
+        return {**given, "equal_terms": terms}
+    names, made = with_budgets(
+        cast("Sequence[str]", methods),
+        cast("Mapping[str, Any]", variants),
+        given["budgets"],
+    )
+    return {**given, "equal_terms": terms, "methods": names, "variants": made}
 
 
 def _as_text(value: object) -> object:

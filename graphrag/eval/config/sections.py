@@ -266,12 +266,13 @@ class EqualTerms(FrozenSection):
     ----------
     response_type : str
         Form of the answer, free text.
-    max_context_tokens : int
-        Budget of the context that the answer is written from, in the model's tokens.
+    max_context_tokens : int or None
+        Budget of the context that the answer is written from, in the model's tokens; None: each
+        search keeps its own, or has those of ``budgets``.
     """
 
     response_type: str = "Single paragraph"
-    max_context_tokens: int = Field(default=8000, ge=100)
+    max_context_tokens: int | None = Field(default=8000, ge=100)
 
 
 class MeasuresSettings(FrozenSection):

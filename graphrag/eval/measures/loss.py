@@ -176,15 +176,7 @@ def trace_loss(
             skipped,
             n_unmatched,
         )
-    found = [_retrieval_stages(item, answered) for item in items]
-    shown = QuotableTexts([answered.context_text])
-    for position, item in enumerate(items):
-        if found[position][1] or item.kind != "quote":
-            continue
-        if shown.rows_with(read_quote(item.text)):
-            found[position] = (True, True)
-        else:  # the whole context is known, even of a method that does not say what it retrieved
-            found[position] = (found[position][0], False)
+    found = retrieval_stages(items, answered)
     judged = None if answered.correctness is None else answered.correctness == 1
     said = "" if answered.failed else answered.response
     stated = states_answer(sample.ground_truth, said, settings.statement_share)
@@ -214,7 +206,32 @@ def combine(passed: Iterable[bool | None], needs: Literal["all", "any"]) -> bool
     return None if None in values or not values else not decided
 
 
-def _retrieval_stages(item: Evidence, answered: Answered) -> tuple[bool | None, bool | None]:
+def retrieval_stages(
+    items: Sequence[Evidence], answered: Answered
+) -> list[tuple[bool | None, bool | None]]:
+    """Return whether each item was retrieved, and whether it was shown to the model.
+
+    Shown is the text of a text unit that holds it, or, of a quote, its words in the context; None
+    where that is not known.
+    """
+    found = [_recorded_stages(item, answered) for item in items]
+    if all(
+        in_context or item.kind != "quote"
+        for item, (_, in_context) in zip(items, found, strict=True)
+    ):
+        return found
+    shown = QuotableTexts([answered.context_text])
+    for position, item in enumerate(items):
+        if found[position][1] or item.kind != "quote":
+            continue
+        if shown.rows_with(read_quote(item.text)):
+            found[position] = (True, True)
+        else:  # the whole context is known, even of a method that does not say what it retrieved
+            found[position] = (found[position][0], False)
+    return found
+
+
+def _recorded_stages(item: Evidence, answered: Answered) -> tuple[bool | None, bool | None]:
     """Return (retrieved, in context) as far as the record of the retrieval tells."""
     if answered.failed:
         return False, False

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, cast
 from jinja2 import Environment, StrictUndefined
 
 from graphrag.eval.pages.plots import Spec, make_plots, title_plots
-from graphrag.eval.pages.tables import Table, cost_table, means_table, pairs_table
+from graphrag.eval.pages.tables import (
+    Table,
+    areas_table,
+    cost_table,
+    curves_table,
+    means_table,
+    pairs_table,
+)
 from graphrag.eval.reports import describe_answer, label_results, number
 
 if TYPE_CHECKING:
@@ -59,6 +66,8 @@ def _tables(results: "EvaluationResults", analysis: "Analysis") -> list[Table]:
     found = [means_table(results, analysis)] if results.metrics else []
     if analysis.comparisons:
         found.append(pairs_table(analysis))
+    if results.curves is not None:
+        found += [curves_table(results.curves), areas_table(results.curves)]
     return [table for table in (*found, cost_table(results, analysis)) if table.rows]
 
 
@@ -73,7 +82,7 @@ def _plain_means(results: "EvaluationResults") -> Table:
 def _draw(results: "EvaluationResults", analysis: "Analysis") -> list[_Image]:
     import vl_convert
 
-    titles = title_plots(analysis)
+    titles = title_plots(results, analysis)
     images: list[_Image] = []
     for name, spec in make_plots(results, analysis).items():
         svg = vl_convert.vegalite_to_svg(_alone(spec), allowed_base_urls=[])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
 from graphrag.eval.analysis import Analysis
+from graphrag.eval.pages.curve_plots import plot_curves, title_curves
 from graphrag.eval.results import EvaluationResults
 
 Spec: TypeAlias = dict[str, Any]
@@ -12,15 +13,29 @@ N_STYLES = len(_SHAPES)
 
 
 def make_plots(results: EvaluationResults, analysis: Analysis) -> dict[str, Spec]:
-    """Return the element's id -> specification of each plot that there is something to draw for."""
+    """Return the element's id -> specification of each plot that there is something to draw for.
+
+    Of a run at several context budgets that is a curve a method: there are not colours enough to
+    tell every method at every budget.
+    """
     methods = list(analysis.outcomes)
-    plots = {
+    plots: dict[str, Spec | None] = {}
+    if results.curves is not None:
+        plots |= plot_curves(results.curves, _base, _colour)
+    else:
+        plots |= _plots_of_methods(results, analysis, methods)
+    return {name: _on_one_line(spec) for name, spec in plots.items() if spec is not None}
+
+
+def _plots_of_methods(
+    results: EvaluationResults, analysis: Analysis, methods: Sequence[str]
+) -> dict[str, Spec | None]:
+    return {
         "plot-means": _means(analysis, methods, results.metrics),
         "plot-pairs": _pairs(analysis),
         "plot-cost": _tradeoff(results, analysis, methods, "cost"),
         "plot-latency": _tradeoff(results, analysis, methods, "latency"),
     }
-    return {name: _on_one_line(spec) for name, spec in plots.items() if spec is not None}
 
 
 def _on_one_line(value: Any) -> Any:
@@ -32,8 +47,10 @@ def _on_one_line(value: Any) -> Any:
     return " ".join(value.splitlines()) if isinstance(value, str) else value
 
 
-def title_plots(analysis: Analysis) -> dict[str, str]:
+def title_plots(results: EvaluationResults, analysis: Analysis) -> dict[str, str]:
     """Return the element's id -> what stands above each plot."""
+    if results.curves is not None:
+        return title_curves(results.curves)
     primary = analysis.primary
     ring = "a ring: not outdone in score, tokens and seconds together"
     return {

@@ -20,8 +20,10 @@ from graphrag.eval.pages.plots import N_STYLES, make_plots, title_plots
 from graphrag.eval.pages.questions import list_questions
 from graphrag.eval.pages.tables import (
     Table,
+    areas_table,
     cost_table,
     criteria_table,
+    curves_table,
     failures_table,
     films_table,
     loss_table,
@@ -114,7 +116,7 @@ def render_report(given: ReportInput) -> str:
         script=Markup(script),
         packed={name: _pack(text) for name, text in _blocks(index, details, library).items()},
         page=page,
-        titles=title_plots(analysis),
+        titles=title_plots(results, analysis),
         run_id=metadata.get("run_id", ""),
         metadata=metadata,
         label=label,
@@ -147,6 +149,8 @@ def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
     return {
         "means": means_table(results, analysis) if results.metrics else None,
         "pairs": pairs_table(analysis) if analysis.comparisons else None,
+        "curves": None if results.curves is None else curves_table(results.curves),
+        "areas": None if results.curves is None else areas_table(results.curves),
         "cost": cost_table(results, analysis),
         "films": films_table(results, analysis) if results.metrics else None,
         "failures": failures_table(results),

@@ -9,7 +9,11 @@ from graphrag.eval.analysis import Analysis
 from graphrag.eval.measures import STAGES, Stage
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports import (
+    HOW,
+    curve_rows,
+    list_left_out,
     money,
+    name_figure,
     number,
     p_value,
     percent,
@@ -20,7 +24,7 @@ from graphrag.eval.reports import (
 )
 
 if TYPE_CHECKING:
-    from graphrag.eval.analysis import Figures
+    from graphrag.eval.analysis import BudgetCurves, Figures
     from graphrag.eval.results import EvaluationResults
 
 _MOST_FILMS = 200
@@ -98,6 +102,38 @@ def pairs_table(analysis: Analysis) -> Table:
         "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
         "pairs; without labels of people they are of the judge's verdicts, as the counts always "
         "are.",
+    )
+
+
+def curves_table(curves: "BudgetCurves") -> Table:
+    """Return methods x budgets: measured prompt tokens, scores, and the area under each curve."""
+    return Table(
+        "Scores against tokens, budget by budget, in % (95 % interval)",
+        ("Method", "Budget", "Prompt tokens", *map(name_figure, curves.figures)),
+        tuple(curve_rows(curves)),
+        " ".join([HOW, *(f"{line}." for line in list_left_out(curves))]),
+    )
+
+
+def areas_table(curves: "BudgetCurves") -> Table:
+    """Return every pair of methods on every figure's area."""
+    rows = [
+        (
+            f"{each.a} - {each.b}",
+            name_figure(each.figure),
+            points(each.result.difference),
+            span(each.result.low, each.result.high),
+            p_value(each.result.p if each.p_holm is None else each.p_holm),
+            "exploratory" if each.p_holm is None else each.larger or "no difference",
+        )
+        for each in curves.differences
+    ]
+    return Table(
+        "Paired differences of areas in percentage points",
+        ("Pair", "Area under", "Difference", "Interval", "p", "Larger"),
+        tuple(rows),
+        "p is corrected by Holm over the pairs on the first figure; on the others each is alone "
+        "and nothing is claimed. Intervals are of 95 %, each for its own difference.",
     )
 
 

@@ -9,6 +9,17 @@ from .comparison import (
     show_comparison,
     show_runs,
 )
+from .curves import (
+    AREA,
+    HOW,
+    answer_areas,
+    curve_rows,
+    describe_budgets,
+    list_differences,
+    list_left_out,
+    name_figure,
+    show_curves,
+)
 from .gate_cells import label_of
 from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, render_json, word_of
 from .inspect_log import check_inspect_path, place_log, render_inspect
@@ -45,16 +56,21 @@ from .suite import show_suite
 from .validation import list_faults, show_faults, show_validation
 
 __all__ = [
+    "AREA",
+    "HOW",
     "BarProgress",
     "LineProgress",
     "ShownQuestion",
     "ShownRun",
+    "answer_areas",
     "answer_line",
     "check_inspect_path",
     "check_table_file",
+    "curve_rows",
     "describe_abstentions",
     "describe_answer",
     "describe_asked",
+    "describe_budgets",
     "describe_comparisons",
     "describe_costs",
     "describe_documents",
@@ -67,13 +83,16 @@ __all__ = [
     "label_of",
     "label_results",
     "list_annotations",
+    "list_differences",
     "list_faults",
     "list_figure_changes",
     "list_flips",
+    "list_left_out",
     "list_notes",
     "list_reasons",
     "list_unjoined",
     "money",
+    "name_figure",
     "number",
     "p_value",
     "percent",
@@ -97,6 +116,7 @@ __all__ = [
     "show_audit",
     "show_brief",
     "show_comparison",
+    "show_curves",
     "show_faults",
     "show_figures",
     "show_question",

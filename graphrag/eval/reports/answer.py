@@ -5,6 +5,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from graphrag.eval.reports.cells import share
+from graphrag.eval.reports.curves import answer_areas
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -28,9 +29,12 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
 
     A method is recommended when it is shown to be better than every other, or when it is the
     cheapest of those not shown to be worse and is shown to lose less than the equivalence margin
-    to each of them, however the missing verdicts fell. Else the answer is "Undecided".
+    to each of them, however the missing verdicts fell. Else the answer is "Undecided". Of a run at
+    several context budgets it is by the areas under the curves, without a metric too.
     """
     analysis = results.analysis
+    if results.curves is not None and results.curves.primary is not None:
+        return [f"Answer{note}: {answer_areas(results.curves)}"]
     if analysis is None or not results.metrics or not analysis.outcomes:
         return []
     said = _Said(results, analysis, analysis.best)

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from graphrag.eval.reports.answer import describe_answer
 from graphrag.eval.reports.cells import money, number, seconds, unfinished
+from graphrag.eval.reports.curves import show_curves
 from graphrag.eval.reports.lines import plain_table, show_table, tell
 from graphrag.eval.reports.run import analysis_of, outcomes_tables, total_of
 from graphrag.eval.reports.run_lines import (
@@ -16,6 +17,7 @@ from graphrag.eval.reports.run_lines import (
     describe_costs,
     describe_failures,
     describe_oddities,
+    describe_room,
     is_paid,
     label_results,
 )
@@ -44,6 +46,8 @@ def show_brief(console: Console, results: "EvaluationResults", notes: Sequence[s
     note = f" ({label})" if label else ""
     for line in describe_answer(results, note):
         tell(console, line, "bold")
+    if results.curves is not None:
+        show_curves(console, results.curves, label, full=False)
     if results.metrics:
         title = f"Scores in % (95 % interval each){note}"
         for table in outcomes_tables(title, results.metrics, list(analysis.outcomes.items())):
@@ -51,6 +55,7 @@ def show_brief(console: Console, results: "EvaluationResults", notes: Sequence[s
     show_table(console, _cost_table(results))
     lines = (
         *describe_costs(results),
+        *describe_room(results),
         *describe_asked(results),
         *describe_failures(results),
         *notes,

@@ -56,6 +56,7 @@ def render_markdown(
         "",
         *(f"- {escape(line)}" for line in list_reasons(comparison)),
         *(f"- Warning: {escape(line)}" for line in comparison.warnings),
+        *(f"- Warning: {escape(line)}" for line in _rooms(comparison)),
         f"- {_costs(comparison, usages or {})}",
     ]
     notes = [f"- {escape(line)}" for line in list_notes(comparison)]
@@ -68,6 +69,15 @@ def escape(text: str) -> str:
     line = line if len(line) <= _MOST_OF_A_LINE else f"{line[: _MOST_OF_A_LINE - 3]}..."
     line = _TAG.sub("&lt;", line.replace("&", "&amp;"))
     return _LINKED.sub(rf"\1{_NOTHING}", _SPECIAL.sub(r"\\\1", line))
+
+
+def _rooms(comparison: "RunComparison") -> list[str]:
+    """Return what was warned of contexts that held most of a text, once for both runs."""
+    found: dict[str, list[str]] = {}
+    for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
+        for line in run.roomy:
+            found.setdefault(line, []).append(side)
+    return [f"{' and '.join(sides)}: {line}" for line, sides in found.items()]
 
 
 def _flips(flips: "Sequence[Flip]") -> list[str]:

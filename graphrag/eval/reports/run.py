@@ -19,6 +19,7 @@ from graphrag.eval.reports.cells import (
     share,
     unfinished,
 )
+from graphrag.eval.reports.curves import show_curves
 from graphrag.eval.reports.judge_error import describe_judge_error
 from graphrag.eval.reports.lines import plain_table, say, show_table, tell
 from graphrag.eval.reports.pair_lines import (
@@ -33,6 +34,7 @@ from graphrag.eval.reports.run_lines import (
     describe_costs,
     describe_failures,
     describe_oddities,
+    describe_room,
     is_paid,
     label_results,
 )
@@ -74,6 +76,8 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     note = f" ({label})" if label else ""
     for line in describe_answer(results, note):
         tell(console, line, "bold")
+    if results.curves is not None:
+        show_curves(console, results.curves, label, full=True)
     if results.metrics:
         title = f"Mean scores by method in % (95 % interval){note}"
         for table in outcomes_tables(title, results.metrics, list(analysis.outcomes.items())):
@@ -93,7 +97,7 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         title = "Mean scores by index and method in %"
         for table in outcomes_tables(title, results.metrics, rows):
             show_table(console, table)
-    for line in describe_asked(results):
+    for line in (*describe_room(results), *describe_asked(results)):
         tell(console, line)
     if analysis.comparisons:
         title = f"Comparisons on {analysis.primary} in percentage points"

@@ -18,6 +18,8 @@ from graphrag.eval.analysis import (
     render_retrieval_report,
 )
 from graphrag.eval.errors import StoreError
+from graphrag.eval.reports.curves import CURVES_HEADING, render_curves
+from graphrag.eval.reports.markdown import escape
 from graphrag.eval.results import (
     DETAILED_FILE,
     PAGE_FILE,
@@ -26,7 +28,8 @@ from graphrag.eval.results import (
 )
 from graphrag.eval.store import run_folder, write_whole
 
-_NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE, PAGE_FILE)
+CURVES_FILE = "budget_curves.md"
+_NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE, PAGE_FILE, CURVES_FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ def render_files(
         SUMMARY_FILE: results.to_json(),
         DETAILED_FILE: results.to_detailed_json(),
         REPORT_FILE: render_retrieval_report(retrieval),
+        **({} if results.curves is None else {CURVES_FILE: render_curves(results, results.curves)}),
     }
 
 
@@ -109,9 +113,10 @@ def set_aside(output_dir: Path, shown: ShownRun) -> Path:
 
 
 def remove_others(output_dir: Path, run_id: str) -> None:
-    """Remove the evaluation files of other runs, which have their own folders, beside eval.db.
+    """Remove the files of other runs, which have their own folders, beside eval.db.
 
-    Runs of other methods write files of other names, and theirs would seem to be this run's.
+    Runs of other methods, or at no budgets, write files of other names, and theirs would seem to be
+    this run's.
 
     Raises
     ------
@@ -122,9 +127,20 @@ def remove_others(output_dir: Path, run_id: str) -> None:
         for path, other in _evaluations_in(output_dir):
             if other != run_id:
                 path.unlink()
+        curves = output_dir / CURVES_FILE
+        if curves.exists() and not _is_of(curves, run_id):
+            curves.unlink()
     except OSError as error:
         msg = f"{error.filename} is of another run and can't be removed ({error.strerror})."
         raise StoreError(msg) from error
+
+
+def _is_of(curves: Path, run_id: str) -> bool:
+    try:
+        heading = curves.read_text(encoding="utf-8").partition("\n")[0]
+    except ValueError:  # a user's own: left alone
+        return True
+    return not heading.startswith(CURVES_HEADING) or heading.endswith(escape(run_id))
 
 
 def _evaluations_in(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -6,6 +6,7 @@ from graphrag.eval.analysis import has_impossible_latency
 from graphrag.eval.dataset import name_question
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports.cells import UNKNOWN, money
+from graphrag.eval.run import SAYS_LITTLE
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted
 
@@ -40,6 +41,12 @@ def describe_asked(results: "EvaluationResults") -> list[str]:
         f"The methods have answered different numbers of questions ({numbers}); only the "
         "comparisons take the same questions of both."
     ]
+
+
+def describe_room(results: "EvaluationResults") -> list[str]:
+    """Return what was warned of contexts that hold most of a text, a line each warning."""
+    found = [line for line in results.metadata.get("warnings", ()) if line.endswith(SAYS_LITTLE)]
+    return [f"{line[0].upper()}{line[1:]}." for line in found]
 
 
 def describe_costs(results: "EvaluationResults") -> list[str]:

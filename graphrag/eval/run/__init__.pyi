@@ -10,7 +10,7 @@ from .bounds import (
     search_failure,
     search_time,
 )
-from .budget_warnings import list_budget_warnings, list_judge_limit_warnings
+from .budget_warnings import SAYS_LITTLE, list_budget_warnings, list_judge_limit_warnings, list_once
 from .controls import ask_control, response_type
 from .data_warnings import list_data_warnings
 from .estimation import Estimate, estimate
@@ -73,6 +73,7 @@ from .verdicts import ask_verdicts, judgeable
 
 __all__ = [
     "AVERAGES",
+    "SAYS_LITTLE",
     "Answer",
     "CallbackProgress",
     "ChosenRun",
@@ -134,6 +135,7 @@ __all__ = [
     "list_judge_limit_warnings",
     "list_judge_name_warnings",
     "list_judge_warnings",
+    "list_once",
     "list_setting_warnings",
     "load_method",
     "needs_new_run",

@@ -14,6 +14,8 @@ from graphrag.query.output import own_bound
 if TYPE_CHECKING:
     from graphrag.query.index_header import IndexHeader
 
+SAYS_LITTLE = "this comparison says little about retrieval"
+"""How the warning of a context that holds most of a text ends."""
 _MOST = 0.5
 
 
@@ -83,7 +85,7 @@ async def list_budget_warnings(
         verb = "holds" if len(roomy) == 1 else "hold"
         warnings.append(
             f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens "
-            "in text units): this comparison says little about retrieval"
+            f"in text units): {SAYS_LITTLE}"
         )
     return [*warnings, *(_describe_cramped(names, units) for names, units in cramped.items())]
 
@@ -120,6 +122,19 @@ def list_judge_limit_warnings(
         f"the judge {judge} reads {limit:,} tokens, and the context and answer of {listed} may "
         f"take as many or more; verdicts on {_joined(metrics)} may fail: lower "
         "max_context_tokens, or choose another judge.model"
+    ]
+
+
+def list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
+    """Name the searches of a run at several budgets that have none, and are asked once."""
+    at = {name for of_method in config.curves.values() for name in of_method.values()}
+    once = [name for name in methods.search_methods() if name not in at]
+    if not once:
+        return []
+    verb = ("has", "is") if len(once) == 1 else ("have", "are")
+    return [
+        f"{_joined(once)} {verb[0]} no context budget and {verb[1]} asked once: a point among the "
+        "curves, without an area"
     ]
 
 

@@ -280,7 +280,8 @@ class MethodSet:
             header = replace(
                 header, options=replace(header.options, response_type=terms.response_type)
             )
-            if "max_context_tokens" in type(section).model_fields:
+            has_budget = "max_context_tokens" in type(section).model_fields
+            if terms.max_context_tokens is not None and has_budget:
                 changes = {**changes, "max_context_tokens": terms.max_context_tokens}
         return header if not changes else _change(name, method, header, changes)
 

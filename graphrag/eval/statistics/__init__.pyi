@@ -8,6 +8,7 @@ from .anytime import (
     inference_at_any_stop,
     mean_evidence,
 )
+from .area import area_under, area_weights
 from .correction import MIN_LABELS, Corrected, corrected_difference, corrected_mean, draw_for_labels
 from .differences import (
     PairCounts,
@@ -146,6 +147,8 @@ __all__ = [
     "VarianceComponents",
     "anytime_limits",
     "anytime_p",
+    "area_under",
+    "area_weights",
     "at_any_stop",
     "binary_agreement",
     "bonett_price",

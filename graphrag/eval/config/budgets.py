@@ -1,0 +1,146 @@
+"""Context budgets: each search is asked at every one of them, as a variant of its own."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast, get_args
+
+from graphrag.eval.config.sections import EqualTerms, Variant
+from graphrag.query.methods import SearchMethod
+
+LEAST_BUDGET = 200
+"""Tokens; the smallest budget that Think-on-Graph takes."""
+SETTING = "max_context_tokens"
+_WITHOUT_BUDGET = frozenset({"global", "drift"})
+"""Searches that read reports in many calls: no setting bounds what an answer is written from."""
+_EXAMPLE = "such as 1000,2000,4000"
+
+
+def read_budgets(given: object) -> tuple[int, ...]:
+    """Return budgets in tokens, ascending; none of None and of an empty list.
+
+    Raises
+    ------
+    ValueError
+        Unless they are two whole numbers or more, each at least ``LEAST_BUDGET`` and none twice.
+    """
+    if given is None:
+        return ()
+    if isinstance(given, str) or not isinstance(given, list | tuple):
+        msg = f"budgets is a list of numbers of tokens, {_EXAMPLE}, not {given!r}"
+        raise ValueError(msg)
+    found = [_read(each) for each in cast("Sequence[object]", given)]
+    for budget in found:
+        if found.count(budget) > 1:
+            msg = f"budgets names {budget:,} twice"
+            raise ValueError(msg)
+    if len(found) == 1:
+        msg = (
+            f"budgets needs two numbers of tokens or more, {_EXAMPLE}, for a curve; one budget for "
+            f"all searches is equal_terms.{SETTING}"
+        )
+        raise ValueError(msg)
+    return tuple(sorted(found))
+
+
+def _read(given: object) -> int:
+    text = given.strip() if isinstance(given, str) else given
+    is_whole = isinstance(text, int) and not isinstance(text, bool)
+    if not is_whole and not (isinstance(text, str) and text.isascii() and text.isdecimal()):
+        msg = f"budgets: {given!r} is no whole number of tokens; write numbers {_EXAMPLE}"
+        raise ValueError(msg)
+    budget = int(cast("int | str", text))
+    if budget < LEAST_BUDGET:
+        msg = f"budgets: {budget:,} is too small; a context needs at least {LEAST_BUDGET} tokens"
+        raise ValueError(msg)
+    return budget
+
+
+def name_at(method: str, budget: int) -> str:
+    """Return the name of a method at a budget."""
+    return f"{method}@{budget}"
+
+
+def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
+    """Return a method and the budget that it is asked at; None of one that has none."""
+    method, _, budget = name.rpartition("@")
+    if method and budget.isascii() and budget.isdecimal() and int(budget) in budgets:
+        return method, int(budget)
+    return name, None
+
+
+def without_budgets(
+    methods: Iterable[str], variants: Mapping[str, Any], budgets: Sequence[int]
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the methods and variants from which :func:`with_budgets` made these."""
+    names = list(dict.fromkeys(split_name(name, budgets)[0] for name in methods))
+    kept = {k: v for k, v in variants.items() if split_name(k, budgets)[1] is None}
+    return names, kept
+
+
+def with_budgets(
+    methods: Sequence[str], variants: Mapping[str, Any], budgets: Sequence[int]
+) -> tuple[list[str], dict[str, Any]]:
+    """Return methods and variants with every search at every budget, method by method.
+
+    Controls, functions, and searches without a context budget stay as they are; so do names that
+    were made here before.
+
+    Raises
+    ------
+    ValueError
+        If a variant sets a budget of its own.
+    """
+    names: list[str] = []
+    made = dict(variants)
+    for name in methods:
+        if not isinstance(name, str) or (name in variants and split_name(name, budgets)[1]):  # pyright: ignore[reportUnnecessaryIsInstance]
+            names.append(name)  # what is no name is refused where names are looked at
+            continue
+        settings = _settings_of(name, variants)
+        if settings is None:
+            names.append(name)
+            continue
+        if SETTING in settings:
+            msg = (
+                f"variants.{name} sets {SETTING} of its own, and budgets sets it too; leave it out"
+            )
+            raise ValueError(msg)
+        for budget in budgets:
+            names.append(name_at(name, budget))
+            made[name_at(name, budget)] = {**settings, SETTING: budget}
+    return names, made
+
+
+def _settings_of(name: str, variants: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return a search as the settings of a variant; None of what has no context budget."""
+    given: object = variants.get(name)
+    if isinstance(given, Variant):
+        given = given.model_dump()
+    if given is None:
+        given = {"method": name}
+    if not isinstance(given, Mapping):
+        return None
+    settings = {k: v for k, v in cast("Mapping[str, Any]", given).items() if k != "function"}
+    method = settings.get("method")
+    return settings if method in get_args(SearchMethod) and method not in _WITHOUT_BUDGET else None
+
+
+def without_own_budget(terms: object) -> object:
+    """Return equal terms that leave the context budget to ``budgets``.
+
+    Raises
+    ------
+    ValueError
+        If they set one.
+    """
+    if isinstance(terms, EqualTerms):
+        terms = terms.model_dump(exclude_unset=True)
+    if not isinstance(terms, Mapping):
+        return terms
+    given = cast("Mapping[str, object]", terms)
+    if given.get(SETTING) is not None:
+        msg = (
+            f"budgets and equal_terms.{SETTING} both set the context budget; leave one out "
+            "(--budgets on the command line takes the place of the file's)"
+        )
+        raise ValueError(msg)
+    return {**given, SETTING: None}

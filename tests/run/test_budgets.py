@@ -1,0 +1,268 @@
+"""Methods at several context budgets: what is asked, drawn, compared and refused."""
+
+from collections import Counter
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+
+from graphrag.eval import EvaluationConfig
+from graphrag.eval.analysis import draw_curves
+from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.results import aggregate_results
+from graphrag.eval.statistics import area_under, area_weights
+from graphrag.eval.store import EvaluationStore
+from graphrag.query.usage import Usage
+
+DONE, USAGE = 0, 2
+QUOTES = {
+    "q1": "Idris Vane built the tower clock of\nAshcombe.",
+    "q2": "Petra Holm owns the Ashcombe Bank.",
+    "q3": "Tobias Reed stole the silver pendulum of the\ntower clock.",
+}
+ASKED = [{**row, "evidence": [QUOTES[row["id"]]]} for row in ROWS[:3]]
+
+
+def said(result: Result) -> str:
+    return " ".join(result.output.split())
+
+
+@pytest.fixture
+def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
+    made = make_evaluation(methods=["basic", "local", "closed_book"])
+    made.write_rows(ASKED)
+    return made
+
+
+def names_of(evaluation: Evaluation) -> list[str]:
+    with EvaluationStore(evaluation.store_path) as store:
+        return list(store.runs()[0].setup.methods)
+
+
+def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
+    result = evaluation.run("--budgets", "400,200", "--full", COLUMNS="300")
+    assert result.exit_code == DONE, result.output
+    searches = ["basic@200", "basic@400", "local@200", "local@400"]
+    assert names_of(evaluation) == [*searches, "closed_book"]
+    with EvaluationStore(evaluation.store_path) as store:
+        (run,) = store.runs()
+        asked = Counter(found.method for found in store.responses(run.run_id).values())
+    assert asked == dict.fromkeys([*searches, "closed_book"], 3)
+    settings = {n: run.setup.indexes["clock"][n]["settings"] for n in searches}
+    assert [settings[n]["max_context_tokens"] for n in searches] == [200, 400, 200, 400]
+
+    summary = evaluation.read_results("summary")
+    assert summary["comparisons"] == []  # 10 pairs of names would say nothing of methods
+    curves = summary["budget_curves"]
+    assert curves["budgets"] == [200, 400]
+    assert curves["figures"] == ["correctness", "shown_hit_rate", "shown_recall"]
+    by_method = {each["method"]: each for each in curves["curves"]}
+    assert list(by_method) == ["basic", "local", "closed_book"]
+    assert by_method["closed_book"]["areas"] == {}
+    for method in ("basic", "local"):
+        small, large = by_method[method]["points"]
+        assert small["prompt_tokens"]["mean"] < large["prompt_tokens"]["mean"]
+        for point in (small, large):
+            prompt = summary["efficiency"][point["name"]]["avg_prompt_tokens"]
+            assert point["prompt_tokens"]["mean"] == pytest.approx(prompt)
+            mean = summary["by_method"][point["name"]]["correctness"]
+            assert point["scores"]["correctness"]["mean"] == pytest.approx(mean)
+        area = by_method[method]["areas"]["shown_recall"]
+        means = [p["scores"]["shown_recall"]["mean"] for p in (small, large)]
+        assert area["mean"] == pytest.approx(sum(means) / 2)
+        assert area["n"] == 3
+    pairs = {(d["figure"], d["a"], d["b"]): d for d in curves["differences"]}
+    assert [key for key, d in pairs.items() if d["p_holm"] is not None] == [
+        ("correctness", "basic", "local")
+    ]
+
+    shown = said(result)
+    assert shown.startswith("Answer (offline baseline models") or "Answer (offline" in shown
+    assert "area under correctness" in shown
+    assert "Scores against tokens" in shown
+    text = (evaluation.output / "budget_curves.md").read_text(encoding="utf-8")
+    assert "| basic | 200 |" in text
+    assert "offline baseline models" in text
+    page = (evaluation.output / "report.html").read_text(encoding="utf-8")
+    assert '"plot-curve-0"' in page
+    assert '"plot-means"' not in page
+    again = said(evaluation.run("show", COLUMNS="300"))
+    assert "area under correctness" in again
+    judged = evaluation.run("judge", "latest", "--metrics", "relevance", COLUMNS="300")
+    assert judged.exit_code == DONE, judged.output
+    newest = evaluation.read_results("summary", evaluation.newest_folder)
+    assert newest["budget_curves"]["figures"][0] == "relevance"
+
+    one = evaluation.run("--methods", "basic", "--limit", "1", "-q")
+    assert one.exit_code == DONE
+    assert not (evaluation.output / "budget_curves.md").exists()
+    assert (evaluation.output / "runs" / run.run_id / "budget_curves.md").exists()
+
+
+def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation: Evaluation):
+    evaluation.write_rows([{**row, "evidence": list(QUOTES.values())} for row in ROWS[:3]])
+    evaluation.configure(
+        budgets=[200, 400],
+        methods=["basic", {"name": "narrow", "method": "basic", "k": 1}, "drift"],
+        metrics=[],
+        equal_terms=True,
+    )
+    dry = said(evaluation.run("--dry-run", COLUMNS="300"))
+    assert "Searches: 15" in dry
+    assert (
+        "Budgets: 200, 400 tokens of context; basic, narrow at each, drift once; 12 of the "
+        "searches are at a budget" in dry
+    )
+    assert "drift has no context budget and is asked once" in dry
+    assert "Equal terms give the form of the answer alone" in dry
+    chosen = ("--methods", "basic,narrow")
+    assert evaluation.run(*chosen, "--skip-judge", "-q").exit_code == DONE
+    result = evaluation.run("--retry-errors", *chosen, COLUMNS="300")
+    assert "Resuming run" in said(result), result.output
+    curves = evaluation.read_results("summary")["budget_curves"]
+    assert curves["figures"] == ["shown_hit_rate", "shown_recall"]
+    recall = {c["method"]: c["areas"]["shown_recall"]["mean"] for c in curves["curves"]}
+    assert recall["narrow"] < recall["basic"]  # one text unit at either budget
+    assert "area under evidence shown, any" in said(result)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ("0,1000", "0 is too small; a context needs at least 200 tokens"),
+        ("-5,1000", "'-5' is no whole number of tokens"),
+        ("1k,2k", "'1k' is no whole number of tokens"),
+        ("", "'' is no whole number of tokens"),
+        ("1000,2000,1000", "budgets names 1,000 twice"),
+        ("1000", "one budget for all searches is equal_terms.max_context_tokens"),
+    ],
+)
+def test_budgets_that_are_none_are_refused(evaluation: Evaluation, given: str, reason: str):
+    result = evaluation.run("--budgets", given)
+    assert result.exit_code == USAGE
+    assert reason in said(result)
+    assert not evaluation.output.exists()
+
+
+@pytest.mark.parametrize(
+    ("config", "flags", "reason"),
+    [
+        (
+            {"budgets": [200, 400], "equal_terms": {"max_context_tokens": 300}},
+            (),
+            "budgets and equal_terms.max_context_tokens both set the context budget",
+        ),
+        ({"budgets": [200, 400]}, ("--early-stop",), "--early-stop watches for one method"),
+        ({"budgets": [200, 400], "judge": {"pairwise": True}}, (), "judge.pairwise would hold"),
+        ({"budgets": "200,400"}, (), "budgets is a list of numbers"),
+        ({"budgets": [200, 400], "methods": ["drift", "oracle"]}, (), "none of the methods"),
+        (
+            {
+                "budgets": [200, 400],
+                "methods": [{"name": "tight", "method": "basic", "max_context_tokens": 300}],
+            },
+            (),
+            "variants.tight sets max_context_tokens of its own",
+        ),
+    ],
+)
+def test_what_budgets_do_not_go_with_is_refused(
+    evaluation: Evaluation, config: dict[str, Any], flags: tuple[str, ...], reason: str
+):
+    evaluation.configure(**config)
+    result = evaluation.run(*flags)
+    assert result.exit_code == USAGE
+    assert reason in said(result)
+
+
+def test_the_flag_goes_before_the_file(evaluation: Evaluation):
+    evaluation.configure(equal_terms={"max_context_tokens": 300})
+    dry = said(evaluation.run("--budgets", "200,400,800", "--dry-run", COLUMNS="300"))
+    assert "Budgets: 200, 400, 800 tokens of context; basic, local at each" in dry
+    evaluation.configure(equal_terms=None, budgets=[200, 400])
+    dry = said(evaluation.run("--budgets", "500,900", "--methods", "local", "--dry-run"))
+    assert "local@500" in dry
+    assert "@200" not in dry
+
+
+def test_settings_with_budgets_are_read_again_as_they_were():
+    variants = [{"name": "wide", "method": "tog", "width": 5}, "oracle"]
+    config = EvaluationConfig(methods=["local", *variants], budgets=[1000, 500])
+    assert config.methods == ["local@500", "local@1000", "wide@500", "wide@1000", "oracle"]
+    assert config.variants["wide@500"].changes == {"width": 5, "max_context_tokens": 500}
+    again = EvaluationConfig(**{k: v for k, v in config.to_dict().items() if k != "root"})
+    assert again.methods == config.methods
+    assert again.curves == {
+        "local": {500: "local@500", 1000: "local@1000"},
+        "wide": {500: "wide@500", 1000: "wide@1000"},
+    }
+
+
+def test_the_area_is_the_trapezoid_over_doublings():
+    assert area_weights((1000, 2000, 4000, 8000)) == pytest.approx((1 / 6, 1 / 3, 1 / 3, 1 / 6))
+    assert sum(area_weights((300, 500, 4000))) == pytest.approx(1)
+    scores = {300: 0.0, 500: 1.0, 4000: 0.5}
+    by_hand = (log2(500 / 300) * 0.5 + log2(4000 / 500) * 0.75) / log2(4000 / 300)
+    assert area_under(scores, (300, 500, 4000)) == pytest.approx(by_hand)
+    assert area_under({**scores, 500: None}, (300, 500, 4000)) is None
+    assert area_under(dict.fromkeys((2, 4, 8), 1), (2, 4, 8)) == pytest.approx(1)
+    for wrong in ((1000,), (0, 10), (20, 10)):
+        with pytest.raises(ValueError, match="budgets"):
+            area_weights(wrong)
+
+
+def answered(n: int, name: str, score: int | None, tokens: int) -> QueryResult:
+    verdict = JudgeResult(score, "because") if score is not None else None
+    usage = Usage(llm_calls=1, prompt_tokens=tokens, output_tokens=1, cost_usd=0.0)
+    return QueryResult(
+        imdb_key="a" if n % 2 else "b",
+        question=f"Question {n}?",
+        ground_truth="x",
+        method=name,
+        response="y",
+        scores=MetricScores.of({} if verdict is None else {"correctness": verdict}),
+        efficiency=EfficiencyMetrics.of(0.1, usage),
+        sample_id=f"q{n}",
+        usage=usage,
+    )
+
+
+def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
+    groups = {m: {b: f"{m}@{b}" for b in (500, 1000, 2000)} for m in ("good", "poor", "middling")}
+    share = {"good": 9, "poor": 2, "middling": 5}
+    results = [
+        answered(n, name, int(n % 10 < share[method]), budget)
+        for method, at in groups.items()
+        for budget, name in at.items()
+        for n in range(60)
+    ]
+    found = aggregate_results(results, ("correctness",), curves=groups)
+    assert found.curves is not None
+    assert found.curves.winner == "good"
+    areas = {c.method: c.areas["correctness"].mean for c in found.curves.curves}
+    assert areas == pytest.approx({"good": 0.9, "poor": 0.2, "middling": 0.5})
+    assert found.analysis is not None
+    assert found.analysis.comparisons == []
+    p = {(d.a, d.b): (d.result.p, d.p_holm) for d in found.curves.differences}
+    assert all(raw is not None and corrected >= raw for raw, corrected in p.values())
+    assert "use good" in found._repr_html_()
+
+    lost = [replaced for replaced in results if replaced.method != "good@500"]
+    lost += [answered(n, "good@500", None if n < 5 else 1, 500) for n in range(60)]
+    curves = draw_curves(groups, lost, ("correctness",))
+    assert curves is not None
+    assert curves.curves[-1].method == "good" or curves.curves[0].method == "good"
+    good = next(c for c in curves.curves if c.method == "good")
+    assert (good.n_left_out["correctness"], good.areas["correctness"].n) == (5, 55)
+
+
+def test_the_shipped_run_lets_retrieval_decide(project_root: Path):
+    config = yaml.safe_load((project_root / "eval_config.yaml").read_text(encoding="utf-8"))
+    budget = config["equal_terms"]["max_context_tokens"]
+    for key in config["indexes"]:
+        text = (project_root / "eval" / f"{key}.txt").read_text(encoding="utf-8")
+        assert len(text) / 5 > 2 * budget  # a token of English has four letters to five
