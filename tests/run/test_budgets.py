@@ -3,7 +3,7 @@
 from collections import Counter
 from math import log2
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
@@ -16,9 +16,12 @@ from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, 
 from graphrag.eval.results import aggregate_results
 from graphrag.eval.statistics import area_under, area_weights
 from graphrag.eval.store import EvaluationStore
+from graphrag.query.methods import SearchMethod
 from graphrag.query.usage import Usage
+from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
 DONE, USAGE = 0, 2
+SEARCHES = [name for name in get_args(SearchMethod) if name not in ("global", "drift")]
 QUOTES = {
     "q1": "Idris Vane built the tower clock of\nAshcombe.",
     "q2": "Petra Holm owns the Ashcombe Bank.",
@@ -119,13 +122,21 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation:
     )
     assert "drift has no context budget and is asked once" in dry
     assert "Equal terms give the form of the answer alone" in dry
-    chosen = ("--methods", "basic,narrow")
+    chosen = ("--methods", ",".join([*SEARCHES, "narrow"]))
     assert evaluation.run(*chosen, "--skip-judge", "-q").exit_code == DONE
     result = evaluation.run("--retry-errors", *chosen, COLUMNS="300")
     assert "Resuming run" in said(result), result.output
     curves = evaluation.read_results("summary")["budget_curves"]
     assert curves["figures"] == ["shown_hit_rate", "shown_recall"]
     recall = {c["method"]: c["areas"]["shown_recall"]["mean"] for c in curves["curves"]}
+    with EvaluationStore(evaluation.store_path) as store:
+        run = store.runs()[0]
+        responses = list(store.responses(run.run_id).values())
+    assert len(responses) == 3 * 2 * (len(SEARCHES) + 1)
+    tokenizer = get_tokenizer(encoding_model="o200k_base")
+    for found in responses:  # what is shown stays within the budget
+        shown = len(tokenizer.encode(found.context_text))
+        assert 0 < shown <= int(found.method.partition("@")[2]), found.method
     assert recall["narrow"] < recall["basic"]  # one text unit at either budget
     assert "area under evidence shown, any" in said(result)
 

@@ -50,6 +50,7 @@ def _points(curves: BudgetCurves, figure: str) -> list[Spec]:
                 {
                     "method": curve.method,
                     "budget": "once" if point.budget is None else f"{point.budget:,}",
+                    "place": point.budget or 0,
                     "tokens": tokens,
                     "score": 100 * score.mean,
                     "low": None if score.low is None else 100 * score.low,
@@ -88,7 +89,7 @@ def _plot(
         "layer": [
             {
                 "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
-                "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.6},
+                "mark": {"type": "rule", "strokeWidth": 1},
                 "encoding": {
                     "y": {**y, "field": "low"},
                     "y2": {"field": "high"},
@@ -97,7 +98,12 @@ def _plot(
             },
             {
                 "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {"y": y, "color": style["color"]},
+                "encoding": {
+                    "y": y,
+                    "color": style["color"],
+                    # By budget: a smaller one may take more tokens, in more calls.
+                    "order": {"field": "place", "type": "quantitative"},
+                },
             },
             {
                 "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
