@@ -277,3 +277,16 @@ const found = [...document.querySelectorAll('body *')]
     const ratio = (Math.max(own, back) + .05) / (Math.min(own, back) + .05);
     return [ratio, e.outerHTML.slice(0, 200)]; });
 return found.sort((a, b) => a[0] - b[0])[0]; }"""
+
+
+def test_a_run_at_budgets_draws_a_curve_a_method(browser: Browser, tmp_path: Path):
+    groups = {method: {b: f"{method}@{b}" for b in (500, 1000)} for method in ("tog", "basic")}
+    names = [name for of_method in groups.values() for name in of_method.values()]
+    answers = [answer(n, name, n % 2) for name in names for n in range(8)]
+    made = tmp_path / "curves.html"
+    results = aggregate_results(answers, METRICS, curves=groups)
+    made.write_text(render_report(ReportInput(results)), encoding="utf-8")
+    for tab in opened(browser, made, viewport={"width": 900, "height": 900}):
+        assert tab.locator("#plot-curve-0 svg").count() == 1
+        assert tab.locator("#plot-means").count() == 0
+        assert "Scores against tokens" in tab.inner_text("#won")

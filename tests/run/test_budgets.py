@@ -260,7 +260,9 @@ def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
     assert found.analysis.comparisons == []
     p = {(d.a, d.b): (d.result.p, d.p_holm) for d in found.curves.differences}
     assert all(raw is not None and corrected >= raw for raw, corrected in p.values())
-    assert "use good" in found._repr_html_()
+    cell = found._repr_html_()
+    assert "use good" in cell
+    assert cell.count("data:image/svg+xml") == 1  # one curve plot, drawn, and no plot of 9 names
 
     lost = [replaced for replaced in results if replaced.method != "good@500"]
     lost += [answered(n, "good@500", None if n < 5 else 1, 500) for n in range(60)]

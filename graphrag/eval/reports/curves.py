@@ -111,7 +111,7 @@ def show_curves(console: Console, curves: "BudgetCurves", label: str | None, ful
         tell(
             console,
             "Differences of areas in percentage points; p corrected by Holm over the pairs on "
-            f"{name_figure(told[0].figure)}",
+            f"{name_figure(told[0].figure)} decides, intervals are each alone",
             "italic",
         )
     for line in (*map(_difference, told), *list_left_out(curves)):
