@@ -44,7 +44,6 @@ from graphrag.eval.records import (
 )
 from graphrag.eval.statistics import EQUIVALENCE_MARGIN
 from graphrag.eval.store import write_whole
-from graphrag.query.usage import Usage, sum_usages
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -394,16 +393,3 @@ def _states(result: QueryResult) -> dict[str, str]:
 
 def _to_json(values: dict[str, object], indent: int | None) -> str:
     return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
-
-
-def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
-    """Return the metadata of searches that were asked again; empty if they took nothing."""
-    usage = sum_usages(usages)
-    counts = {
-        "prompt_tokens": usage.prompt_tokens,
-        "output_tokens": usage.output_tokens,
-        "embedding_tokens": usage.embedding_tokens,
-    }
-    if usage.is_counted and not any(counts.values()):
-        return {}
-    return {"earlier_attempts": {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}}

@@ -40,6 +40,7 @@ from .means import (
     cost_of_searches,
     cost_of_verdicts,
     count_ends,
+    describe_forgotten,
     has_impossible_latency,
     mean_efficiency,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "cost_of_verdicts",
     "count_ends",
     "count_rebuilds",
+    "describe_forgotten",
     "describe_run",
     "draw_curves",
     "end_of",

@@ -7,7 +7,7 @@ from statistics import fmean
 
 from graphrag.eval.analysis.rows import End
 from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult, measured_latency
-from graphrag.query.usage import sum_usages
+from graphrag.query.usage import Usage, sum_usages
 
 AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
 _DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **AVERAGES}
@@ -142,6 +142,19 @@ def cost_of_verdicts(results: Sequence[QueryResult]) -> float | None:
     usages = [r.judge_usage for r in results if r.judge_usage is not None or _is_judged(r)]
     known = [usage for usage in usages if usage is not None]
     return sum_usages(known).cost_usd if len(known) == len(usages) else None
+
+
+def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
+    """Return the metadata of searches that were asked again; empty if they took nothing."""
+    usage = sum_usages(usages)
+    counts = {
+        "prompt_tokens": usage.prompt_tokens,
+        "output_tokens": usage.output_tokens,
+        "embedding_tokens": usage.embedding_tokens,
+    }
+    if usage.is_counted and not any(counts.values()):
+        return {}
+    return {"earlier_attempts": {"searches": len(usages), **counts, "cost_usd": usage.cost_usd}}
 
 
 def has_impossible_latency(result: QueryResult) -> bool:

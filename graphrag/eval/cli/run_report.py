@@ -14,6 +14,7 @@ from graphrag.eval.analysis import (
     RaceEnd,
     compute_figures,
     correct_comparisons,
+    describe_forgotten,
     is_embedded_judge,
     label_embedded,
     note_judge_error,
@@ -30,7 +31,6 @@ from graphrag.eval.results import (
     PAGE_FILE,
     EvaluationResults,
     aggregate_results,
-    describe_forgotten,
 )
 from graphrag.eval.run import AVERAGES, RunOutcome, is_asked
 from graphrag.eval.store import Run, RunDetails
