@@ -28,7 +28,8 @@ def resolve_aliases(names: Iterable[str]) -> dict[str, str]:
     spelled: dict[tuple[str, ...], str] = {}
     for name in sorted(counts, key=lambda n: (n.isupper(), -counts[n], n)):
         spelled.setdefault(name_key(name), name)
-    longer = {key: _longer_form(key, spelled) for key in spelled}
+    forms = _Forms(spelled)
+    longer = {key: _longer_form(key, forms) for key in spelled}
     found: dict[str, str] = {}
     for name in counts:
         key = name_key(name)
@@ -40,15 +41,32 @@ def resolve_aliases(names: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _longer_form(
-    key: tuple[str, ...], spelled: dict[tuple[str, ...], str]
-) -> tuple[str, ...] | None:
+class _Forms:
+    """The forms of a text's names, found by the words in them."""
+
+    def __init__(self, keys: Iterable[tuple[str, ...]]) -> None:
+        self._with_word: dict[str, list[tuple[str, ...]]] = {}
+        for key in keys:
+            for word in dict.fromkeys(key):
+                self._with_word.setdefault(word, []).append(key)
+
+    def longer_than(self, key: tuple[str, ...]) -> list[tuple[str, ...]]:
+        """Return the forms that a form is short for, in their order."""
+        telling = [word for word in key if word not in TITLES] or key[:1]
+        if not telling:
+            return []
+        shared = min((self._with_word[word] for word in telling), key=len)
+        return [other for other in shared if _is_short_for(key, other)]
+
+
+def _longer_form(key: tuple[str, ...], forms: _Forms) -> tuple[str, ...] | None:
     if len(core_words(" ".join(key))) > 2:
         return None
-    fitting = [other for other in spelled if _is_short_for(key, other)]
+    fitting = forms.longer_than(key)
     # Of a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last speaks for all.
-    tops = [key for key in fitting if not any(_is_short_for(key, other) for other in fitting)]
-    return tops[0] if len(tops) == 1 else None
+    tops = (one for one in fitting if not any(_is_short_for(one, other) for other in fitting))
+    first, second = next(tops, None), next(tops, None)
+    return first if second is None else None
 
 
 def _is_short_for(short: tuple[str, ...], full: tuple[str, ...]) -> bool:

@@ -15,6 +15,8 @@ _UNSPACED = re.compile(
     "\uf900-\ufaff\U00020000-\U0002ffff]+"
 )
 _LAST_WORD = re.compile(r"(?:\b(an?|the) )?\b([^\W\d_]+)\.$", re.IGNORECASE)
+_LONGEST_END = 64
+"""Characters in which an abbreviation and the article before it have room."""
 _DIGITS_COMMA = re.compile(r"(?<=\d),(?=\d{3}\b)")
 
 
@@ -89,18 +91,19 @@ def sentences(text: str) -> list[str]:
         block = " ".join(block.split())
         start = 0
         for match in _SENTENCE_END.finditer(block):
-            piece = block[start : match.end()]
-            if match.group() == "." and _is_abbreviation(piece):
+            end = match.end()
+            if match.group() == "." and _is_abbreviation(block, start, end):
                 continue
-            found.append(piece.strip())
-            start = match.end()
+            found.append(block[start:end].strip())
+            start = end
         if block[start:].strip():
             found.append(block[start:].strip())
     return found
 
 
-def _is_abbreviation(piece: str) -> bool:
-    word = _LAST_WORD.search(piece)
+def _is_abbreviation(block: str, start: int, end: int) -> bool:
+    # The end alone: a list of initials is one piece, which is looked at again at each of them.
+    word = _LAST_WORD.search(block[max(start, end - _LONGEST_END) : end])
     if word is None:
         return False
     article, last = word.groups()
