@@ -3,8 +3,9 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 
 from graphrag.offline.errors import NOT_FOUND
 from graphrag.offline.lexicon import PLACE_HEADS, QUESTION_WORDS
@@ -58,11 +59,33 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, its distinct terms, and the weight of each in one context."""
+    """A question, its distinct terms, and the weight of each in one context.
+
+    Attributes
+    ----------
+    text : str
+    wanted : tuple of str
+        In the order of the question.
+    weight : mapping
+        Term -> its weight (> 0).
+    """
 
     text: str
     wanted: tuple[str, ...]
     weight: Mapping[str, float]
+    _weighed: tuple[tuple[str, float], ...] = field(init=False, repr=False)
+    _total: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Sort once what every sentence of a context is held against."""
+        weighed = tuple(sorted(self.weight.items()))
+        object.__setattr__(self, "_weighed", weighed)
+        object.__setattr__(self, "_total", sum(weight for _, weight in weighed))
+
+    def share_covered(self, present: Collection[str]) -> float:
+        """Return the share of the weight, in [0, 1], of the terms that are present."""
+        hit = sum(weight for term, weight in self._weighed if term in present)
+        return hit / self._total if self._total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +119,11 @@ class Answer:
         return self.found[0].coverage if self.found else 0.0
 
 
+@cache
+def _halved_terms() -> frozenset[str]:
+    return frozenset(stemmed for word in QUESTION_WORDS for stemmed in terms(word))
+
+
 def weigh_question(question: str, bags: Sequence[frozenset[str]]) -> Question:
     """Weigh a question's terms by how rare they are among sentences.
 
@@ -109,7 +137,7 @@ def weigh_question(question: str, bags: Sequence[frozenset[str]]) -> Question:
     bags : Sequence[frozenset[str]]
         Terms of each candidate sentence.
     """
-    half = {stemmed for word in QUESTION_WORDS for stemmed in terms(word)}
+    half = _halved_terms()
     wanted = tuple(dict.fromkeys(terms(question)))
     count = Counter(term for bag in bags for term in bag)
     weight = {
@@ -136,40 +164,52 @@ def answer_question(question: str, records: Sequence[Record]) -> Answer:
     records : Sequence[Record]
         The context; a sentence that several records share counts for the first.
     """
+    labels = [frozenset(terms(record.label)) for record in records]
     candidates = [
-        (sentence, record, position)
-        for record in records
+        _Candidate(sentence, record, label, position == 0)
+        for record, label in zip(records, labels, strict=True)
         for position, sentence in enumerate(sentences(record.text))
         if not is_heading(sentence)
     ]
-    bags = [frozenset(terms(sentence)) for sentence, _, _ in candidates]
+    bags = [frozenset(terms(candidate.sentence)) for candidate in candidates]
     asked = weigh_question(question, bags)
-    known = frozenset[str]().union(*bags, *(terms(record.label) for record in records))
+    known = frozenset[str]().union(*bags, *labels)
     missing = tuple(term for term in asked.wanted if term not in known)
     found: dict[str, Found] = {}
-    for at, (sentence, record, position) in enumerate(candidates):
-        near: set[str] = set()
-        if position:
-            near |= bags[at - 1]
-        if at + 1 < len(bags) and candidates[at + 1][2]:
-            near |= bags[at + 1]
-        item = _judge(asked, sentence, record, bags[at], near)
-        key = " ".join(terms(sentence, keep_stop_words=True))
-        if item is not None and (key not in found or item.rank > found[key].rank):
+    for at, candidate in enumerate(candidates):
+        before = frozenset[str]() if candidate.opens else bags[at - 1]
+        goes_on = at + 1 < len(bags) and not candidates[at + 1].opens
+        near = before | bags[at + 1] if goes_on else before
+        item = _judge(asked, candidate, bags[at], near)
+        if item is None:
+            continue
+        key = " ".join(terms(candidate.sentence, keep_stop_words=True))
+        if key not in found or item.rank > found[key].rank:
             found[key] = item
     ranked = sorted(found.values(), key=lambda f: -f.rank)
     return Answer(tuple(_best(ranked)), missing)
 
 
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A sentence of a record, the terms of the record's label, and whether it is the first."""
+
+    sentence: str
+    record: Record
+    label: frozenset[str]
+    opens: bool
+
+
 def _judge(
-    asked: Question, sentence: str, record: Record, bag: frozenset[str], near: set[str]
+    asked: Question, candidate: _Candidate, bag: frozenset[str], near: frozenset[str]
 ) -> Found | None:
-    own = share_covered(asked.wanted, bag, asked.weight)
-    label = share_covered(asked.wanted, bag | set(terms(record.label)), asked.weight) - own
-    coverage = min(1.0, own + _LABEL_SHARE * label)
+    own = asked.share_covered(bag)
     if own == 0.0 or len(bag) < 2:
         return None
-    around = share_covered(asked.wanted, bag | near, asked.weight) - own
+    sentence, record = candidate.sentence, candidate.record
+    label = asked.share_covered(bag | candidate.label) - own
+    coverage = min(1.0, own + _LABEL_SHARE * label)
+    around = asked.share_covered(bag | near) - own
     coverage_with_neighbours = min(1.0, coverage + _NEIGHBOUR_SHARE * around)
     if coverage_with_neighbours < MIN_COVERAGE:
         return None

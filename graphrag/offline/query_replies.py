@@ -7,7 +7,7 @@ from graphrag.offline.answering import MIN_COVERAGE, answer_question, weigh_ques
 from graphrag.offline.errors import NOT_FOUND
 from graphrag.offline.requests import Reply, Request
 from graphrag.text.tables import Record, context_region, read_context
-from graphrag.text.words import sentences, share_covered, terms
+from graphrag.text.words import sentences, terms
 
 _ANALYST = re.compile(r"^----Analyst \d+----\nImportance Score: \d+\n", re.MULTILINE)
 _CITATION = re.compile(r"\[Data:[^\]]*\]")
@@ -121,7 +121,7 @@ def answer_rating(request: Request) -> str:
     text, question = (match["text"], match["question"]) if match else ("", "")
     bags = [frozenset(terms(sentence)) for sentence in sentences(text)]
     asked = weigh_question(question, bags)
-    covered = share_covered(asked.wanted, frozenset[str]().union(*bags), asked.weight)
+    covered = asked.share_covered(frozenset[str]().union(*bags))
     rating = round(5 * covered) if covered >= MIN_COVERAGE else 0
     return json.dumps(
         {"reason": f"The text covers {covered:.2f} of the question's weight.", "rating": rating}

@@ -48,9 +48,11 @@ def join_distinct(texts: Iterable[str], max_words: int) -> str:
     kept: dict[str, str] = {}
     used = 0
     for sentence in (sentence for text in texts for sentence in sentences(text)):
-        key = " ".join(terms(sentence, keep_stop_words=True)) or sentence
         length = len(sentence.split())
-        if key in kept or (kept and used + length > max_words):
+        if kept and used + length > max_words:
+            continue
+        key = " ".join(terms(sentence, keep_stop_words=True)) or sentence
+        if key in kept:
             continue
         kept[key] = shorten(sentence, max_words)
         used += length

@@ -17,7 +17,7 @@ from graphrag.offline.answering import (
 from graphrag.offline.errors import OfflineModelError
 from graphrag.offline.requests import Request
 from graphrag.text.tables import read_context
-from graphrag.text.words import share_covered, terms
+from graphrag.text.words import terms
 
 _FINAL = re.compile(r"^Final attempt: (\w+)\s*$", re.MULTILINE)
 _CITABLE = ("Relationships", "Sources")
@@ -74,8 +74,8 @@ def score_edges(request: Request) -> dict[str, object]:
     asked = weigh_question(given.question, [a | b for a, b in zip(near, far, strict=True)])
     scores: list[dict[str, object]] = []
     for edge, own, ahead in zip(given.edges, near, far, strict=True):
-        direct = share_covered(asked.wanted, own, asked.weight)
-        more = share_covered(asked.wanted, own | ahead, asked.weight) - direct
+        direct = asked.share_covered(own)
+        more = asked.share_covered(own | ahead) - direct
         score = _FLOOR + (1 - _FLOOR) * (direct + more / 2)
         scores.append({"edge": edge.edge, "score": round(min(1.0, score), 4)})
     return {"scores": scores}
