@@ -3,6 +3,7 @@
 Hashed n-grams need nothing; the static words of ``model: wordllama`` need that package.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -131,6 +132,7 @@ class OfflineEmbedding(CountedModel, LLMEmbedding):
             self._keep_metrics(metrics)
 
     async def _embed_async(self, **kwargs: Any) -> LLMEmbeddingResponse:
+        await asyncio.sleep(0)  # as the completion model does
         return self._embed(**kwargs)
 
     def _embed(self, **kwargs: Any) -> LLMEmbeddingResponse:
