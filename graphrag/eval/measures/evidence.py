@@ -182,19 +182,7 @@ class SourceIndex:
     def _holding_part(self, wanted: str, texts: JoinedTexts) -> Iterable[str]:
         # The blank at which a quote is cut is in neither part.
         least = max(1, ceil(self._min_part * (len(wanted) - 1)))
-        first, last = wanted[:least], wanted[-least:]
-        for row, text in enumerate(texts.texts):
-            begins = any(wanted.startswith(text[at:]) for at in _places(first, text))
-            ends = any(wanted.endswith(text[: at + least]) for at in _places(last, text))
-            if begins or ends or (text and text in wanted):
-                yield self._ids[row]
-
-
-def _places(part: str, text: str) -> Iterable[int]:
-    at = text.find(part)
-    while at >= 0:
-        yield at
-        at = text.find(part, at + 1)
+        return (self._ids[row] for row in texts.rows_cutting(wanted, least))
 
 
 def first_ranks(items: Sequence[Evidence], ranked: Sequence[str]) -> list[int | None]:

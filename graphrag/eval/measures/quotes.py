@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -137,12 +137,12 @@ class QuotableTexts:
     @cached_property
     def folded(self) -> "JoinedTexts":
         """The texts as :func:`fold_text` folds them."""
-        return JoinedTexts([fold_text(text) for text in self._given])
+        return JoinedTexts(map(fold_text, self._given))
 
     @cached_property
     def words(self) -> "JoinedTexts":
         """The texts as :func:`quote_key` gives them."""
-        return JoinedTexts([quote_key(text) for text in self._given])
+        return JoinedTexts(map(quote_key, self._given))
 
     def rows_with_exactly(self, quote: Quote) -> list[int]:
         """Return the positions of the texts that hold a quote as it is."""
@@ -165,19 +165,29 @@ class QuotableTexts:
 
 
 class JoinedTexts:
-    """Texts of one form, joined, so that one pass finds every text that holds a string."""
+    """Texts of one form, joined, so that one pass finds every text that holds a string.
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.texts = texts
-        self._joined = _SEPARATOR.join(texts)
-        ends = accumulate(len(text) + 1 for text in texts)
-        self._starts = [0, *ends][: len(texts)]
+    Only the joined text is kept, as a corpus may be large.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        lengths: list[int] = []
+
+        def measured() -> Iterator[str]:
+            for text in texts:
+                lengths.append(len(text))
+                yield text
+
+        self._joined = _SEPARATOR.join(measured())
+        ends = accumulate(length + 1 for length in lengths)
+        self._starts = [0, *ends][: len(lengths)]
+        self._lengths = lengths
 
     def rows_with(self, wanted: str) -> Iterator[int]:
         """Yield the positions of the texts that hold a string; of none, if it is empty."""
         at = self._joined.find(wanted) if wanted else -1
         while at >= 0:
-            row = bisect_right(self._starts, at) - 1
+            row = self._row_at(at)
             yield row
             if row + 1 == len(self._starts):
                 return
@@ -188,11 +198,39 @@ class JoinedTexts:
         if not wanted:
             return
         for row in self.rows_with(wanted[0]):
-            at = 0
+            at = self._starts[row]
+            end = at + self._lengths[row]
             for each in wanted:
-                at = self.texts[row].find(each, at)
+                at = self._joined.find(each, at, end)
                 if at < 0:
                     break
                 at += len(each) - 1  # the blank between two words belongs to both
             else:
                 yield row
+
+    def rows_cutting(self, wanted: str, least: int) -> Iterator[int]:
+        """Yield the positions of the texts at whose border a string is cut, some more than once.
+
+        Those that end with the first `least` (>= 1) characters of it or more, that begin with the
+        last ones, or that lie inside it as a whole.
+        """
+        for at in self._places(wanted[:least]):
+            row = self._row_at(at)
+            if wanted.startswith(self._joined[at : self._starts[row] + self._lengths[row]]):
+                yield row
+        for at in self._places(wanted[-least:]):
+            row = self._row_at(at)
+            if wanted.endswith(self._joined[self._starts[row] : at + least]):
+                yield row
+        for row, (start, length) in enumerate(zip(self._starts, self._lengths, strict=True)):
+            if 0 < length <= len(wanted) and self._joined[start : start + length] in wanted:
+                yield row
+
+    def _row_at(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+    def _places(self, part: str) -> Iterator[int]:
+        at = self._joined.find(part)
+        while at >= 0:
+            yield at
+            at = self._joined.find(part, at + 1)

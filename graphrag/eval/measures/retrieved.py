@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from graphrag.query.index_tables import Tables
 
+_IDS = ("human_readable_id", "id")
 _FRAMES = ("sources", "entities", "relationships", "paths", "starts", "edges", "exploration")
 
 
@@ -26,10 +27,10 @@ class RetrievalReader:
     """
 
     def __init__(self, tables: "Tables") -> None:
-        self._units = dict(_short_ids(_table(tables, "text_units")))
+        self._units = dict(_short_ids(tables.columns("text_units", _IDS)))
         self._known = frozenset(self._units.values())
         self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
-        table = _table(tables, "relationships")
+        table = tables.columns("relationships", (*_IDS, "text_unit_ids"))
         unit_ids = id_lists_of(table, "text_unit_ids")
         for (short, relationship), units in zip(_short_ids(table), unit_ids, strict=True):
             self._relationships.setdefault(short, (relationship, units))
@@ -140,10 +141,6 @@ def read_retrieved(method: str, context_data: object, tables: "Tables") -> Retri
         With ``text_unit_ids`` None when nothing in the data names a text unit.
     """
     return RetrievalReader(tables).read(method, context_data)
-
-
-def _table(tables: "Tables", name: str) -> "pd.DataFrame | None":
-    return tables.table(name) if tables.has(name) else None
 
 
 def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:
