@@ -282,7 +282,11 @@ async def test_building_an_index_optimises_it(tmp_path: Path):
             store.connect()
             store.load_documents(documents(SMALL_TABLE + 1))
 
-    await build_index(tmp_path, fill)
+    told: list[tuple[int, int]] = []
+    await build_index(tmp_path, fill, lambda done, total: told.append((done, total)))
+    assert told
+    assert all(0 <= done <= total for done, total in told)
+    assert told[-1][0] == told[-1][1]
     (table,) = (each for each in vector_state(config) if each.name == "entity_description")
     assert table.rows > SMALL_TABLE
     assert table.indexed_rows == table.rows

@@ -1,13 +1,14 @@
 """What ``graphrag eval`` does: from flags to an exit code."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from graphrag.command_lines import again
+from graphrag.eval.cli.building import build_missing
 from graphrag.eval.cli.dry_run import DryRun, show_dry_run
 from graphrag.eval.cli.first_look import ask_of, named_changes
 from graphrag.eval.cli.location import Place
@@ -35,7 +36,6 @@ from graphrag.eval.run import (
     Unit,
     Watch,
     asks_judge,
-    build_index,
     check_judge_model,
     check_keys,
     check_output,
@@ -45,7 +45,6 @@ from graphrag.eval.run import (
     describe_indexes,
     describe_judge,
     describe_setup,
-    is_built,
     judge_model,
     list_budget_warnings,
     list_data_warnings,
@@ -159,7 +158,7 @@ class _Command:
         if not options.dry_run:
             check_output(config.output_folder, len(samples) * len(config.methods) * config.trials)
         if options.index and not options.dry_run:
-            await self._build(roots)
+            await build_missing(roots, self._notes, self._supervisor.warn)
         if options.validate:
             reports = validate_indexes(roots, self._notes)
             if not all(report.overall_passed for report in reports.values()):
@@ -212,16 +211,6 @@ class _Command:
             indexes=read_index_facts(prepared.headers),
             validated=self._validated,
         )
-
-    async def _build(self, roots: Mapping[str, Path]) -> None:
-        for key, root in roots.items():
-            if is_built(root):
-                continue
-            with self._notes.status(f"Building index {key}") as status:
-                seconds = await build_index(
-                    root, lambda step, key=key: status.update(f"Building index {key}: {step}")
-                )
-            self._notes.print(f"Built index {key} in {seconds:.1f} s.")
 
     async def _prepare(
         self,

@@ -25,6 +25,7 @@ from .headers import (
 )
 from .index_building import build_index, is_built
 from .index_facts import IndexFacts, read_index_facts
+from .input_files import list_input_warnings
 from .judge_choice import (
     check_judge,
     check_judge_model,
@@ -132,6 +133,7 @@ __all__ = [
     "list_budget_warnings",
     "list_data_warnings",
     "list_differences",
+    "list_input_warnings",
     "list_judge_limit_warnings",
     "list_judge_name_warnings",
     "list_judge_warnings",

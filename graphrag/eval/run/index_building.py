@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 OnStep = Callable[[str], None]
 """Receives the name of the workflow that begins."""
+OnProgress = Callable[[int, int], None]
+"""Receives how many items of a workflow's part are done, and how many there are."""
 
 
 def is_built(root: Path) -> bool:
@@ -26,7 +28,7 @@ def is_built(root: Path) -> bool:
     return all(any(output.glob(f"{name}.*")) for name in names)
 
 
-async def build_index(root: Path, on_step: OnStep) -> float:
+async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | None = None) -> float:
     """Build a project's index by the standard method and return the seconds it took.
 
     The index is built in a folder beside the output folder and moved there when it is
@@ -53,7 +55,7 @@ async def build_index(root: Path, on_step: OnStep) -> float:
     building = output.with_name(f"{output.name}.building")
     shutil.rmtree(building, ignore_errors=True)
     redirected = _redirect(config, output, building)
-    await _run(redirected, PipelineFactory.create_pipeline, root, on_step)
+    await _run(redirected, PipelineFactory.create_pipeline, root, on_step, on_progress)
     if _has_vectors(redirected):
         on_step("optimise_vectors")
         await _optimise(redirected, root)
@@ -66,13 +68,21 @@ async def _run(
     create: "Callable[[ProjectConfig], Pipeline]",
     root: Path,
     on_step: OnStep,
+    on_progress: OnProgress | None,
 ) -> None:
     """Run the workflows without the release's profiler, which traces every allocation."""
     from graphrag_cache import create_cache
     from graphrag_storage import create_storage
     from graphrag_storage.tables.table_provider_factory import create_table_provider
 
+    from graphrag.callbacks.noop_workflow_callbacks import NoopWorkflowCallbacks
     from graphrag.index.run.utils import create_run_context
+    from graphrag.logger.progress import Progress
+
+    class Watched(NoopWorkflowCallbacks):
+        def progress(self, progress: Progress) -> None:
+            if on_progress is not None and progress.total_items:
+                on_progress(progress.completed_items or 0, progress.total_items)
 
     output = create_storage(config.output_storage)
     context = create_run_context(
@@ -80,6 +90,7 @@ async def _run(
         output_storage=output,
         output_table_provider=create_table_provider(config.table_provider, output),
         cache=create_cache(config.cache),
+        callbacks=Watched(),
     )
     for name, workflow in create(config).run():
         on_step(name)

@@ -1,0 +1,92 @@
+"""What of a project's input files its index will lack."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from graphrag.config.project_settings import ProjectConfig, read_settings
+
+_NAMES: Mapping[str, str] = {
+    "text": r".*\.txt$",
+    "csv": r".*\.csv$",
+    "json": r".*\.json$",
+    "jsonl": r".*\.jsonl$",
+}
+"""Kind of input that is read as text -> the names of its files, unless the settings say others."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """Files that give nothing: name -> why it can't be read, and the names of empty ones."""
+
+    unreadable: dict[str, str] = field(default_factory=dict[str, str])
+    empty: list[str] = field(default_factory=list[str])
+
+
+async def list_input_warnings(key: str, root: Path) -> list[str]:
+    """Name the files of a project's input that its index will lack, before it is built.
+
+    The release leaves out a file that is not in the expected encoding, and makes no text unit of
+    one without text. Input that is not in files of this machine, or is not text, is not looked at.
+
+    Parameters
+    ----------
+    key : str
+        What the index is called in the warnings.
+    root : Path
+        The project folder.
+
+    Raises
+    ------
+    SettingsError
+        If the settings can't be read.
+    """
+    config = read_settings(root)
+    kind = str(config.input.type)
+    if str(config.input_storage.type) != "file" or kind not in _NAMES:
+        return []
+    encoding = config.input.encoding or "utf-8"
+    found = await asyncio.to_thread(_read_all, config, kind, encoding)
+    warnings: list[str] = []
+    if found.unreadable:
+        name, cause = next(iter(found.unreadable.items()))
+        named, verb = _named(list(found.unreadable), "is", "are")
+        warnings.append(
+            f"{key}: {named} {verb} not {encoding} ({cause} of {name}) and left out of the index; "
+            f"save as {encoding}, or name the encoding in input.encoding"
+        )
+    if found.empty:
+        named, verb = _named(found.empty, "has", "have")
+        warnings.append(f"{key}: {named} {verb} no text and can not be found by any search")
+    return warnings
+
+
+def _read_all(config: ProjectConfig, kind: str, encoding: str) -> _Found:
+    """Read the files one by one; the texts are not kept, as all together may be large."""
+    folder = Path(str(config.input_storage.base_dir))
+    pattern = re.compile(config.input.file_pattern or _NAMES[kind])
+    found = _Found()
+    for path in sorted(folder.rglob("*")):
+        if not pattern.search(str(path)) or not path.is_file():
+            continue
+        name = path.relative_to(folder).as_posix()
+        data = path.read_bytes()
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError as error:
+            found.unreadable[name] = f"byte {data[error.start]:#04x} at {error.start:,}"
+        except LookupError:  # an encoding that Python does not know: the release says so
+            return _Found()
+        else:
+            if not text.strip():
+                found.empty.append(name)
+    return found
+
+
+def _named(names: Sequence[str], one: str, many: str) -> tuple[str, str]:
+    """Return the files as a subject, and the verb that goes with it."""
+    if len(names) == 1:
+        return f"the input file {names[0]}", one
+    return f"{len(names)} input files, such as {names[0]},", many
