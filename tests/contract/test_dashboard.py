@@ -1,15 +1,13 @@
 """The dashboard in a real browser: it loads nothing, and shows what was kept and recorded."""
 
-import os
-import shutil
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
+from support.chromium import open_browser
 from support.clock_evaluation import MakeEvaluation
 
 from graphrag.eval import MetricsCollector, StoredRun, list_runs, write_dashboard
@@ -19,22 +17,6 @@ from graphrag.eval.errors import UsageError
 DONE, USAGE = 0, 2
 NASTY = "<img src=x onerror=alert(1)>"
 AT = datetime(2026, 3, 1, tzinfo=UTC)
-
-
-@contextmanager
-def open_browser() -> Generator[Browser]:
-    """Open Chromium; while it is open the thread can run no evaluation beside its event loop."""
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    found = found or shutil.which("google-chrome")
-    if found is None:
-        reason = "no Chromium is installed, e.g.: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture(params=[("light", 1280), ("dark", 1280), ("light", 360), ("dark", 360)])

@@ -1,14 +1,12 @@
 """The page of a run in a real browser, without a network: every filter, link and drawing."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from support.page_results import METRICS, N_QUESTIONS, NASTY, answer, evaluated
 
 from graphrag.eval.analysis import compare_runs, rows_of
@@ -53,21 +51,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("page") / "report.html"
     made.write_text(render_report(given), encoding="utf-8")
     return made
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    found = found or shutil.which("google-chrome")
-    if found is None:
-        reason = "no Chromium is installed, e.g.: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found)
-        yield launched
-        launched.close()
 
 
 def opened(browser: Browser, path: Path, **options: Any) -> Iterator[Page]:

@@ -1,36 +1,19 @@
 """The page of an audit in a real browser: labelled by keys, left, reloaded, downloaded."""
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from graphrag.eval.cli import AuditExportOptions, run_audit_export, run_audit_import
 from graphrag.eval.people import AuditItem, read_sheet, render_page
 
 DONE = 0
 NASTY = "</script><img src=x onerror=alert(1)> \u2028 é \"quoted\", 'single'\n=1+1"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    found = found or shutil.which("google-chrome")
-    if found is None:
-        reason = "no Chromium is installed, e.g.: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture

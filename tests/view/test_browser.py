@@ -1,34 +1,17 @@
 """The served pages in a real browser: keys, refreshing, labels that outlive the server."""
 
-import os
-import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from support.viewed_store import keep_run, serving
 
 from graphrag.eval.analysis import pin_baseline, read_rows
 from graphrag.eval.cli import AuditExportOptions, Place, run_audit_export
 from graphrag.eval.people import read_sheet
 from graphrag.eval.store import EvaluationStore
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    found = shutil.which("chromium") or shutil.which("chromium-browser")
-    found = found or shutil.which("google-chrome")
-    if found is None:
-        reason = "no Chromium is installed, e.g.: apt-get install chromium"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=found)
-        yield launched
-        launched.close()
 
 
 @pytest.fixture
