@@ -1,7 +1,18 @@
 from .answer import describe_answer
 from .audit import show_audit
 from .brief import show_brief, verdict_line
-from .cells import money, number, p_value, percent, points, seconds, share, span, unfinished
+from .cells import (
+    mean_cell,
+    money,
+    number,
+    p_value,
+    percent,
+    points,
+    seconds,
+    share,
+    span,
+    unfinished,
+)
 from .comparison import (
     answer_line,
     list_annotations,
@@ -91,6 +102,7 @@ __all__ = [
     "list_notes",
     "list_reasons",
     "list_unjoined",
+    "mean_cell",
     "money",
     "name_figure",
     "number",

@@ -8,9 +8,8 @@ from rich.table import Table
 
 from graphrag.eval.reports.answer import describe_answer
 from graphrag.eval.reports.cells import money, number, seconds, unfinished
-from graphrag.eval.reports.curves import show_curves
 from graphrag.eval.reports.lines import plain_table, show_table, tell
-from graphrag.eval.reports.run import analysis_of, outcomes_tables, total_of
+from graphrag.eval.reports.run import analysis_of, show_opening, total_of
 from graphrag.eval.reports.run_lines import (
     describe_abstentions,
     describe_asked,
@@ -41,17 +40,7 @@ def show_brief(console: Console, results: "EvaluationResults", notes: Sequence[s
     ValueError
         If the results hold no analysis, see :class:`EvaluationResults`.
     """
-    analysis = analysis_of(results)
-    label = label_results(results)
-    note = f" ({label})" if label else ""
-    for line in describe_answer(results, note):
-        tell(console, line, "bold")
-    if results.curves is not None:
-        show_curves(console, results.curves, label, full=False)
-    if results.metrics:
-        title = f"Scores in % (95 % interval each){note}"
-        for table in outcomes_tables(title, results.metrics, list(analysis.outcomes.items())):
-            show_table(console, table)
+    show_opening(console, results, "Scores in % (95 % interval each)", full=False)
     show_table(console, _cost_table(results))
     lines = (
         *describe_costs(results),

@@ -12,7 +12,7 @@ from math import ceil, copysign, floor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphrag.eval.statistics import Estimate, LatencyQuantile
+    from graphrag.eval.statistics import Estimate, LatencyQuantile, Outcomes
 
 MISSING = "-"
 UNKNOWN = "unknown"
@@ -25,6 +25,13 @@ _LEAST_P = 0.001
 def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> str:
     """Return a figure in a format such as ``.3f``."""
     return missing if value is None else format(value, form)
+
+
+def mean_cell(outcomes: "Outcomes") -> str:
+    """Return a mean that counts failed searches as 0, in per cent, or why there is none."""
+    is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
+    of = outcomes.end_to_end or outcomes.given_answer
+    return percent(of, UNSCORED if is_judged else NOT_JUDGED)
 
 
 def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:

@@ -10,8 +10,8 @@ from graphrag.eval.reports.answer import describe_answer
 from graphrag.eval.reports.cells import (
     EACH_ALONE,
     MISSING,
-    NOT_JUDGED,
     UNSCORED,
+    mean_cell,
     money,
     number,
     percent,
@@ -72,17 +72,10 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         If the results hold no analysis, see :class:`EvaluationResults`.
     """
     analysis = analysis_of(results)
-    label = label_results(results)
-    note = f" ({label})" if label else ""
-    for line in describe_answer(results, note):
-        tell(console, line, "bold")
-    if results.curves is not None:
-        show_curves(console, results.curves, label, full=True)
+    show_opening(console, results, "Mean scores by method in % (95 % interval)", full=True)
     if results.metrics:
-        title = f"Mean scores by method in % (95 % interval){note}"
-        for table in outcomes_tables(title, results.metrics, list(analysis.outcomes.items())):
-            show_table(console, table)
         tell(console, EACH_ALONE, "italic")
+    label = label_results(results)
     if label:
         tell(console, f"All that follows: {label}.", "bold")
     if len(results.by_movie) > _MOST_INDEXES:
@@ -140,6 +133,31 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
     return results.analysis
 
 
+def show_opening(
+    console: Console, results: "EvaluationResults", title: str, *, full: bool
+) -> None:
+    """Print the answer and the scores, each with the label of what embedded models produced.
+
+    ``title`` is that of the scores; ``full`` is for the table of scores at several budgets.
+
+    Raises
+    ------
+    ValueError
+        If the results hold no analysis.
+    """
+    analysis, label = analysis_of(results), label_results(results)
+    note = f" ({label})" if label else ""
+    for line in describe_answer(results, note):
+        tell(console, line, "bold")
+    if results.curves is not None:
+        show_curves(console, results.curves, label, full=full)
+    rows = list(analysis.outcomes.items())
+    for table in (
+        outcomes_tables(f"{title}{note}", results.metrics, rows) if results.metrics else ()
+    ):
+        show_table(console, table)
+
+
 def outcomes_tables(
     title: str, metrics: Sequence[str], rows: Sequence[tuple[str, Mapping[str, "Outcomes"]]]
 ) -> list[Table]:
@@ -156,7 +174,7 @@ def outcomes_tables(
         for metric in part:
             table.add_column(metric, justify="right", min_width=_MEAN_WIDTH)
         for name, outcomes in rows:
-            table.add_row(name, *(_mean_cell(outcomes[metric]) for metric in part))
+            table.add_row(name, *(mean_cell(outcomes[metric]) for metric in part))
         tables.append(table)
     if full:
         told = ", ".join(f"{m}{_lowest(found[m] for _, found in rows)}" for m in full)
@@ -177,11 +195,6 @@ def _lowest(outcomes: Iterable["Outcomes"]) -> str:
     estimates = [_estimate(each) for each in outcomes]
     widest = min(estimates, key=lambda each: 1 if each.low is None else each.low)
     return percent(widest).removeprefix("100")
-
-
-def _mean_cell(outcomes: "Outcomes") -> str:
-    is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
-    return percent(_estimate(outcomes), UNSCORED if is_judged else NOT_JUDGED)
 
 
 def _repeats_table(repeats: "RepeatAnalysis") -> Table:
