@@ -97,7 +97,9 @@ def describe_error(error: BaseException) -> str:
     advice = read_advice(error)
     if advice is not None and not advice.startswith(";"):
         return advice
-    named = f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
+    name = type(error).__name__
+    text = text.removeprefix(f"litellm.{name}: ")  # litellm says its own kind in the message too
+    named = f"{name}: {text}"[:300] if text else name
     return f"{named}{advice or ''}"
 
 

@@ -81,6 +81,12 @@ def test_a_method_that_beats_all_others_is_named_first_with_its_price():
     }
 
 
+def test_the_same_price_is_no_multiple(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(TOKENS, "basic", 9001)
+    shown = first_lines(evaluate({"tog": range(90), "basic": range(10)}))
+    assert "it takes 9,000 tokens a question, as much as basic (9,001 tokens)" in shown
+
+
 def test_the_cheapest_is_taken_when_it_is_shown_to_lose_little():
     right = {"tog": range(1200), "basic": range(2, 1200)}
     shown = first_lines(evaluate(right, 2000))

@@ -210,7 +210,8 @@ def _times(amount: float, other: float) -> str:
     if not other or not amount:
         return ""
     times = amount / other
-    return f"{times:.0f} times " if times >= 10 else f"{times:.2g} times "
+    shown = f"{times:.0f}" if times >= 10 else f"{times:.2g}"
+    return "as much as " if shown == "1" else f"{shown} times "
 
 
 def _points(limits: tuple[float, float]) -> str:
