@@ -251,3 +251,24 @@ def test_inspect_reads_the_log(results: EvaluationResults, tmp_path: Path):
         "frame": [7, 3],
         "errors": 1,
     }
+
+
+def test_a_sum_with_an_unknown_part_is_no_sum(results: EvaluationResults):
+    known, dark = answered(1, "tog", 1), answered(2, "tog", 1, usage=None)
+    log = json.loads(render_inspect(replace(results, results=[known, dark]), {"results": []}))
+    assert log["stats"]["model_usage"] == {}
+    assert set(log["stats"]["role_usage"]) == {"judge"}
+    assert log["stats"]["role_usage"]["judge"]["total_tokens"] == 110
+    assert log["eval"]["metadata"]["n_usage_unknown"] == {"search": 1, "judge": 0}
+    first, second = log["samples"]
+    assert set(first["model_usage"]) == {"a/chat", "a/embed"}
+    assert second["model_usage"] == {}
+    assert set(second["role_usage"]) == {"judge"}
+
+
+def test_a_response_that_nobody_judged_took_nothing_of_a_judge(results: EvaluationResults):
+    unjudged = answered(1, "tog", 1, scores=MetricScores.of({}), judge_usage=None)
+    log = json.loads(render_inspect(replace(results, results=[unjudged]), {"results": []}))
+    assert set(log["stats"]["role_usage"]) == {"search"}
+    assert log["stats"]["model_usage"]["a/chat"]["total_tokens"] == 120
+    assert log["eval"]["metadata"]["n_usage_unknown"] == {"search": 0, "judge": 0}

@@ -42,6 +42,7 @@ from .means import (
     count_ends,
     describe_forgotten,
     has_impossible_latency,
+    is_judged,
     mean_efficiency,
 )
 from .pairing import check_samples
@@ -129,6 +130,7 @@ __all__ = [
     "has_impossible_latency",
     "hash_values",
     "is_embedded_judge",
+    "is_judged",
     "keep_labels",
     "label_embedded",
     "label_usages",

@@ -139,7 +139,7 @@ def cost_of_searches(results: Sequence[QueryResult]) -> float | None:
 
 def cost_of_verdicts(results: Sequence[QueryResult]) -> float | None:
     """Return the same of the judge, over the results that it was asked about."""
-    usages = [r.judge_usage for r in results if r.judge_usage is not None or _is_judged(r)]
+    usages = [r.judge_usage for r in results if r.judge_usage is not None or is_judged(r)]
     known = [usage for usage in usages if usage is not None]
     return sum_usages(known).cost_usd if len(known) == len(usages) else None
 
@@ -163,7 +163,8 @@ def has_impossible_latency(result: QueryResult) -> bool:
     return given is not None and measured_latency(given) is None
 
 
-def _is_judged(result: QueryResult) -> bool:
+def is_judged(result: QueryResult) -> bool:
+    """Say whether a judge was asked about a result, whatever it said."""
     verdicts = (result.scores.get(metric) for metric in METRICS)
     return result.failure is None and any(
         verdict.score is not None or verdict.failure is not None for verdict in verdicts

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from graphrag.eval.analysis import state_of
+from graphrag.eval.analysis import is_judged, state_of
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import QueryResult, measured_latency
 from graphrag.eval.results import EvaluationResults
@@ -18,6 +18,7 @@ from graphrag.query.usage import Usage
 
 _TASK = "graphrag-eval"
 _SUFFIX = ".json"
+_ROLES = ("search", "judge")
 _COUNTS = ("input_tokens", "input_tokens_cache_read", "output_tokens", "total_tokens")
 Usages: TypeAlias = dict[str, dict[str, Any]]
 """Model or role -> its tokens and US dollars, as Inspect names them."""
@@ -54,7 +55,9 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
     A verdict is a score of 0 or 1 with the judge's reason. One that is missing or that no mean
     counts, as an abstention's, is none, and stands with its cause in the sample's metadata; a
     failed search is the sample's error, and 0 where the means count it as 0. The results have each
-    metric's mean by method, of the first trial, as the tables have it.
+    metric's mean by method, of the first trial, as the tables have it. A sum of usages has no
+    figure where one of them is not known: it is left out, of a sample and of the whole log, and
+    the log's metadata counts the samples whose usage is not known.
 
     Parameters
     ----------
@@ -90,8 +93,18 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
             "tags": list(given.get("methods", ())),
             "scorers": [{"name": metric} for metric in results.metrics],
             "metadata": {
-                name: given.get(name)
-                for name in ("embedded_models", "methods", "models", "judge", "setup", "warnings")
+                **{
+                    name: given.get(name)
+                    for name in (
+                        "embedded_models",
+                        "methods",
+                        "models",
+                        "judge",
+                        "setup",
+                        "warnings",
+                    )
+                },
+                "n_usage_unknown": _count_unknown(results.results),
             },
         },
         # The reader of a log's header takes no log without it.
@@ -103,8 +116,7 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
         },
         "stats": {
             "completed_at": stamp,
-            "model_usage": _add(sample["model_usage"] for sample in samples),
-            "role_usage": _add(sample["role_usage"] for sample in samples),
+            **_stats(results.results),
         },
         "samples": samples,
     }
@@ -140,8 +152,7 @@ def _counted(result: QueryResult, metrics: Sequence[str], means: _Means) -> dict
 def _sample(
     result: QueryResult, metrics: Mapping[str, bool], measures: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    of_search, of_judge = _usage_of(result.usage), _usage_of(result.judge_usage)
-    roles = {"search": _total(of_search), "judge": _total(of_judge)}
+    roles = _by_role(result)
     where = [each for each in (result.imdb_key, result.sample_id, result.method) if each]
     answered = {"role": "assistant", "content": result.response, "source": "generate"}
     seconds = measured_latency(result.efficiency.latency)
@@ -158,8 +169,8 @@ def _sample(
         },
         "scores": _scores(result, metrics),
         "metadata": _metadata(result, metrics, measures),
-        "model_usage": _add([of_search, of_judge]),
-        "role_usage": {role: used for role, used in roles.items() if used is not None},
+        "model_usage": _by_model([roles]),
+        "role_usage": {role: _total(used) for role, used in roles.items() if used},
         "total_time": seconds,
     }
     if result.failure is not None:
@@ -218,14 +229,48 @@ def _asked(results: Iterable[QueryResult]) -> str:
     return " + ".join(sorted(names)) or "none"
 
 
-def _usage_of(usage: Usage | None) -> Usages:
-    """Return what was used by model; nothing where it was not counted.
+def _stats(results: Sequence[QueryResult]) -> dict[str, Usages]:
+    """Return all samples' usage by model and by role; nothing for what is not known of them all."""
+    found = [_by_role(result) for result in results]
+    roles: Usages = {}
+    for role in _ROLES:
+        used = [of[role] for of in found]
+        known = [each for each in used if each is not None]
+        total = _total(_add(known)) if len(known) == len(used) else None
+        if total is not None:
+            roles[role] = total
+    return {"model_usage": _by_model(found), "role_usage": roles}
+
+
+def _by_role(result: QueryResult) -> dict[str, Usages | None]:
+    """Return what the search and the verdicts used, each by model; None where it is not known."""
+    is_unjudged = result.judge_usage is None and not is_judged(result)
+    return {
+        "search": _usage_of(result.usage),
+        "judge": {} if is_unjudged else _usage_of(result.judge_usage),
+    }
+
+
+def _by_model(found: Iterable[Mapping[str, Usages | None]]) -> Usages:
+    """Return the sum by model; nothing where a part is not known, which any model may have had."""
+    used = [each for of in found for each in of.values()]
+    known = [each for each in used if each is not None]
+    return _add(known) if len(known) == len(used) else {}
+
+
+def _count_unknown(results: Iterable[QueryResult]) -> dict[str, int]:
+    found = [_by_role(result) for result in results]
+    return {role: sum(of[role] is None for of in found) for role in _ROLES}
+
+
+def _usage_of(usage: Usage | None) -> Usages | None:
+    """Return what was used by model; None where it was not counted.
 
     Several models that were asked for the same kind of call share an entry, as their tokens are
     not known apart.
     """
     if usage is None or not usage.is_counted:
-        return {}
+        return None
     cached, embedded = usage.cached_prompt_tokens, usage.embedding_tokens
     completions = (usage.prompt_tokens - cached, cached, usage.output_tokens)
     asked, searched = usage.completion_models, usage.embedding_models
@@ -258,7 +303,7 @@ def _add(usages: Iterable[Usages]) -> Usages:
 
 
 def _total(usages: Usages) -> dict[str, Any] | None:
-    """Return all models together; None where nothing was counted."""
+    """Return all models together; None where none was asked."""
     found: dict[str, Any] | None = None
     for used in usages.values():
         found = used if found is None else _sum(found, used)
