@@ -8,7 +8,6 @@ scripts and inline SVG are taken out, as by GitHub and in notebooks that are not
 import base64
 import re
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,6 +29,17 @@ if TYPE_CHECKING:
     from graphrag.eval.results import EvaluationResults
 
 _WIDTH_PX = 460
+# On white and on the #111 of a dark notebook alike: 4.3:1, which is all that one colour can have.
+_COLOURS = {
+    "--text": "#727a89",
+    "--line": "rgba(128, 128, 128, 0.35)",
+    "--m0": "#0e7adb",
+    "--m1": "#ce530d",
+    "--m2": "#208b54",
+    "--m3": "#cb3eb0",
+    "--m4": "#937600",
+    "--m5": "#727a88",
+}
 _NAMES_OF_OTHERS = ("data", "domain", "sort")
 _FROM_THE_PAGE = re.compile(r"currentColor|var\((--\w+)\)")
 
@@ -93,9 +103,9 @@ def _draw(results: "EvaluationResults", analysis: "Analysis") -> list[_Image]:
 
 
 def _alone(spec: Spec) -> Spec:
-    """Return a plot that no style sheet helps: colours for a white background, a width."""
+    """Return a plot that no style sheet helps: no background, colours for any, a width."""
     made: Spec = _coloured(spec)
-    config = {**made["config"], "background": _colours()["--back"], "font": "sans-serif"}
+    config = {**made["config"], "background": None, "font": "sans-serif"}
     # The reader's letters may be wider than those that the drawing was measured with.
     return {**made, "width": _WIDTH_PX, "padding": 20, "config": config}
 
@@ -107,15 +117,8 @@ def _coloured(value: Any) -> Any:
     if isinstance(value, list):
         return [_coloured(each) for each in cast("list[Any]", value)]
     if isinstance(value, str):
-        return _FROM_THE_PAGE.sub(lambda found: _colours()[found[1] or "--text"], value)
+        return _FROM_THE_PAGE.sub(lambda found: _COLOURS[found[1] or "--text"], value)
     return value
-
-
-@cache
-def _colours() -> dict[str, str]:
-    """Return the light colours of the page's style sheet, by name."""
-    light = _read("report.css").split("}", 1)[0]
-    return dict(re.findall(r"(--\w+): (#\w+)", light))
 
 
 def _read(name: str) -> str:
