@@ -47,7 +47,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     assert abs(after.corrected.difference or 0) < 0.15 < (before.result.difference or 0)
     assert after.corrected.p_holm == after.corrected.p
     assert after.corrected.judged_alone == before.verdict
-    assert after.verdict.startswith("unknown: no difference shown; would have seen")
+    assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in describe_correction(after)
     ((_, difference, limits, _, p, verdict),) = pairs_table(found).rows

@@ -132,7 +132,7 @@ def test_contexts_that_hold_most_of_the_text_are_warned_of(both: Evaluation):
     found = said(both.run("--dry-run"))
     assert (
         "the context of tog (8,000 tokens), local (6,000 of its 12,000 tokens for text) and basic "
-        "(10 text units) hold all of the text of clock (" in found
+        "(10 text units) hold all of the text of index 'clock' (" in found
     )
     assert "this comparison says little about retrieval" in found
     assert "tight" not in found.partition("says little")[0]
@@ -152,9 +152,9 @@ def test_text_units_for_which_there_is_no_room_are_warned_of(both: Evaluation):
     )
     found = said(both.run("--dry-run"))
     assert (
-        "4 of 5 text units of clock (the largest has 60 tokens) are larger than the room for text "
-        "of small (45 tokens) and half (52 of its 105 tokens for text), and can't be shown; raise "
-        "max_context_tokens, or index with a smaller chunking.size" in found
+        "4 of 5 text units of index 'clock' (the largest has 60 tokens) are larger than the room "
+        "for text of small (45 tokens) and half (52 of its 105 tokens for text), and can't be "
+        "shown; raise max_context_tokens, or index with a smaller chunking.size" in found
     )
     both.configure(methods=["tog", "local", "basic", {"name": "k1", "method": "basic", "k": 1}])
     assert "can't be shown" not in said(both.run("--dry-run"))

@@ -235,7 +235,10 @@ def test_verdicts_in_words():
     assert words(pairs_of(5, 30, 100)) == "basic better than tog"
     shown = words(pairs_of(36, 35, 288))
     found = detectable_difference(359, 71 / 359)
-    assert shown == f"no difference shown; would have seen {100 * found:.1f} points"
+    assert shown == (
+        "no difference shown; the smallest that this many questions find with 80 % power is "
+        f"{100 * found:.1f} points"
+    )
     assert words([(1, 1)] * 5) == "no difference shown; too few questions to see any"
     assert words([*pairs_of(30, 5, 100), *[(None, 1)] * 26]).startswith("unresolved: 26 missing")
     assert words([*pairs_of(30, 5, 100), *[(None, 1)] * 25]) == "tog better than basic"

@@ -77,7 +77,7 @@ async def list_budget_warnings(
             found.setdefault(tuple(said), []).append((key, total, holds_all))
     warnings: list[str] = []
     for roomy, indexes in found.items():
-        keys = _joined([key for key, _, _ in indexes])
+        keys = _indexes([key for key, _, _ in indexes])
         tokens = [total for _, total, _ in indexes]
         low, high = min(tokens), max(tokens)
         size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
@@ -142,7 +142,7 @@ def _describe_cramped(names: Sequence[str], units: "Mapping[str, _Units]") -> st
     found = list(units.values())
     return (
         f"{sum(each.n_larger for each in found):,} of {sum(each.n for each in found):,} text units "
-        f"of {_joined(list(units))} (the largest has {max(each.largest for each in found):,} "
+        f"of {_indexes(list(units))} (the largest has {max(each.largest for each in found):,} "
         f"tokens) are larger than the room for text of {_joined(names)}, and can't be shown; raise "
         "max_context_tokens, or index with a smaller chunking.size"
     )
@@ -188,3 +188,9 @@ def answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int
 
 def _joined(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _indexes(keys: Sequence[str]) -> str:
+    """Return index keys as they stand in a sentence, in which they may read like words of it."""
+    quoted = [repr(key) for key in keys]
+    return f"{'index' if len(keys) == 1 else 'indexes'} {_joined(quoted)}"

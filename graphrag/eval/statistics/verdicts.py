@@ -46,8 +46,9 @@ def verdict_in_words(
     str
         "nothing to compare"; "unresolved: ...", when the missing verdicts could turn the answer;
         "<a> better than <b>" (or the reverse), with ", by less than 5 points" where that is shown
-        as well; "equivalent within ±5 points"; or "no difference shown; would have seen 6.8
-        points", in a family "unknown: no difference shown; ...".
+        as well; "equivalent within ±5 points"; or "no difference shown; the smallest that
+        this many questions find with 80 % power is 6.8 points", in a family "unknown: no
+        difference shown; ...".
     """
     if result.difference is None or result.p is None:
         return "nothing to compare"
@@ -69,7 +70,8 @@ def verdict_in_words(
         return f"{known} before the run ended"
     if result.detectable_at_80 is None:
         return f"{known}; too few questions to see any"
-    return f"{known}; would have seen {100 * result.detectable_at_80:.{points}f} points"
+    least = f"{100 * result.detectable_at_80:.{points}f} points"
+    return f"{known}; the smallest that this many questions find with 80 % power is {least}"
 
 
 def _can_turn(result: PairedDifference) -> bool:
