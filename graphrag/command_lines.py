@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +58,13 @@ def say_instead(word: str, by: str) -> None:
         _GIVEN.set(replace(given, words=words))
 
 
+def move_to(place: Sequence[str]) -> None:
+    """Have the lines that name the place of the command name this one: its flags and values."""
+    given = _GIVEN.get()
+    if given is not None:
+        _GIVEN.set(replace(given, place=tuple(place)))
+
+
 def can_resume() -> bool:
     """Whether the command that was given can be continued."""
     given = _GIVEN.get()
@@ -102,6 +109,18 @@ def eval_line_here(*words: str | Path) -> str:
     """Return a command of ``graphrag eval`` with the place of the command that was given."""
     given = _GIVEN.get() or Invocation(("graphrag", "eval"))
     return _join([*given.program, *_absolute(words), *given.place])
+
+
+def eval_line_in(folder: Path, *words: str | Path) -> str:
+    """Return a command of ``graphrag eval`` on the results in a folder.
+
+    It has the root and the configuration of the command that was given, so that it finds the same
+    store, and ``--output`` with the folder, which is made absolute.
+    """
+    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    pairs = zip(given.place[::2], given.place[1::2], strict=True)
+    place = [word for name, value in pairs if name != "--output" for word in (name, value)]
+    return _join([*given.program, *_absolute(words), *place, "--output", str(folder.absolute())])
 
 
 def release_line(*words: str | Path) -> str:

@@ -12,6 +12,7 @@ from graphrag_storage import create_storage
 from graphrag_storage.file_storage import FileStorage
 
 from graphrag.command_lines import release_line
+from graphrag.config.built_tables import SEARCHED_TABLES, describe_unbuilt
 from graphrag.config.embeddings import entity_description_embedding, text_unit_text_embedding
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
-_TABLES = ("entities", "relationships", "text_units", "communities", "community_reports")
 _FILES = ("parquet", "csv")
 _PIECE_BYTES = 1 << 20
 
@@ -124,17 +124,13 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
         If a table is missing.
     """
     storage = create_storage(config.output_storage)
-    there = await _present(config, storage, _TABLES)
-    missing = [name for name in _TABLES if name not in there]
+    there = await _present(config, storage, SEARCHED_TABLES)
+    missing = [name for name in SEARCHED_TABLES if name not in there]
     if missing:
-        msg = (
-            f"{root} is not indexed: {', '.join(missing)} missing in "
-            f"{config.output_storage.base_dir}; build it with: "
-            f"{release_line('index', '--root', Path(root))}"
-        )
-        raise IndexNotBuiltError(msg)
+        where = config.output_storage.base_dir
+        raise IndexNotBuiltError(describe_unbuilt(Path(root), missing, where))
     digest = hashlib.blake2b(digest_size=16)
-    for name in _TABLES:
+    for name in SEARCHED_TABLES:
         key = f"{name}.{config.table_provider.type}"
         if isinstance(storage, FileStorage):
             await asyncio.to_thread(_hash_file, storage.get_path(key), name, digest)
@@ -167,7 +163,7 @@ def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
 
 
 async def open_tables(
-    config: "GraphRagConfig", names: "Sequence[str]" = (*_TABLES, "covariates")
+    config: "GraphRagConfig", names: "Sequence[str]" = (*SEARCHED_TABLES, "covariates")
 ) -> Tables:
     """Open those of the tables that there are: read later from files, at once from elsewhere."""
     storage = create_storage(config.output_storage)

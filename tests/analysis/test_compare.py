@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 from graphrag.eval import EvaluationConfig, JudgeResult, aggregate_results
 from graphrag.eval.analysis import (
-    BASELINE_FILE,
     RunComparison,
     compare_runs,
     list_runs,
@@ -25,7 +24,7 @@ from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.reports import list_annotations, list_unjoined, render_junit, render_markdown
 from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.statistics import GateOutcome
-from graphrag.eval.store import EvaluationStore, RunSetup
+from graphrag.eval.store import BASELINE_FILE, EvaluationStore, RunSetup
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
 

@@ -13,9 +13,13 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import Result
-from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
+from graphrag.eval.analysis import shared_metrics
+from graphrag.eval.analysis.index_changes import why_undecided
+from graphrag.eval.errors import UsageError
+from graphrag.eval.run import list_judge_warnings
 from graphrag.eval.store import EvaluationStore
 
 DONE, USAGE, INCOMPLETE = 0, 2, 3
@@ -211,6 +215,41 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     (labelled,) = told(in_process("audit", "export", "latest", *there).stdout)
     assert "holds no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
     assert not list(elsewhere.iterdir())
+
+
+def test_hints_that_lie_deeper_name_the_place_too(
+    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each is taken from where it is made, with the place of the command that was given."""
+    assert spaced.run("--limit", "2", "-q").exit_code == DONE
+    there = ["--root", str(spaced.root), "--config", "eval_config.yaml", "--output", "eval/results"]
+    with EvaluationStore(spaced.store_path) as store:
+        (run,) = store.runs()
+    monkeypatch.chdir(tmp_path)
+
+    def pasted(text: str, **words: str) -> Result:
+        (line,) = told(text)
+        assert f"--root '{spaced.root}' --config '{spaced.root}/eval_config.yaml'" in line
+        for name, word in words.items():
+            line = line.replace(f" {name}", f" {word}")
+        return paste(line, tmp_path, monkeypatch)
+
+    unpinned = in_process("compare", run.run_id, *there)
+    assert pasted(unpinned.stderr).exit_code == DONE
+    spaced.write_rows([{**row, "question": f"{row['question']} Again?"} for row in ROWS])
+    others = in_process("--limit", "2", "--baseline", "pinned", *there)
+    assert others.exit_code == USAGE
+    assert pasted(others.stderr, RUN="latest").exit_code == DONE
+    missing = in_process("audit", "import", "none.csv", *there)
+    assert missing.exit_code == USAGE
+    (family,) = list_judge_warnings("openai/gpt-4o", ["openai/gpt-4o"])
+    assert pasted(family.replace("run: ", "with: ")).exit_code == DONE
+    with pytest.raises(UsageError) as nothing:
+        shared_metrics(["correctness"], ["relevance"])
+    assert pasted(str(nothing.value), RUN=run.run_id, NAME="relevance").exit_code == DONE
+    add = re.findall(r"\((graphrag eval baseline add .*?)\),", why_undecided(["clock"], None))
+    assert add
+    assert f"--root '{spaced.root}'" in add[0]
 
 
 def test_a_project_that_is_not_built_says_how_to_build_it(spaced: Evaluation, tmp_path: Path):

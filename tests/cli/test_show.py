@@ -149,6 +149,7 @@ def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(
     assert evaluation.run("show", "--to", str(to), "-q").exit_code == DONE
     summary = json.loads(files_in(to)[FILES[0]])
     assert summary["measures"] == {}
+    assert "index clock is not the one" in (to / "report.html").read_text("utf-8")
     assert summary["by_method"] == json.loads(before[FILES[0]])["by_method"]
 
 

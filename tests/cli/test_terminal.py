@@ -8,6 +8,7 @@ import sys
 import yaml
 
 from graphrag.eval.cli.terminal import open_console
+from graphrag.eval.store import EvaluationStore
 
 
 def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys):
@@ -42,6 +43,22 @@ WRONG = {
     ("--config", "no_project.yaml"): "The project folder",
     ("show", "2020"): "There is no run in",
     ("compare", "2020", "2021"): "There is no run in",
+    ("--config", "other_index.yaml"): "which other_index.yaml does not configure",
+    ("--config", "not_built.yaml"): "is not indexed: entities, relationships",
+    ("show",): "There is no run in",
+    ("compare", "latest"): "There is no run in",
+    ("compare", "a.json", "b.json"): "a.json does not exist; name a run",
+    ("report",): "There is no run in",
+    ("view", "--root", "nowhere"): "nowhere does not exist; check --root",
+    ("audit", "export", "latest"): "There is no run in",
+    ("audit", "import", "none.csv"): "none.csv does not exist",
+    ("ratings", "none.csv"): "none.csv does not exist",
+    ("validate", "--root", "nowhere"): "The project folder nowhere does not exist",
+    ("validate", "--root", "bare"): "is not indexed: documents, text_units",
+    ("suite", "other"): "There is no suite other",
+    ("history", "--root", "nowhere"): "nowhere does not exist; check --root",
+    ("dashboard", "--root", "nowhere"): "nowhere does not exist; check --root",
+    ("monitor", "--baseline", "2020"): "There is no run in",
 }
 
 
@@ -51,9 +68,15 @@ def test_an_error_before_the_first_call_imports_nothing_heavy(make_evaluation):
     for name, changes in (
         ("no_questions", {"dataset": {"path": "nothing.json"}}),
         ("no_project", {"indexes": {"clock": "no_clock"}}),
+        ("other_index", {"dataset": {"path": "other.json"}}),
+        ("not_built", {"indexes": {"clock": "bare"}}),
     ):
         text = yaml.safe_dump({**config, **changes})
         (evaluation.root / f"{name}.yaml").write_text(text, encoding="utf-8")
+    asked = [{"id": "q1", "imdb_key": "clok", "question": "Who?", "answer": "Ada"}]
+    (evaluation.root / "other.json").write_text(json.dumps(asked), encoding="utf-8")
+    (evaluation.root / "bare").mkdir()
+    (evaluation.root / "bare" / "settings.yaml").write_text("{}", encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", LOOK],
         input=json.dumps(list(WRONG)),
@@ -93,3 +116,44 @@ def test_quiet_still_says_the_answer_in_one_line(make_evaluation):
     (line,) = ran.stdout.splitlines()
     assert line.startswith("Answer (offline baseline models): ")
     assert evaluation.run("show", "-q").stdout == ran.stdout
+
+
+def test_compare_says_what_it_does_before_its_answer(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    for _ in range(2):
+        assert evaluation.run("--limit", "2", "-q").exit_code == 0
+    assert evaluation.run("baseline", "set", "latest").exit_code == 0
+    with EvaluationStore(evaluation.store_path) as store:
+        older = store.runs()[1].run_id
+    compared = evaluation.run("compare", older, "pinned")
+    told = [line for line in compared.stderr.splitlines() if line.endswith(" ...")]
+    assert told == [
+        "Starting ...",
+        "Reading both runs ...",
+        "Comparing 2 answers ...",
+        "Looking at every other figure ...",
+    ]
+
+
+def test_validate_says_the_answer_first_and_quietly_alone(make_evaluation):
+    evaluation = make_evaluation()
+    shown = evaluation.run("validate", "--root", str(evaluation.project))
+    quiet = evaluation.run("validate", "--root", str(evaluation.project), "-q")
+    (answer,) = quiet.stdout.splitlines()
+    assert shown.stdout.splitlines()[0] == answer
+    assert quiet.stderr == ""
+    assert "Checking the index" in shown.stderr
+
+
+def test_the_process_does_not_go_through_what_libraries_left_when_it_ends(tmp_path):
+    program = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"
+        "sys.argv = ['graphrag', 'eval']\n"
+        "from graphrag.cli.main import app\n"
+        "app(['eval', 'history', '--root', 'nowhere'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "True\n")

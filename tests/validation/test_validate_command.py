@@ -1,6 +1,7 @@
 """The command: what it prints, writes and returns."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -47,9 +48,13 @@ def test_a_failed_check_ends_with_100_and_is_written(
     assert f"| confidence_scores_valid | failed | {found} | {entity} |" in page
 
 
-def test_quiet_prints_nothing(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+def test_quiet_prints_the_answer_alone(
+    index: DamagedIndex, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run_validate(index.root, ValidateOptions(quiet=True)) == 0
-    assert capsys.readouterr().out == ""
+    shown = capsys.readouterr()
+    assert re.fullmatch(r"\S+: passed\. Checks passed: 16/18;.*\n", shown.out)
+    assert shown.err == ""
 
 
 @pytest.mark.parametrize("what", ["nowhere", "unindexed", "unwritable"])
@@ -65,7 +70,7 @@ def test_what_can_not_be_validated_ends_with_2(
         options = ValidateOptions(json=index.root / "settings.yaml" / "report.json")
     assert run_validate(root, options) == 2
     captured = capsys.readouterr()
-    assert captured.err.startswith("Error: ")
+    assert captured.err.splitlines()[-1].startswith("Error: ")
     assert "Traceback" not in captured.err
 
 

@@ -53,7 +53,6 @@ from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
 from .rows import End, Row, end_of, gate_score, paired_score, rows_of, state_of
 from .runs import (
-    BASELINE_FILE,
     RunRows,
     pinned_run_id,
     read_rows,

@@ -11,12 +11,11 @@ from graphrag.eval.analysis.runs import (
     PinnedRun,
     RunMetadata,
     RunRows,
-    baseline_path,
     read_rows,
 )
 from graphrag.eval.analysis.setup_changes import list_setup_changes
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.store import PINNED, RunSetup, StorePlace, replace_files
+from graphrag.eval.store import PINNED, RunSetup, StorePlace, baseline_path, replace_files
 
 
 def pin_baseline(run: RunRows, store_path: StorePlace) -> Path:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.corrections import JudgeErrorNote
 from graphrag.eval.analysis.flips import Flip, flips_of
@@ -311,7 +312,7 @@ def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
         ours, theirs = (", ".join(names) or "none" for names in (new, baseline))
         msg = (
             f"There is no metric to compare: the new run asks {ours}, the baseline {theirs}; "
-            "graphrag eval judge RUN --metrics NAME judges a run again."
+            f"judge a run again with: {eval_line_here('judge', 'RUN', '--metrics', 'NAME')}"
         )
         raise UsageError(msg)
     return shared

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis.pairing import MetricPairs
 from graphrag.eval.analysis.rows import gate_score
 from graphrag.eval.analysis.runs import RunMetadata, RunRows
@@ -78,6 +79,7 @@ def why_undecided(changed: Sequence[str], rebuilds: RebuildComparison | None) ->
             "that the shift is not known; add rebuilds that do, or --accept-index-change"
         )
     return (
-        f"{said}; add runs on rebuilds of the unchanged {of} (graphrag eval baseline add RUN), or "
-        "take the questions as independent all the same (--accept-index-change)"
+        f"{said}; add runs on rebuilds of the unchanged {of} "
+        f"({eval_line_here('baseline', 'add', 'RUN')}), or take the questions as independent all "
+        "the same (--accept-index-change)"
     )

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis.rows import QuestionKey, Row, paired_score
 from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import (
@@ -22,8 +23,6 @@ from graphrag.eval.store import run_folder
 
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]
 """A document, and how each method's response ended."""
-
-_IMPORT_AGAIN = "import its sheet again with: graphrag eval audit import SHEET.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +222,17 @@ def _read(path: Path) -> KeptLabels | str:
         values: Any = json.loads(path.read_text(encoding="utf-8"))
         kept = cast("dict[str, Any]", values).get("labels")
         if kept is None:
-            return f"{path.name} was written without them; {_IMPORT_AGAIN}"
+            return f"{path.name} was written without them; {_import_again(path)}"
         return TypeAdapter(KeptLabels).validate_python(kept)
     except (OSError, ValueError, AttributeError, ValidationError):
-        return f"{path.name} can't be read; {_IMPORT_AGAIN}"
+        return f"{path.name} can't be read; {_import_again(path)}"
+
+
+def _import_again(path: Path) -> str:
+    """Name the command for its sheet: in the run's folder, where another's was drawn since."""
+    own = path.with_suffix(".csv")
+    sheet = own if own.exists() else path.parents[2] / own.name
+    return f"import its sheet again with: {eval_line_here('audit', 'import', sheet)}"
 
 
 def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis.rows import Row, gate_score
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import UsageError
@@ -180,7 +180,7 @@ def _refuse_moved(joined: Mapping[str, Joined]) -> None:
 
 
 def _remedy() -> str:
-    pin = eval_line("baseline", "set", "RUN")
+    pin = eval_line_here("baseline", "set", "RUN")
     return f"give other questions other ids, or pin a run that asked these with: {pin}"
 
 

@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from graphrag.command_lines import eval_line
 from graphrag.eval.analysis.labels import label_usages, names_no_model
 from graphrag.eval.analysis.rows import (
     Row,
@@ -38,13 +37,14 @@ from graphrag.eval.store import (
     RunSetup,
     StoredResponse,
     StorePlace,
+    baseline_path,
     find_run,
+    no_such_file,
     open_store,
 )
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import sum_usages
 
-BASELINE_FILE = "baseline.json"
 _NO_INDEXES: Mapping[str, Mapping[str, str | int | None]] = {}
 
 
@@ -256,11 +256,6 @@ class PinnedBaseline(PinnedRun):
     rebuilds: list[PinnedRun] = Field(default_factory=list[PinnedRun])
 
 
-def baseline_path(store_path: StorePlace) -> Path:
-    """Return the baseline file beside a store."""
-    return store_path.with_name(BASELINE_FILE)
-
-
 def _stored_result(
     found: StoredResponse, sample: Sample, verdicts: Mapping[str, JudgeResult]
 ) -> QueryResult:
@@ -298,12 +293,7 @@ def _read_file(path: Path, store_path: StorePlace) -> RunRows:
             return RunRows(_whole(pinned.rows), pinned.metadata, rebuilds)
         detailed = _Detailed.model_validate(values)
     except FileNotFoundError as error:
-        if path == baseline_path(store_path):
-            pin = eval_line("baseline", "set", "latest", "--output", path.parent)
-            msg = f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}"
-            raise UsageError(msg) from error
-        msg = f"{path} does not exist; name a run, or an eval_results_detailed.json."
-        raise UsageError(msg) from error
+        raise no_such_file(path, store_path) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         msg = f"{path} can't be read: {error}."
         raise UsageError(msg) from error

@@ -5,7 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import eval_line_in
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.errors import StoreError, UsageError
@@ -68,7 +68,7 @@ def run_audit_export(place: Place, options: AuditExportOptions) -> int:
         _say(
             f"Wrote {sheet} and {page}: {len(items)} responses to {n_questions} questions. "
             "Label them in either, then: "
-            f"{eval_line('audit', 'import', sheet, '--output', store_path.parent)}"
+            f"{eval_line_in(store_path.parent, 'audit', 'import', sheet)}"
         )
         return DONE
 

@@ -6,7 +6,13 @@ from typing import Annotated, Any
 import typer
 
 from graphrag.command_lines import eval_line
-from graphrag.eval.cli.first_look import look_for_runs, starting
+from graphrag.eval.cli.first_look import (
+    look_at_place,
+    look_at_project,
+    look_for_runs,
+    look_for_suites,
+    starting,
+)
 from graphrag.eval.cli.options import (
     AddressOption,
     ConfigOption,
@@ -75,14 +81,16 @@ def validate(
         Path | None, typer.Option("--markdown", help="Write it as Markdown as well.")
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    quiet: QuietOption = False,
 ) -> None:
     """Check a built index, phase by phase; exit code 100 when a check fails."""
-    from graphrag.eval.cli.validate import ValidateOptions, run_validate
-
-    options = ValidateOptions(json, markdown, quiet, verbose)
     note_command(context)
-    raise typer.Exit(run_validate(root or context.obj.root, options))
+    project = root or context.obj.root
+    look_at_project(project, verbose)
+    with starting(quiet):
+        from graphrag.eval.cli.validate import ValidateOptions, run_validate
+
+    raise typer.Exit(run_validate(project, ValidateOptions(json, markdown, quiet, verbose)))
 
 
 def optimise(
@@ -282,10 +290,12 @@ def plan(
     output: OutputOption = None,
 ) -> None:
     """Say how many questions it takes to see a difference between two methods."""
-    from graphrag.eval.cli.plan import PlanOptions, run_plan
+    place = place_of(context, root, config, output)
+    with starting():
+        from graphrag.eval.cli.plan import PlanOptions, run_plan
 
     options = PlanOptions(detect, discordance, power, run, methods)
-    raise typer.Exit(run_plan(place_of(context, root, config, output), options))
+    raise typer.Exit(run_plan(place, options))
 
 
 def export_audit(
@@ -304,10 +314,13 @@ def export_audit(
     output: OutputOption = None,
 ) -> None:
     """Draw responses for people to label, and write them as CSV and as a page to fill in."""
-    from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
+    place = place_of(context, root, config, output)
+    look_for_runs(place, run)
+    with starting():
+        from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
 
     options = AuditExportOptions(run, metric, questions, seed, to)
-    raise typer.Exit(run_audit_export(place_of(context, root, config, output), options))
+    raise typer.Exit(run_audit_export(place, options))
 
 
 def import_audit(
@@ -318,9 +331,12 @@ def import_audit(
     output: OutputOption = None,
 ) -> None:
     """Hold the judge against the labels, and correct its means by them."""
-    from graphrag.eval.cli.audit import run_audit_import
+    place = place_of(context, root, config, output)
+    look_at_place(place, (labels, "the CSV that graphrag eval audit export wrote"))
+    with starting():
+        from graphrag.eval.cli.audit import run_audit_import
 
-    raise typer.Exit(run_audit_import(place_of(context, root, config, output), labels))
+    raise typer.Exit(run_audit_import(place, labels))
 
 
 def ratings(
@@ -334,9 +350,12 @@ def ratings(
     output: OutputOption = None,
 ) -> None:
     """Hold what users say of the responses beside what the judge says."""
-    from graphrag.eval.cli.ratings import run_ratings
+    place = place_of(context, root, config, output)
+    look_at_place(place, (file, "a .csv or .jsonl file of ratings"))
+    with starting():
+        from graphrag.eval.cli.ratings import run_ratings
 
-    raise typer.Exit(run_ratings(place_of(context, root, config, output), file, run))
+    raise typer.Exit(run_ratings(place, file, run))
 
 
 def suite(
@@ -362,7 +381,7 @@ def suite(
         float, typer.Option("--margin", help="The loss that is still accepted, 0 to 1.")
     ] = 0.05,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every case.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
+    quiet: QuietOption = False,
     root: RootOption = None,
     config: ConfigOption = None,
     output: FileOutputOption = None,
@@ -373,10 +392,13 @@ def suite(
     has no score, or the gate is inconclusive; 100 one is below, a part of the scores regressed,
     or the gate fails.
     """
-    from graphrag.eval.cli.suite import SuiteOptions, run_suite_command
-
     if target is not None and test_suite is not None and target != test_suite:
         raise typer.BadParameter(f"{test_suite} and {target} are two targets; give one.")
-    options = SuiteOptions(baseline, margin, verbose, quiet, resume, set_baseline)
     place = place_of(context, root, config, output, takes_file=True)
-    raise typer.Exit(run_suite_command(place, target or test_suite or "all", options))
+    named = target or test_suite or "all"
+    look_for_suites(place, named)
+    with starting(quiet):
+        from graphrag.eval.cli.suite import SuiteOptions, run_suite_command
+
+    options = SuiteOptions(baseline, margin, verbose, quiet, resume, set_baseline)
+    raise typer.Exit(run_suite_command(place, named, options))

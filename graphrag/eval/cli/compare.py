@@ -50,6 +50,7 @@ from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
 from graphrag.eval.store import PINNED, StorePlace, write_file
 from graphrag.redaction import redact
+from graphrag.text.phrases import counted
 
 GOOD_REBUILDS = 5
 FEW_REBUILDS = f"; with fewer than {GOOD_REBUILDS} it is known so badly that much is inconclusive"
@@ -77,29 +78,34 @@ class CompareOptions:
     json: Path | None = None
     accept_index_change: bool = False
     full: bool = False
+    quiet: bool = False
 
 
 def run_compare(place: Place, options: CompareOptions) -> int:
     """Compare two runs, show the answer everywhere it is wanted, and return its exit code."""
 
     def compare() -> int:
-        store_path = place.store_path()
-        new = read_rows(place.take_run(options.new), store_path)
-        baseline = read_rows(place.take_run(options.baseline), store_path)
-        metrics, terms = _terms(options, new, baseline, store_path)
-        terms = replace(terms, labels=read_both_labels(new, baseline, store_path.parent))
-        comparison = compare_runs(
-            new,
-            baseline,
-            None if options.methods is None else _names(options.methods),
-            metrics,
-            options.margin,
-            terms=terms,
-        )
-        _show(comparison, open_console(), store_path, options)
+        store_path, quiet = place.store_path(), options.quiet
+        names = [place.take_run(each, quiet=quiet) for each in (options.new, options.baseline)]
+        notes = open_console(stderr=True, quiet=quiet)
+        with working(notes, "Reading both runs"):
+            new, baseline = (read_rows(name, store_path) for name in names)
+        with working(notes, f"Comparing {counted(len(new.rows), 'answer')}"):
+            metrics, terms = _terms(options, new, baseline, store_path)
+            terms = replace(terms, labels=read_both_labels(new, baseline, store_path.parent))
+            comparison = compare_runs(
+                new,
+                baseline,
+                None if options.methods is None else _names(options.methods),
+                metrics,
+                options.margin,
+                terms=terms,
+            )
+        _show(comparison, open_console(quiet=quiet), store_path, options)
         if options.json is not None:
             write_file(options.json, render_json(comparison))
-        _show_changes(comparison, store_path, options.full)
+        if not quiet:
+            _show_changes(comparison, store_path, options.full)
         return EXIT_CODES[comparison.outcome]
 
     return explained(compare)
@@ -164,17 +170,18 @@ def run_with_baseline(
         stopped = None if early is None else early.stopped
         if code not in (DONE, FAILED) and not (code == INCOMPLETE and stopped):
             return code
-        new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
-        comparison = compare_runs(
-            new,
-            baseline,
-            metrics=[metric],
-            stopped=stopped,
-            terms=GateTerms(
-                options.accept_index_change,
-                labels=read_both_labels(new, baseline, store_path.parent),
-            ),
-        )
+        with working(open_console(stderr=True, quiet=options.quiet), "Comparing with the baseline"):
+            new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
+            comparison = compare_runs(
+                new,
+                baseline,
+                metrics=[metric],
+                stopped=stopped,
+                terms=GateTerms(
+                    options.accept_index_change,
+                    labels=read_both_labels(new, baseline, store_path.parent),
+                ),
+            )
         console = open_console(quiet=options.quiet)
         _show(comparison, console, store_path, CompareOptions("latest", full=options.full))
         return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]

@@ -21,7 +21,7 @@ from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.cli.validate import validate_indexes
 from graphrag.eval.config import EvaluationConfig, parse_config
-from graphrag.eval.dataset import Sample
+from graphrag.eval.dataset import Sample, check_keys
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.executors import Workers, open_executor
 from graphrag.eval.measures import read_index_views
@@ -37,7 +37,6 @@ from graphrag.eval.run import (
     Watch,
     asks_judge,
     check_judge_model,
-    check_keys,
     check_output,
     check_prices,
     check_success,

@@ -6,6 +6,7 @@ told at once. What is found right is read again by the command itself.
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +35,11 @@ def look_at_questions(
     imdb_key: str | None = None,
     verbose: bool = False,
     budgets: str | None = None,
+    builds: bool = False,
 ) -> None:
-    """Read the configuration, the flags and the questions, and look for the projects.
+    """Read the configuration, the flags and the questions, and look for the indexes.
+
+    ``builds`` says that an index which is missing is going to be built.
 
     Raises
     ------
@@ -44,10 +48,9 @@ def look_at_questions(
     """
 
     def look() -> None:
-        from graphrag.config.models.prompt_files import SettingsError
-        from graphrag.config.settings_files import find_settings
+        from graphrag.config.built_tables import find_unbuilt
         from graphrag.eval.config import parse_config
-        from graphrag.eval.errors import ConfigError
+        from graphrag.eval.dataset import check_keys
 
         config = place.read_config()
         changes = named_changes(config, methods, metrics, columns, budgets)
@@ -55,19 +58,97 @@ def look_at_questions(
             config = parse_config(
                 {**config.model_dump(), "root": config.root, **changes}, "the flags"
             )
-        used = {sample.imdb_key for sample in ask_of(config, imdb_key)[0]}
-        for key, root in config.project_folders().items():
-            try:
-                if key in used:
-                    find_settings(root)
-            except SettingsError as error:
-                raise ConfigError(f"Index {key}: {error}") from error
+        samples, folders = ask_of(config, imdb_key)[0], config.project_folders()
+        check_keys(samples, folders)
+        used = {sample.imdb_key for sample in samples}
+        find = _find_settings if builds else find_unbuilt
+        for key, root in folders.items():
+            if key in used:
+                _check_project(root, find, f"Index {key}: ")
 
     _told(look, verbose)
 
 
+def look_at_project(root: Path, verbose: bool = False) -> None:
+    """Look whether a folder is a project that can be validated.
+
+    Raises
+    ------
+    typer.Exit
+        As :func:`look_at_questions`.
+    """
+
+    def look() -> None:
+        from graphrag.config.built_tables import VALIDATED_TABLES, find_unbuilt
+
+        find = partial(find_unbuilt, names=VALIDATED_TABLES, any_will_do=True)
+        _check_project(root, find)
+
+    _told(look, verbose)
+
+
+def _check_project(root: Path, find: Callable[[Path], object], of: str = "") -> None:
+    """Let a project be looked at by what raises SettingsError, or returns what it lacks."""
+    from graphrag.config.models.prompt_files import SettingsError
+    from graphrag.eval.errors import ConfigError, IndexUnavailableError
+
+    try:
+        lacking = find(root)
+    except SettingsError as error:
+        raise ConfigError(f"{of}{error}") from error
+    if lacking is not None:
+        raise IndexUnavailableError(f"{of}{lacking}")
+
+
+def _find_settings(root: Path) -> None:
+    from graphrag.config.settings_files import find_settings
+
+    find_settings(root)
+
+
+def look_for_suites(place: "Place", target: str) -> None:
+    """Look whether it is known where the results are, and for the suites that are meant.
+
+    Raises
+    ------
+    typer.Exit
+        As :func:`look_at_questions`.
+    """
+
+    def look() -> None:
+        from graphrag.eval.suite import EVALUATION_FILE, find_suite_files
+
+        place.store_path()
+        if not (place.root / EVALUATION_FILE).is_file():
+            find_suite_files(target, place.root)
+
+    _told(look)
+
+
+def look_at_place(place: "Place", needs: tuple[Path, str] | None = None) -> None:
+    """Look whether it is known where the results are, and for a file that is to be read.
+
+    ``needs`` is its path, and what to name.
+
+    Raises
+    ------
+    typer.Exit
+        As :func:`look_at_questions`.
+    """
+
+    def look() -> None:
+        from graphrag.eval.errors import UsageError
+
+        place.store_path()
+        if needs is not None and not needs[0].exists():
+            msg = f"{needs[0]} does not exist; name {needs[1]}."
+            raise UsageError(msg)
+
+    _told(look)
+
+
 def look_for_runs(place: "Place", *names: str | None, question: str | None = None) -> None:
-    """Look whether the store holds the runs of these names; a path of a file is no name.
+    """Look whether the store holds the runs of these names, and whether files of rows are there.
 
     ``question`` is the id of one that the first of them is to hold.
 
@@ -78,20 +159,31 @@ def look_for_runs(place: "Place", *names: str | None, question: str | None = Non
     """
 
     def look() -> None:
-        from graphrag.eval.store import LATEST, PINNED, find_run, open_store
+        from graphrag.eval.store import (
+            PINNED,
+            baseline_path,
+            find_run,
+            no_such_file,
+            open_store,
+        )
 
         store_path = place.store_path()
         asked = [name for name in names if name is not None]
-        ids = [name for name in asked if name not in (LATEST, PINNED) and not _is_file(name)]
-        if not ids and question is None:
-            return
-        with open_store(store_path) as store:
-            runs = store.runs()
-            for name in ids:
-                find_run(runs, name, store_path)
-            if question is not None:
-                run = find_run(runs, str(names[0]), store_path)
-                _check_question(run.run_id, [s.id for s in store.samples(run.run_id)], question)
+        files = [Path(name) for name in asked if _is_file(name)]
+        files += [baseline_path(store_path)] if PINNED in asked else []
+        ids = [name for name in asked if name != PINNED and not _is_file(name)]
+        if ids or question is not None:
+            with open_store(store_path) as store:
+                runs = store.runs()
+                for name in ids:
+                    find_run(runs, name, store_path)
+                if question is not None:
+                    run = find_run(runs, str(names[0]), store_path)
+                    known = [sample.id for sample in store.samples(run.run_id)]
+                    _check_question(run.run_id, known, question)
+        for file in files:
+            if not file.is_file():
+                raise no_such_file(file, store_path)
 
     _told(look)
 

@@ -68,7 +68,7 @@ def compare(
         typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
         raise typer.Exit(2)
     place = place_of(context, root, config, output)
-    look_for_runs(place, new, old or baseline)
+    look_for_runs(place, new, old or baseline or "pinned")
     with starting():
         from graphrag.eval.cli.compare import CompareOptions, run_compare
 

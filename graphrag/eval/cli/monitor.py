@@ -160,7 +160,10 @@ class _Monitor:
             self._say(f"  {describe_figure(figure)}")
         if not state.falls:
             level = f"level {100 * LEVEL:g} % over all rounds"
-            self._say(f"No metric has fallen beyond doubt ({level}).")
+            which = f"Round {state.round_number}: no" if self._options.quiet else "No"
+            open_console().print(
+                f"{which} metric has fallen beyond doubt ({level}).", soft_wrap=True
+            )
             decided = all(figure.coverage >= MIN_COVERAGE for figure in state.figures)
             return code if decided else code or INCOMPLETE
         self._raise_alarm(state)

@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, place_of
+from graphrag.eval.cli.first_look import look_at_place, look_for_runs, starting
+from graphrag.eval.cli.options import (
+    ConfigOption,
+    OutputOption,
+    QuietOption,
+    RootOption,
+    place_of,
+)
 
 
 def history(
@@ -18,9 +25,12 @@ def history(
     output: OutputOption = None,
 ) -> None:
     """List the runs in the output folder."""
-    from graphrag.eval.cli.compare import run_history
+    place = place_of(context, root, config, output)
+    look_at_place(place)
+    with starting():
+        from graphrag.eval.cli.compare import run_history
 
-    raise typer.Exit(run_history(place_of(context, root, config, output), json))
+    raise typer.Exit(run_history(place, json))
 
 
 def dashboard(
@@ -40,9 +50,12 @@ def dashboard(
     output: OutputOption = None,
 ) -> None:
     """Write every figure of every run over time as one page that loads nothing."""
-    from graphrag.eval.cli.dashboard import run_dashboard
+    place = place_of(context, root, config, output)
+    look_at_place(place)
+    with starting():
+        from graphrag.eval.cli.dashboard import run_dashboard
 
-    raise typer.Exit(run_dashboard(place_of(context, root, config, output), to, collector))
+    raise typer.Exit(run_dashboard(place, to, collector))
 
 
 def monitor(
@@ -81,7 +94,7 @@ def monitor(
         typer.Option("--max-cost", min=0, help="Of a round: begin nothing new past these dollars."),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors and alarms.")] = False,
+    quiet: QuietOption = False,
     root: RootOption = None,
     config: ConfigOption = None,
     output: OutputOption = None,
@@ -92,7 +105,10 @@ def monitor(
     Exit codes: 100 an alarm; 0 none; 1 error; 2 wrong usage; 3 the round is incomplete; 130
     interrupted.
     """
-    from graphrag.eval.cli.monitor import MonitorOptions, run_monitor
+    place = place_of(context, root, config, output)
+    look_for_runs(place, baseline)
+    with starting(quiet):
+        from graphrag.eval.cli.monitor import MonitorOptions, run_monitor
 
     options = MonitorOptions(
         every=every,
@@ -108,4 +124,4 @@ def monitor(
         verbose=verbose,
         quiet=quiet,
     )
-    raise typer.Exit(run_monitor(place_of(context, root, config, output), options))
+    raise typer.Exit(run_monitor(place, options))

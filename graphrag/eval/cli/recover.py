@@ -1,6 +1,6 @@
 """What ``graphrag eval recover`` does: a damaged eval.db made anew from what can be read of it."""
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.errors import UsageError
@@ -39,7 +39,7 @@ def _describe(found: Recovery) -> list[str]:
     if found.unfinished:
         lines.append(
             f"Unfinished, as they lost something or may have: {', '.join(found.unfinished)}. Go on "
-            f"with the command that began one and --resume, as in: {eval_line('--resume')}; only "
-            "what is missing is asked. What the lost rows had cost counts as not known."
+            f"with the command that began one and --resume, as in: {eval_line_here('--resume')}; "
+            "only what is missing is asked. What the lost rows had cost counts as not known."
         )
     return lines

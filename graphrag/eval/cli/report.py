@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphrag.eval.cli.first_look import look_for_runs, starting
 from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, place_of
 
 if TYPE_CHECKING:
@@ -36,19 +37,24 @@ def report(
     from graphrag.eval.cli.terminal import explained
 
     place = place_of(context, root, config, output)
+    look_for_runs(place, run, compare)
     raise typer.Exit(explained(lambda: asyncio.run(_report(place, run, compare, (to, open_)))))
 
 
 async def _report(
     place: "Place", name: str, compare: str | None, where: tuple[Path | None, bool]
 ) -> int:
-    from graphrag.eval.cli.show import read_report
-    from graphrag.eval.cli.terminal import DONE, open_console
-    from graphrag.eval.errors import UsageError
-    from graphrag.eval.results import PAGE_FILE
-    from graphrag.eval.store import run_folder, write_file
+    from graphrag.eval.cli.terminal import DONE, open_console, working
 
-    report, unmeasured = await read_report(place, name)
+    with starting():
+        from graphrag.eval.cli.show import read_report
+        from graphrag.eval.errors import UsageError
+        from graphrag.eval.results import PAGE_FILE
+        from graphrag.eval.store import run_folder, write_file
+
+    notes = open_console(stderr=True)
+    with working(notes, "Reading the run and its indexes"):
+        report = await read_report(place, name)
     store_path = place.store_path()
     run = report.description.run
     if not report.results.results:
@@ -58,9 +64,10 @@ async def _report(
     baseline = None if compare is None else _compare(place, run.run_id, compare)
     names = PAGE_FILE if baseline is None else f"report-against-{_file_part(baseline)}.html"
     path = to or run_folder(store_path.parent, run.run_id) / names
-    write_file(path, report.page(baseline), "--to")
-    for line in unmeasured:
-        open_console(stderr=True).print(f"Warning: {line}", style="yellow", soft_wrap=True)
+    with working(notes, "Drawing the page"):
+        write_file(path, report.page(baseline), "--to")
+    for line in report.description.unread:
+        notes.print(f"Warning: {line}", style="yellow", soft_wrap=True)
     open_console().print(f"Report: {path}", soft_wrap=True)
     if is_opened and not webbrowser.open(path.absolute().as_uri()):
         msg = f"No browser could be opened; open {path} yourself."

@@ -57,6 +57,8 @@ class RunDescription:
         Where the summary is written besides.
     forgotten : sequence of Usage
         Of the failed searches that were asked again.
+    unread : sequence of str
+        What can't be read any more of what the run was, a line each.
     """
 
     run: Run
@@ -67,6 +69,7 @@ class RunDescription:
     is_stored: bool = True
     file: Path | None = None
     forgotten: Sequence[Usage] = ()
+    unread: Sequence[str] = ()
 
     @property
     def details(self) -> RunDetails:
@@ -112,6 +115,7 @@ class RunReport:
                 told.details.config,
                 baseline,
                 told.details.validated,
+                told.unread,
             )
         )
 

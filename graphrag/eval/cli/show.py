@@ -97,7 +97,8 @@ async def _show(place: Place, options: ShowOptions) -> int:
     output_dir = store_path.parent
     if options.wanted.is_any:
         located = _located(found, output_dir)
-        views = await read_searched_views(located.config.project_folders(), run.setup)
+        with working(notes, "Reading the indexes"):
+            views = await read_searched_views(located.config.project_folders(), run.setup)
         description = RunDescription(run, located.config, located.samples, views)
         show_questions(console, description, located, options.wanted, store_path, before)
         return DONE
@@ -106,10 +107,8 @@ async def _show(place: Place, options: ShowOptions) -> int:
     return DONE
 
 
-async def read_report(
-    place: Place, name: str, reads_only: bool = False
-) -> tuple[RunReport, list[str]]:
-    """Return what a run's files show, from what the store holds, and what could not be read.
+async def read_report(place: Place, name: str, reads_only: bool = False) -> RunReport:
+    """Return what a run's files show, from what the store holds.
 
     ``reads_only``: also beside a run that writes the store.
 
@@ -128,11 +127,7 @@ async def read_report(
         present = _present_config(place)
         found = await read_run(store, run, place.root if present is not None else None, present)
     found = _located(found, store_path.parent)
-    description, unmeasured = await _describe(found, None)
-    return make_report(description, found.outcome), [
-        *found.lacks,
-        *describe_unmeasured(unmeasured),
-    ]
+    return make_report(await _describe(found, None), found.outcome)
 
 
 async def _read_baseline(
@@ -155,11 +150,10 @@ async def _read_baseline(
     return await read_run(store, run, root, present)
 
 
-async def _describe(found: ReadRun, file: Path | None) -> tuple[RunDescription, list[str]]:
-    """Return the description of a run that was read, and the indexes that can't be."""
+async def _describe(found: ReadRun, file: Path | None) -> RunDescription:
     views = await read_searched_views(found.config.project_folders(), found.run.setup)
     unmeasured = [key for key in found.run.setup.indexes if key not in views]
-    description = RunDescription(
+    return RunDescription(
         run=found.run,
         config=found.config,
         samples=found.samples,
@@ -167,8 +161,8 @@ async def _describe(found: ReadRun, file: Path | None) -> tuple[RunDescription, 
         recorded_at=found.recorded_at,
         file=file,
         forgotten=found.forgotten,
+        unread=(*found.lacks, *describe_unmeasured(unmeasured)),
     )
-    return description, unmeasured
 
 
 async def _present(
@@ -176,9 +170,8 @@ async def _present(
 ) -> None:
     run, outcome = found.run, found.outcome
     with working(supervisor.notes, "Reading the indexes"):
-        description, unmeasured = await _describe(found, place.file)
-    warnings = list(description.details.warnings)
-    for line in [*warnings, *found.lacks, *describe_unmeasured(unmeasured)]:
+        description = await _describe(found, place.file)
+    for line in [*description.details.warnings, *description.unread]:
         supervisor.warn(line)
     if run.status != "finished":
         what = "is not judged" if outcome.is_complete else "is unfinished"
@@ -203,16 +196,13 @@ async def _present(
         write_whole(options.to, report.files())
         supervisor.name_files(options.to)
         return
-    _write(supervisor, description, report, bool(unmeasured), newest)
+    _write(supervisor, description, report, newest)
 
 
 def _write(
-    supervisor: Supervisor,
-    description: RunDescription,
-    report: RunReport,
-    is_poorer: bool,
-    newest: Run | None,
+    supervisor: Supervisor, description: RunDescription, report: RunReport, newest: Run | None
 ) -> None:
+    is_poorer = len(description.views) < len(description.run.setup.indexes)
     output_dir, run_id = description.config.output_folder, description.run.run_id
     own = run_folder(output_dir, run_id)
     shown = read_shown_run(output_dir)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from graphrag.command_lines import move_to
 from graphrag.eval.analysis import (
     Row,
     RunRows,
@@ -32,7 +33,14 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, UsageError
 from graphrag.eval.monitoring import RoundNote
-from graphrag.eval.reports import p_value, run_folder, say, show_suite, write_run
+from graphrag.eval.reports import (
+    p_value,
+    run_folder,
+    say,
+    show_suite,
+    show_suite_answers,
+    write_run,
+)
 from graphrag.eval.statistics import MARGIN
 from graphrag.eval.store import EvaluationStore, Run, StorePlace, find_run, write_whole
 from graphrag.eval.suite import (
@@ -114,6 +122,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
         suites = [each for each in named if target in ("all", each.name)]
         if place.folder is None:
             place = Place(place.root, place.config, given.results_directory.absolute(), place.store)
+            move_to(place.flags())
             config = place.read_config()
     else:
         what = "is not enabled" if not given.enabled else "enables no suite"
@@ -163,6 +172,7 @@ def _write(
     outcome: SuiteOutcome, folder: Path, file: Path | None, options: SuiteOptions, has_cases: bool
 ) -> None:
     console = open_console(quiet=options.quiet)
+    show_suite_answers(open_console(), outcome.reports, outcome.embedded_models)
     for report in outcome.reports:
         show_suite(console, report, outcome.embedded_models, options.verbose)
     for note in outcome.notes:
@@ -203,7 +213,7 @@ def _compare(
         return code
     gate = run_compare(
         Place(place.root, place.config, store_path.parent.absolute(), place.store),
-        CompareOptions(run_id, source, margin=options.margin),
+        CompareOptions(run_id, source, margin=options.margin, quiet=options.quiet),
     )
     for line in list_changes(read_rows(run_id, store_path).rows, baseline.rows):
         say(console, line)
@@ -229,6 +239,7 @@ def run_suite_round(
     store_path = place.store_path()
     outcome = _evaluate(suites, place.read_config(), store_path, options)
     console = open_console(quiet=options.quiet)
+    show_suite_answers(console, outcome.reports, outcome.embedded_models)
     for report in outcome.reports:
         show_suite(console, report, outcome.embedded_models, options.verbose)
     run_id = str(outcome.run_id)
@@ -303,6 +314,7 @@ def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path 
         _show_kept(console, store, run)
         return
     outcome = SuiteOutcome.from_dict(run.details.report)
+    show_suite_answers(console, outcome.reports, outcome.embedded_models)
     for report in outcome.reports:
         show_suite(console, report, outcome.embedded_models)
     folder = run_folder(store.path.parent, run.run_id) if to is None else to

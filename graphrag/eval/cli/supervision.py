@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.command_lines import again, eval_line, eval_line_here
+from graphrag.command_lines import again, eval_line_here, eval_line_in
 from graphrag.eval.analysis import (
     REPORT_FILE,
 )
@@ -226,7 +226,7 @@ class Supervisor:
                     written = {description.file.name: texts[SUMMARY_FILE]}
                     write_whole(description.file.parent, written)
         except StoreError as error:
-            again_by = eval_line("show", run_id, "--output", output_dir)
+            again_by = eval_line_in(output_dir, "show", run_id)
             go_on = f"The run is kept; write them again with: {again_by}"
             if not description.is_stored:
                 go_on = "Nothing else is kept of the run, as output.save_intermediate is off."

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console
+from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.reports import show_faults, show_validation
+from graphrag.eval.reports import show_faults, show_validation, show_validity
 from graphrag.eval.store import write_file
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def validate_indexes(
 
     reports: dict[str, PipelineValidationReport] = {}
     for key, root in roots.items():
-        reports[key] = validate_index(root)
+        with working(console, f"Checking index {key}"):
+            reports[key] = validate_index(root)
         show_faults(console, reports[key])
     return reports
 
@@ -60,10 +61,14 @@ def validate_indexes(
 def _validate(root: Path, options: ValidateOptions) -> int:
     from graphrag.eval.validation import validate_index
 
-    report = validate_index(root)
+    with working(open_console(stderr=True, quiet=options.quiet), f"Checking the index of {root}"):
+        report = validate_index(root)
     _write(options.json, report.to_json() + "\n")
     _write(options.markdown, report.detailed_report())
-    show_validation(open_console(quiet=options.quiet), report)
+    if options.quiet:
+        show_validity(open_console(), report)
+    else:
+        show_validation(open_console(), report)
     return DONE if report.overall_passed else FAILED
 
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import webbrowser
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphrag.eval.cli.first_look import look_at_place, starting
 from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, place_of
 
 if TYPE_CHECKING:
@@ -34,25 +34,29 @@ def view(
     from graphrag.eval.cli.terminal import explained
 
     place = place_of(context, root, config, output)
+    look_at_place(place)
     raise typer.Exit(explained(lambda: _view(place, port, open_)))
 
 
 def viewed_of(place: "Place") -> "Viewed":
     """Return what is served of a place."""
-    from graphrag.command_lines import eval_line, eval_line_here
+    from graphrag.command_lines import eval_line_here, eval_line_in
     from graphrag.eval.view import Viewed
 
     store = place.store_path()
-    lines = {
-        "export": eval_line_here("audit", "export", "latest"),
-        "import": eval_line("audit", "import", "--output", store.parent),
-    }
-    return Viewed(store, lambda run, other: _render(place, run, other), lines)
+    return Viewed(
+        store,
+        render=lambda run, other: _render(place, run, other),
+        draw_line=eval_line_here("audit", "export", "latest"),
+        import_line=lambda sheet: eval_line_in(store.parent, "audit", "import", sheet),
+    )
 
 
 def _view(place: "Place", port: int, is_opened: bool) -> int:
     from graphrag.eval.cli.terminal import DONE, open_console
-    from graphrag.eval.view import Listener, serve
+
+    with starting():
+        from graphrag.eval.view import Listener, serve
 
     viewed = viewed_of(place)
     listener = Listener.on(port)
@@ -69,12 +73,12 @@ def _render(place: "Place", run_id: str, other: str | None) -> str:
     from graphrag.eval.cli.show import read_report
     from graphrag.eval.errors import UsageError
 
-    report, unmeasured = asyncio.run(read_report(place, run_id, reads_only=True))
+    report = asyncio.run(read_report(place, run_id, reads_only=True))
     if not report.results.results:
         msg = f"Run {run_id} has no results yet."
         raise UsageError(msg)
     baseline = None if other is None else _compare(place.store_path(), run_id, other)
-    return replace(report, notes=(*report.notes, *unmeasured)).page(baseline)
+    return report.page(baseline)
 
 
 def _compare(store_path: "StorePlace", run_id: str, other: str) -> "Baseline":

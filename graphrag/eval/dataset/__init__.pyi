@@ -1,4 +1,5 @@
 from .columns import check_columns, parse_columns
+from .keys import check_keys
 from .samples import (
     TIME_LIMIT_TAG,
     Sample,
@@ -16,6 +17,7 @@ __all__ = [
     "Sample",
     "as_samples",
     "check_columns",
+    "check_keys",
     "fingerprint_samples",
     "fold_wording",
     "name_question",

@@ -71,6 +71,8 @@ class ReportInput:
         The run that it is held against.
     validated : mapping
         Index key -> what a validation before the run found, a line each.
+    unread : sequence of str
+        What could not be read any more, so that figures are missing.
     """
 
     results: EvaluationResults
@@ -81,6 +83,7 @@ class ReportInput:
     config: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     baseline: Baseline | None = None
     validated: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    unread: Sequence[str] = ()
 
 
 def render_report(given: ReportInput) -> str:
@@ -129,6 +132,7 @@ def render_report(given: ReportInput) -> str:
         tables=_tables(given, analysis),
         primary=analysis.primary,
         notes=given.notes,
+        unread=given.unread,
         commands=given.commands,
         baseline=given.baseline,
         settings=_settings(given),

@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TypeAlias
 
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.errors import UsageError
 from graphrag.eval.people.audit import AuditItem
 from graphrag.eval.store import write_file
@@ -85,19 +86,23 @@ def read_sheet_rows(path: Path) -> list[SheetRow]:
             # Cells beyond the header have no name.
             rows = [{k: v for k, v in row.items() if isinstance(k, str)} for row in reader]
     except FileNotFoundError as error:
-        msg = f"{path} does not exist; name the CSV of graphrag eval audit export."
+        msg = f"{path} does not exist; {_make_one()}"
         raise UsageError(msg) from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         msg = f"{path} can't be read as CSV in UTF-8: {error}."
         raise UsageError(msg) from error
     if not rows:
-        msg = f"{path} holds no row; name the CSV of graphrag eval audit export."
+        msg = f"{path} holds no row; {_make_one()}"
         raise UsageError(msg)
     missing = [name for name in COLUMNS if name not in rows[0]]
     if missing:
         msg = f"{path} has no column {missing[0]}; leave the columns as they were exported."
         raise UsageError(msg)
     return rows
+
+
+def _make_one() -> str:
+    return f"name the CSV that this wrote: {eval_line_here('audit', 'export', 'latest')}"
 
 
 def items_of(rows: Sequence[SheetRow], path: Path) -> list[AuditItem]:

@@ -63,8 +63,8 @@ from .run_lines import (
     label_results,
 )
 from .sections import show_figures
-from .suite import show_suite
-from .validation import list_faults, show_faults, show_validation
+from .suite import show_suite, show_suite_answers
+from .validation import list_faults, show_faults, show_validation, show_validity
 
 __all__ = [
     "AREA",
@@ -135,8 +135,10 @@ __all__ = [
     "show_results",
     "show_runs",
     "show_suite",
+    "show_suite_answers",
     "show_table",
     "show_validation",
+    "show_validity",
     "span",
     "tabulate_rows",
     "tell",

@@ -1,5 +1,7 @@
 """What the terminal shows of a suite."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -20,13 +22,26 @@ _STYLES = {"passed": "green", "warning": "yellow", "incomplete": "yellow", "fail
 _COLUMNS = ("method", "result", "score", "95 % interval", "passed", "no score")
 
 
+def show_suite_answers(
+    console: Console, reports: Sequence[SuiteReport], label: str | None = None
+) -> None:
+    """Print the answer of each suite, a line each."""
+    for report in reports:
+        marks = f"passing {report.thresholds.passing:g}, warning {report.thresholds.warning:g}"
+        score = number(report.score.mean, ".3f", UNKNOWN)
+        line = (
+            f"Suite {report.name}: {report.status}{f' ({label})' if label else ''}: overall score "
+            f"{score} ({marks}), {report.n_passed} of {report.n_total} passed."
+        )
+        say(console, line, _STYLES[report.status])
+
+
 def show_suite(
     console: Console, report: SuiteReport, label: str | None = None, every_case: bool = False
 ) -> None:
     """Print a suite's table, the cases that did not pass, or all, and the recommendations."""
-    title = f"Suite {report.name}: {report.status}{f' ({label})' if label else ''}"
     table = Table(
-        title=Text(title, style=_STYLES[report.status]),
+        title=Text(f"Suite {report.name}{f' ({label})' if label else ''}"),
         title_justify="left",
         caption=EACH_ALONE,
         caption_justify="left",
@@ -38,9 +53,6 @@ def show_suite(
     console.print(table)
     for method in report.methods:
         say(console, f"{method.method} took {_performance(method.performance)}.")
-    share = f"{report.n_passed} of {report.n_total} passed"
-    marks = f"passing {report.thresholds.passing:g}, warning {report.thresholds.warning:g}"
-    say(console, f"Overall score {number(report.score.mean, '.3f', UNKNOWN)} ({marks}), {share}.")
     for result in report.results:
         if every_case or not report.thresholds.passes(result.score):
             say(console, _case_line(result))

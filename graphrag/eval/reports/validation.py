@@ -16,7 +16,8 @@ _STYLES = {"passed": "green", "failed": "bold red", "not applicable": "dim"}
 
 
 def show_validation(console: Console, report: "PipelineValidationReport") -> None:
-    """Print every phase of a report, a table each."""
+    """Print the answer, then every phase of a report, a table each."""
+    show_validity(console, report)
     for phase in report.phases:
         table = Table(title=phase.name, title_justify="left", title_style="bold", expand=False)
         table.add_column("check", no_wrap=True)
@@ -33,6 +34,10 @@ def show_validation(console: Console, report: "PipelineValidationReport") -> Non
         for warning in phase.warnings:
             say(console, f"Warning: {warning}", "yellow")
         console.print()
+
+
+def show_validity(console: Console, report: "PipelineValidationReport") -> None:
+    """Print the answer alone."""
     say(console, report.summary, "green" if report.overall_passed else "bold red")
 
 

@@ -39,7 +39,6 @@ from .judgements import FurtherJudges, FurtherWork, asks_judge, is_wanted, pair_
 from .methods import Method, MethodAnswer, MethodSet, ask_method, describe_method, load_method
 from .pool import run_bounded
 from .preflight import (
-    check_keys,
     check_output,
     check_prices,
     list_judge_warnings,
@@ -108,7 +107,6 @@ __all__ = [
     "build_index",
     "check_judge",
     "check_judge_model",
-    "check_keys",
     "check_output",
     "check_prices",
     "check_service",

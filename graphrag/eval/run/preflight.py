@@ -3,14 +3,12 @@
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from graphrag.command_lines import config_name
-from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.command_lines import eval_line_here
 from graphrag.config.project_settings import unknown_settings
-from graphrag.eval.dataset import Sample
-from graphrag.eval.errors import ConfigError, DatasetError, StoreError
+from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.query.model_facts import (
     is_offline,
     model_price,
@@ -25,25 +23,6 @@ _FAMILIES = {
     "qwen": ("qwen", "qwq"),
     "llama": ("llama", "meta-llama", "codellama"),
 }
-
-
-def check_keys(samples: Sequence[Sample], roots: Mapping[str, Path]) -> None:
-    """Refuse a sample whose index is not configured.
-
-    Raises
-    ------
-    DatasetError
-        Naming the sample and the nearest configured key.
-    """
-    for sample in samples:
-        if sample.imdb_key not in roots:
-            known = list(roots)
-            msg = (
-                f"Question {sample.name} is asked of index {sample.imdb_key!r}, which "
-                f"{config_name()} does not configure; add it to indexes"
-                f"{nearest(sample.imdb_key, known)}"
-            )
-            raise DatasetError(as_sentence(msg))
 
 
 def check_output(folder: Path, n_units: int) -> None:
@@ -106,7 +85,8 @@ def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
     family = _family(judge)
     return [
         f"the judge {judge} is of the same family as {model}, whose responses it grades; judges "
-        "favour their own kind, so check it against human labels: graphrag eval audit"
+        "favour their own kind, so check it against human labels after the run: "
+        f"{eval_line_here('audit', 'export', 'latest')}"
         for model in sorted(set(answering))
         if _family(model) == family
     ]
@@ -119,7 +99,8 @@ def list_setting_warnings(roots: Mapping[str, Path]) -> list[str]:
 
 def _family(model: str) -> str:
     """Return the family of ``provider/model``: the name that its versions share."""
-    name = model.rpartition("/")[2].rpartition(".")[2].casefold()
+    # Some services put the maker and a dot before the name; the dot of a version is another.
+    name = re.split(r"\.(?=[a-z])", model.rpartition("/")[2].casefold())[-1]
     for family, names in _FAMILIES.items():
         if any(name.startswith(each) for each in names):
             return family

@@ -2,7 +2,18 @@ from .damage import check_pages, damage_error
 from .database import EvaluationStore
 from .journal import StoreJournal
 from .location import StoreLocation, StorePlace
-from .lookup import LATEST, ORIGIN_NAMES, PINNED, explain_latest, find_run, latest_run, open_store
+from .lookup import (
+    BASELINE_FILE,
+    LATEST,
+    ORIGIN_NAMES,
+    PINNED,
+    baseline_path,
+    explain_latest,
+    find_run,
+    latest_run,
+    no_such_file,
+    open_store,
+)
 from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
 from .recovery import Recovery, recover_store
 from .session import Finished, MemorySession, Session, Standing, StoredSession
@@ -10,6 +21,7 @@ from .setup import RunSetup
 from .whole_files import replace_files, run_folder, write_file, write_whole
 
 __all__ = [
+    "BASELINE_FILE",
     "LATEST",
     "ORIGIN_NAMES",
     "PINNED",
@@ -29,12 +41,14 @@ __all__ = [
     "StorePlace",
     "StoredResponse",
     "StoredSession",
+    "baseline_path",
     "check_pages",
     "damage_error",
     "explain_latest",
     "find_run",
     "latest_run",
     "new_run",
+    "no_such_file",
     "now",
     "open_store",
     "recover_store",

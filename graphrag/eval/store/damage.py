@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import eval_line_in
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.location import StoreLocation, StorePlace
 
@@ -39,7 +39,7 @@ def damage_error(path: StorePlace, found: object) -> StoreError:
             f"{path} can't be used ({found}); nothing of it is shown or continued. Restore it from "
             "a backup of the server, or name another database."
         )
-    line = eval_line("recover", "--output", path.parent)
+    line = eval_line_in(path.parent, "recover")
     return StoreError(
         f"{path} can't be used ({found}); nothing of it is shown or continued. Keep what is whole "
         f"with: {line}"

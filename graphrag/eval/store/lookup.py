@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
-from graphrag.command_lines import eval_line
+from graphrag.command_lines import eval_line_in
 from graphrag.eval.errors import UsageError
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.location import StorePlace
@@ -11,6 +12,7 @@ from graphrag.eval.store.records import Origin, Run
 from graphrag.eval.store.snapshot import StoreSnapshot
 
 PINNED, LATEST = "pinned", "latest"
+BASELINE_FILE = "baseline.json"
 ORIGIN_NAMES: dict[Origin | None, str] = {
     "command": "graphrag eval",
     "judge": "graphrag eval judge",
@@ -53,12 +55,22 @@ def find_run(runs: Sequence[Run], name: str, store_path: StorePlace, suites: boo
         raise UsageError(msg)
     near = get_close_matches(name, [run.run_id for run in runs], n=1, cutoff=0.7)
     hint = f"; did you mean {near[0]}?" if near else f": {_listed(runs)}."
-    folder = str(store_path.parent.resolve())
-    msg = (
-        f"{store_path} holds no run {name!r}{hint} List its runs with: "
-        f"{eval_line('history', '--output', folder)}"
-    )
+    line = eval_line_in(store_path.parent.resolve(), "history")
+    msg = f"{store_path} holds no run {name!r}{hint} List its runs with: {line}"
     raise UsageError(msg)
+
+
+def baseline_path(store_path: StorePlace) -> Path:
+    """Return the file of the pinned baseline, beside the store."""
+    return store_path.with_name(BASELINE_FILE)
+
+
+def no_such_file(path: Path, store_path: StorePlace) -> UsageError:
+    """Return the error of a file of rows that is not there, the pinned baseline's among them."""
+    if path == baseline_path(store_path):
+        pin = eval_line_in(path.parent, "baseline", "set", "latest")
+        return UsageError(f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}")
+    return UsageError(f"{path} does not exist; name a run, or an eval_results_detailed.json.")
 
 
 def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:

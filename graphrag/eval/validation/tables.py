@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from graphrag.command_lines import release_line
+from graphrag.config.built_tables import VALIDATED_TABLES as TABLES
+from graphrag.config.built_tables import describe_unbuilt
 from graphrag.eval.errors import IndexUnavailableError
 from graphrag.eval.validation.records import MAX_EXAMPLES
 
@@ -27,7 +28,6 @@ arrow: Any = pa
 compute: Any = pc
 parquet: Any = pq
 
-TABLES = ("documents", "text_units", "entities", "relationships")
 _BATCH = 131_072
 Array = Any
 """A pyarrow array or chunked array."""
@@ -127,11 +127,7 @@ def open_tables(config: "GraphRagConfig", root: Path) -> Tables:
     found = {name: _open(config, name, suffix) for name in TABLES}
     if not any(found.values()):
         place = config.output_storage.base_dir
-        msg = (
-            f"{root} is not indexed: {place} holds none of {', '.join(TABLES)}.{suffix}; "
-            f"build it with: {release_line('index', '--root', Path(root))}"
-        )
-        raise IndexUnavailableError(msg)
+        raise IndexUnavailableError(describe_unbuilt(Path(root), TABLES, place))
     return Tables(**found)
 
 

@@ -114,7 +114,7 @@ class _Pages:
 
     def _page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
         text = self._templates.get_template(name).render(
-            place=redact(str(self._viewed.place)), lines=self._viewed.lines, **values
+            place=redact(str(self._viewed.place)), **values
         )
         return HTMLResponse(text, status_code=status)
 
@@ -165,13 +165,14 @@ class _Pages:
 
     def audits(self, request: Request) -> Response:
         """Return the sheets that there are to label."""
-        found: list[tuple[str, str, int, int]] = []
+        found: list[tuple[str, str, int, int, str]] = []
         for metric in METRICS:
             if (path := self._sheet(metric)).is_file():
                 items, marks = read_marks(path)
                 done = sum(bool(m.label or m.skipped) for m in marks.values())
-                found.append((metric, items[0].run, done, len(items)))
-        return self._page("audits.html.j2", sheets=found)
+                line = self._viewed.import_line(path)
+                found.append((metric, items[0].run, done, len(items), line))
+        return self._page("audits.html.j2", sheets=found, draw_line=self._viewed.draw_line)
 
     def audit(self, request: Request) -> Response:
         """Return the page on which a person labels."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from threading import Lock
 
 from graphrag.eval.analysis import (
-    BASELINE_FILE,
     GateTerms,
     RunRows,
     StoredRun,
@@ -22,7 +21,14 @@ from graphrag.eval.analysis import (
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports import money, number, word_of
-from graphrag.eval.store import PINNED, EvaluationStore, Run, open_store, run_folder
+from graphrag.eval.store import (
+    PINNED,
+    EvaluationStore,
+    Run,
+    baseline_path,
+    open_store,
+    run_folder,
+)
 from graphrag.eval.view.live import LiveRun, read_live
 from graphrag.eval.view.plots import HistoryPoint, plot_history
 from graphrag.eval.view.viewed import Viewed
@@ -125,7 +131,7 @@ class StorePages:
 
     def has_baseline(self) -> bool:
         """Whether a baseline is pinned."""
-        return self._place.with_name(BASELINE_FILE).is_file()
+        return baseline_path(self._place).is_file()
 
     def live(self, run_id: str) -> LiveRun:
         """Return how far a run is; raises NoSuchRun."""
@@ -184,7 +190,7 @@ class StorePages:
             if run.status != "finished":
                 answers[run.run_id] = "unfinished"
                 continue
-            pinned = _changed(self._place.with_name(BASELINE_FILE))
+            pinned = _changed(baseline_path(self._place))
             key = (self._key(store, run), pinned)
             if key not in self._gated:
                 self._gated[key] = self._gate(store, run, baseline)

@@ -1,7 +1,8 @@
 """What is served: a store, and how a run's page is made."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from graphrag.eval.store import StorePlace
 
@@ -16,10 +17,13 @@ class Viewed:
         The store.
     render : callable
         From a run's id and another run's, or None, to the page of the run.
-    lines : mapping
-        What it is for -> a command line, as "audit" for drawing responses to label.
+    draw_line : str
+        The command line that draws responses to label.
+    import_line : callable
+        From a sheet of labels to the command line that reads it.
     """
 
     place: StorePlace
     render: Callable[[str, str | None], str]
-    lines: Mapping[str, str] = field(default_factory=dict[str, str])
+    draw_line: str
+    import_line: Callable[[Path], str]
