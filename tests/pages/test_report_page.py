@@ -13,6 +13,8 @@ from graphrag.eval.analysis import compare_runs, rows_of
 from graphrag.eval.analysis.runs import RunMetadata, RunRows
 from graphrag.eval.dataset import Sample
 from graphrag.eval.pages import Baseline, ReportInput, render_report
+from graphrag.eval.pages.tables import films_table
+from graphrag.eval.records import MetricScores
 from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.store import RunSetup
 
@@ -273,3 +275,48 @@ def test_a_run_at_budgets_draws_a_curve_a_method(browser: Browser, tmp_path: Pat
         assert tab.locator("#plot-curve-0 svg").count() == 1
         assert tab.locator("#plot-means").count() == 0
         assert "Scores against tokens" in tab.inner_text("#won")
+
+
+@pytest.fixture
+def odd_page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """The page of three answers: an abstention, one of unknown cost, and one not judged."""
+    answers = [
+        replace(answer(0, "tog", 1), abstained=True),
+        replace(answer(1, "tog", 1), usage=None),
+        replace(answer(2, "tog", 1), scores=MetricScores.of({})),
+    ]
+    given = ReportInput(aggregate_results(answers, METRICS), unread=(NASTY,))
+    path = tmp_path / "odd.html"
+    path.write_text(render_report(given), encoding="utf-8")
+    yield from opened(browser, path)
+
+
+def test_each_outcome_is_found_by_its_own_name(odd_page: Page):
+    odd_page.select_option("#metric", "faithfulness")
+    for outcome in ("abstained", "not_judged", "1"):
+        odd_page.select_option("#outcome", outcome)
+        assert count(odd_page) == 1, outcome
+    odd_page.select_option("#outcome", "unscored")
+    assert odd_page.inner_text("#count").startswith("None of 3 questions fits")
+
+
+def test_an_unknown_cost_is_not_shown_like_none(odd_page: Page):
+    took: list[str] = []
+    for position in (0, 1):
+        odd_page.goto(f"{odd_page.url.partition('#')[0]}#q={position}")
+        took.append(odd_page.inner_text("#question .side .note >> nth=0"))
+    assert took[0].endswith("$0.0100")
+    assert took[1].endswith("cost not known")
+
+
+def test_what_could_not_be_read_stands_on_the_page(odd_page: Page):
+    assert odd_page.text_content("#unread li") == NASTY
+
+
+def test_a_document_that_nobody_judged_is_not_called_unscored(tmp_path: Path):
+    answers = [answer(0, "tog", 1), replace(answer(1, "tog", 1), scores=MetricScores.of({}))]
+    results = aggregate_results(answers, METRICS)
+    assert results.analysis is not None
+    table = films_table(results, results.analysis)
+    assert table is not None
+    assert dict(table.rows)["film-a"] == "not judged"

@@ -55,7 +55,12 @@ def serving(folder: Path, port: int = 0, store: str | None = None) -> Generator[
 
 
 def keep_run(
-    folder: Path, wrong: int = 3, n: int = 12, n_asked: int | None = None, price: float | None = 0.5
+    folder: Path,
+    wrong: int = 3,
+    n: int = 12,
+    n_asked: int | None = None,
+    price: float | None = 0.5,
+    model: str = "m",
 ) -> str:
     """Keep a run in which basic fails on the sixth question, and tog is wrong on some."""
     samples = [Sample(f"q{i}", f"film{i % 2}", f"Question {i}? {NASTY}", "Truth") for i in range(n)]
@@ -65,7 +70,7 @@ def keep_run(
     described = {key: {m: {"models": {}} for m in METHODS} for key in ("film0", "film1")}
     setup = describe_setup(config, samples, described, {"model": "openai/gpt-4o"})
     details = RunDetails("command", n * len(METHODS), config.to_dict(), command="graphrag eval")
-    usage = Usage(llm_calls=2, prompt_tokens=100, output_tokens=10, cost_usd=price, models=("m",))
+    usage = Usage(llm_calls=2, prompt_tokens=100, output_tokens=10, cost_usd=price, models=(model,))
     with EvaluationStore(folder / "eval.db") as store:
         run = store.add_run(setup, samples, details)
         for i, sample in enumerate(samples[:n_asked]):

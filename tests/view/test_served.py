@@ -159,9 +159,23 @@ def test_the_history_marks_the_baseline_and_says_what_the_gate_says(served: Serv
     assert f"{worse} 0.333 0.983 FAIL" in told
     assert f"{first} 1.000 0.983 baseline" in told
     assert f"{unfinished} 0.571 0.857 unfinished" in told
-    plotted = html[html.index('id="plot-1"') :].split("</script>")[0]
+    plotted = html[html.index('id="plot-1-1"') :].split("</script>")[0]
     assert '"is_baseline": true' in plotted
     assert unfinished not in plotted
+
+
+def test_runs_of_embedded_models_have_a_plot_of_their_own(tmp_path: Path):
+    real, offline = keep_run(tmp_path), keep_run(tmp_path, model="offline/rules")
+    with serving(tmp_path) as served:
+        html = served.client.get("/history").text
+    captions = re.findall(r"<figcaption>(.*?)</figcaption>", html)
+    assert captions == [
+        "Mean correctness, run by run",
+        "Mean correctness, run by run (offline baseline models)",
+    ]
+    plots = [html.partition(f'id="plot-1-{nth}"')[2].partition("</script>")[0] for nth in (1, 2)]
+    assert [real in plots[0], offline in plots[0]] == [True, False]
+    assert [real in plots[1], offline in plots[1]] == [False, True]
 
 
 def test_two_runs_are_compared_on_the_page_of_a_run(served: Served, folder: Path):

@@ -32,8 +32,7 @@ function counted(state) {
 }
 
 function fits(state, outcome) {
-  if (outcome === "unscored") return state === "judge_failed" || state === "judge_unparseable"
-    || state === "abstained";
+  if (outcome === "unscored") return state === "judge_failed" || state === "judge_unparseable";
   return String(state) === outcome;
 }
 

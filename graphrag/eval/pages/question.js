@@ -15,7 +15,8 @@ function usageTable(answer, detail) {
 function took(answer) {
   const parts = [answer.latency === null ? "latency unknown" : `${answer.latency.toFixed(2)} s`,
     answer.tokens === null ? "tokens not counted" : `${answer.tokens.toLocaleString("en")} tokens`];
-  if (answer.cost) parts.push(`$${answer.cost.toFixed(4)}`);
+  if (answer.cost === null) parts.push("cost not known");
+  else if (answer.cost) parts.push(`$${answer.cost.toFixed(4)}`);
   return parts.join(", ");
 }
 

@@ -12,11 +12,11 @@ from graphrag.eval.reports import (
     HOW,
     curve_rows,
     list_left_out,
+    mean_cell,
     money,
     name_figure,
     number,
     p_value,
-    percent,
     points,
     seconds,
     span,
@@ -67,13 +67,7 @@ def means_table(results: "EvaluationResults", analysis: Analysis) -> Table:
 
 def _means(analysis: Analysis, method: str, metrics: Sequence[str]) -> list[str]:
     found = [analysis.outcomes[method][metric] for metric in metrics]
-    return [
-        percent(
-            each.end_to_end or each.given_answer,
-            "unscored" if each.coverage is not None or not each.n_not_judged else "not judged",
-        )
-        for each in found
-    ]
+    return [mean_cell(each) for each in found]
 
 
 def pairs_table(analysis: Analysis) -> Table:
@@ -182,7 +176,7 @@ def films_table(results: "EvaluationResults", analysis: Analysis) -> Table | Non
     rows: list[tuple[str, ...]] = []
     for film, found in list(by_film.items())[:_MOST_FILMS]:
         cells = [
-            percent(of.end_to_end or of.given_answer, "unscored")
+            mean_cell(of)
             if (of := found.get(method, {}).get(analysis.primary)) is not None
             else "-"
             for method in methods

@@ -133,9 +133,7 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
     return results.analysis
 
 
-def show_opening(
-    console: Console, results: "EvaluationResults", title: str, *, full: bool
-) -> None:
+def show_opening(console: Console, results: "EvaluationResults", title: str, *, full: bool) -> None:
     """Print the answer and the scores, each with the label of what embedded models produced.
 
     ``title`` is that of the scores; ``full`` is for the table of scores at several budgets.

@@ -64,15 +64,16 @@ class MetricHistory:
     Attributes
     ----------
     name : str
-    plot : dict
-        A Vega-Lite specification.
+    plots : sequence of (str, dict)
+        A heading and a Vega-Lite specification: the runs without embedded models, and those of
+        each label apart, as a line through both would compare what can't be compared.
     methods : sequence of str
     rows : sequence of (str, sequence of str, str)
         A run, its mean of each method, and the gate's answer; the newest first.
     """
 
     name: str
-    plot: dict[str, object]
+    plots: Sequence[tuple[str, dict[str, object]]]
     methods: Sequence[str]
     rows: Sequence[tuple[str, Sequence[str], str]]
 
@@ -231,16 +232,25 @@ def _metric(
 ) -> MetricHistory:
     shown = [run for run in told if any(name in means for means in run.means.values())]
     methods = list(dict.fromkeys(m for run in shown for m in run.means if name in run.means[m]))
-    points = [
-        HistoryPoint(run.run_id, method, mean, run.run_id == pinned, gates.get(run.run_id, ""))
-        for run in reversed(shown)
-        if run.status == "finished"
-        for method in methods
-        if (mean := run.means.get(method, {}).get(name)) is not None
-    ]
+    points: dict[str, list[HistoryPoint]] = {}
+    oldest_first = shown[::-1]
+    for run in sorted(oldest_first, key=lambda run: bool(run.embedded_models)):
+        points.setdefault(run.embedded_models or "", []).extend(
+            HistoryPoint(run.run_id, method, mean, run.run_id == pinned, gates.get(run.run_id, ""))
+            for method in methods
+            if run.status == "finished"
+            and (mean := run.means.get(method, {}).get(name)) is not None
+        )
     return MetricHistory(
         name,
-        plot_history(name, points, methods, is_share=name in METRICS),
+        [
+            (
+                f"Mean {name}, run by run{f' ({label})' if label else ''}",
+                plot_history(name, of_kind, methods, is_share=name in METRICS),
+            )
+            for label, of_kind in points.items()
+            if of_kind
+        ],
         methods,
         [
             (

@@ -1,4 +1,4 @@
-"""The plot of a metric over the runs, as a Vega-Lite specification."""
+"""The plot of a metric over runs of one kind, as a Vega-Lite specification."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
