@@ -77,10 +77,10 @@ class EvaluationResults:
         not), cost_usd (of the searches and verdicts in ``results``, repeats included; further
         judges stand apart in the section further_judges_cost_usd; None: a price is not known, or a
         result does not say what it took),
-        earlier_attempts (of failed searches that were asked again, in no other figure; only
-        where there are any), early_stop (only of a run that was watched for a winner: whether
-        it stopped, who won, and how many questions the comparisons count), and what the run
-        adds.
+        earlier_attempts (of failed searches that were asked again and of calls that were not
+        used, in no other figure; only where there are any), early_stop (only of a run that was
+        watched for a winner: whether it stopped, who won, and how many questions the
+        comparisons count), and what the run adds.
     results : list of QueryResult
         Every trial; the other fields but ``repeats`` are of the first.
     by_method : dict

@@ -115,6 +115,7 @@ class ModelCaller:
             if recorded is not None:
                 scope.attempts.extend(recorded.attempts)
                 scope.replayed += 1
+                scope.counted.add(key)
                 return recorded
 
             async def noted() -> Answer:
@@ -133,6 +134,7 @@ class ModelCaller:
             scope.attempts.extend(call.attempts)
         recorded = RecordedCall(reply, tuple(call.attempts))
         if journal is not None:
+            scope.counted.add(key)
             journal.finish(key, recorded)
         return recorded
 

@@ -198,6 +198,8 @@ class CallLog:
         Stands still while all calls of this scope wait for their turn.
     replayed : int
         Calls that were answered from the journal; their attempts count as they did first.
+    counted : set of str
+        The journal's keys of the finished calls whose attempts are among ``attempts``.
     attempts : list of CallAttempt
     failures : list of str
         Causes of the calls that failed for good.
@@ -222,9 +224,8 @@ class CallLog:
         self.bound = bound
         self.own_time, self.time = own_time or OwnTime(), time
         self.service_down: ServiceDownError | None = None
-        self.was_held_up, self.replayed = False, 0
-        self.attempts: list[CallAttempt] = []
-        self.failures: list[str] = []
+        self.was_held_up, self.replayed, self.counted = False, 0, set[str]()
+        self.attempts, self.failures = list[CallAttempt](), list[str]()
         self._asked: Counter[str] = Counter()
 
     @property

@@ -453,17 +453,19 @@ def test_what_failed_searches_cost_is_told_after_they_were_asked_again(
     tokens = paid.prompt_tokens + paid.output_tokens + paid.embedding_tokens
     assert tokens > 0
     assert paid.cost_usd is not None
+    calls = paid.llm_calls + paid.embedding_calls
 
     watched.behave()
     told = (
-        f"Earlier attempts of 1 search, failed or lost, cost {tokens:,} counted tokens, "
-        f"${paid.cost_usd:.4f}"
+        f"Earlier attempts, failed or lost, took {calls} calls and cost {tokens:,} counted "
+        f"tokens, ${paid.cost_usd:.4f}"
     )
     for again in (("--retry-errors",), ("show", run_id), ("show", "latest")):
         assert told in sentence(evaluation.run(*again))
         kept = evaluation.read_results("summary")["metadata"]["earlier_attempts"]
         assert kept == {
             "searches": 1,
+            "calls": calls,
             "prompt_tokens": paid.prompt_tokens,
             "output_tokens": paid.output_tokens,
             "embedding_tokens": paid.embedding_tokens,

@@ -10,6 +10,7 @@ _TABLES = {
     "retrieved, abstained",
     "verdicts": "unit, metric, score, reason, failure, repeats",
     "judge_usage": "unit, usage",
+    "forgotten": "unit, usage",
     "calls": "scope, call",
     "runs": "status, setup",
 }

@@ -3,6 +3,7 @@
 import shutil
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ from support.small_runs import (
     one_line,
     watched_writes,
 )
+
+from graphrag.eval.analysis import paid_usages
+from graphrag.eval.store import EvaluationStore, StoredSession
+from graphrag.query.usage import sum_usages
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +57,30 @@ def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
             assert asked.count() >= asked_once
             assert again.total() <= in_flight <= run.concurrency
             assert max(again.values(), default=0) <= 1
+
+
+def test_what_a_resumed_search_does_not_ask_again_is_counted_as_cost(tmp_path: Path):
+    run, asked = SmallRun(tmp_path / "run", n=1, concurrency=1), Asked(tmp_path / "asked")
+
+    def killed_at_the_second(said: str) -> None:
+        if said.startswith("Say"):
+            kill_self()
+        asked.note(said)
+
+    with noting(killed_at_the_second):
+        assert in_child(run.go) == -signal.SIGKILL
+    with noting(asked.note):
+        assert replace(run, first="Muse").go(resume=True).is_complete
+    lines = [line for line, n in asked.count().items() for _ in range(n)]
+    assert [line.partition(":")[0] for line in lines[:3]] == ["Plan", "Muse", "Say"]
+    with EvaluationStore(run.path) as store:
+        (found,) = store.runs()
+        paid = sum_usages(paid_usages(store, found))
+        (left,) = store.forgotten_usage(found.run_id)
+        spent = StoredSession(store, found.run_id).spent_usd()
+    assert (left.llm_calls, left.prompt_tokens) == (1, len("Plan: What is ?"))
+    assert (paid.llm_calls, paid.failed_calls) == (len(lines), 0)
+    assert spent == pytest.approx(paid.cost_usd)
 
 
 def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(

@@ -251,9 +251,32 @@ def test_money_is_counted_once_when_a_call_becomes_part_of_a_response(store: Eva
     session = StoredSession(store, run.run_id)
     assert price
     assert session.spent_usd() == pytest.approx(price)
-    session.keep_response(response())
+    session.keep_response(response(), {"k"})
     assert session.spent_usd() == pytest.approx(price)
     assert StoredSession(store, run.run_id).spent_usd() == pytest.approx(price)
+    assert store.forgotten_usage(run.run_id) == []
+
+
+def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
+    store: EvaluationStore,
+):
+    run, one = store.add_run(RunSetup({})), summarize_attempts([attempt()])
+    scopes = (CallScope.of_search("u"), CallScope.of_verdicts("u"), CallScope("rubric", "u"))
+    begun = StoredSession(store, run.run_id)
+    for scope in scopes:
+        for key in ("replayed", "left"):
+            begun.journal(scope).finish(key, RecordedCall("Ann", (attempt(),)))
+    session = StoredSession(store, run.run_id)
+    assert session.spent_usd() == pytest.approx(6 * (one.cost_usd or 0))
+    later = session.journal(scopes[0])
+    later.finish("in a worker that died", RecordedCall("Ann", (attempt(),)))
+    session.keep_response(response(), {"replayed"})
+    session.keep_verdicts("u", {"correctness": JudgeResult(1, "so")}, one, {"replayed"})
+    session.keep_judgement(Judgement("u", "rubric", {}, False, one), {"replayed"})
+    assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [2, 1, 1]
+    assert store.unclaimed_usage(run.run_id) == {}
+    for found in (session, StoredSession(store, run.run_id)):
+        assert found.spent_usd() == pytest.approx(7 * (one.cost_usd or 0))
 
 
 def test_retrying_forgets_failures_and_nothing_else(store: EvaluationStore):

@@ -91,11 +91,15 @@ register_completion(_TYPE, AtOnce)
 
 @dataclass(frozen=True)
 class SmallRun:
-    """Questions to a method that makes two calls for each, and to a judge, kept in a folder."""
+    """Questions to a method that makes two calls for each, and to a judge, kept in a folder.
+
+    Another ``first`` word, of as many letters, asks something else in the first call alone.
+    """
 
     folder: Path
     n: int = 2
     concurrency: int = 2
+    first: str = "Plan"
 
     @property
     def path(self) -> Path:
@@ -130,7 +134,7 @@ class SmallRun:
         model = open_completion(ModelConfig(**given))
 
         async def mine(question: str) -> str:
-            first = await model.completion_async(messages=f"Plan: {question}")
+            first = await model.completion_async(messages=f"{self.first}: {question}")
             second = await model.completion_async(messages=f"Say: {question} {first.content}")
             return f"{question} {second.content}"
 

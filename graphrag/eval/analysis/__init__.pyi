@@ -65,7 +65,6 @@ from .summary import Analysis, Comparison, analyse
 __all__ = [
     "AVERAGES",
     "BASELINE",
-    "BASELINE_FILE",
     "EVIDENCE",
     "NEW",
     "REPORT_FILE",

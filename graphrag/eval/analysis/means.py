@@ -145,9 +145,10 @@ def cost_of_verdicts(results: Sequence[QueryResult]) -> float | None:
 
 
 def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
-    """Return the metadata of searches that were asked again; empty if they took nothing."""
+    """Return the metadata of what was asked again, or lost its part; empty if it took nothing."""
     usage = sum_usages(usages)
     counts = {
+        "calls": usage.llm_calls + usage.embedding_calls,
         "prompt_tokens": usage.prompt_tokens,
         "output_tokens": usage.output_tokens,
         "embedding_tokens": usage.embedding_tokens,

@@ -56,7 +56,7 @@ class RunDescription:
     file : Path or None
         Where the summary is written besides.
     forgotten : sequence of Usage
-        Of the failed searches that were asked again.
+        Of failed searches that were asked again, and of calls that are part of nothing kept.
     unread : sequence of str
         What can't be read any more of what the run was, a line each.
     """

@@ -163,6 +163,7 @@ class Crew:
         log.attempts.extend(ended.attempts)
         log.failures.extend(ended.failures)
         log.replayed += ended.replayed
+        log.counted |= ended.counted
         if ended.error is not None:
             raise _make_error(*ended.error)
         return ended.result

@@ -94,7 +94,8 @@ class Noted:
 class Ended:
     """An item is done: what came of it, or the error by kind and sentence.
 
-    ``kind`` is the name of a class of ``graphrag.eval.errors``; "" for any other error.
+    ``counted`` names the finished calls that are part of ``attempts``, as in ``CallLog``. ``error``
+    begins with the name of a class of ``graphrag.eval.errors``; "" for any other error.
     """
 
     item: int
@@ -102,6 +103,7 @@ class Ended:
     attempts: tuple[CallAttempt, ...] = ()
     failures: tuple[str, ...] = ()
     replayed: int = 0
+    counted: frozenset[str] = frozenset()
     error: tuple[str, str] | None = None
 
 

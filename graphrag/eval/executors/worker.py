@@ -9,6 +9,7 @@ import logging
 import pickle
 import platform
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -120,12 +121,20 @@ class Worker:
             error = (type(raised).__name__, redact(str(raised)))
         except Exception as raised:
             error = ("", redact(describe_error(raised)))
-        attempts, failures = tuple(log.attempts), tuple(log.failures)
+        ended = Ended(
+            item.number,
+            result,
+            tuple(log.attempts),
+            tuple(log.failures),
+            log.replayed,
+            frozenset(log.counted),
+            error,
+        )
         try:
-            self._tell(Ended(item.number, result, attempts, failures, log.replayed, error))
+            self._tell(ended)
         except Exception as raised:  # a judge of the user's own may give what can't be sent
             told = ("", redact(describe_error(raised)))
-            self._tell(Ended(item.number, None, attempts, failures, log.replayed, told))
+            self._tell(replace(ended, result=None, error=told))
 
     def _open_judge(self) -> None:
         """Make the judge of the settings; they are enough, also where an index is gone."""

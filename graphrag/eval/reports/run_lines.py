@@ -55,11 +55,10 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
     lines = [_describe_judge_cost(results)]
     if earlier is not None:
         tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
-        failed = f"{earlier['searches']} search{'' if earlier['searches'] == 1 else 'es'}"
         cost = money(earlier["cost_usd"], "$", UNKNOWN)
         lines.append(
-            f"Earlier attempts of {failed}, failed or lost, cost {tokens:,} counted tokens, {cost} "
-            "on top of that."
+            f"Earlier attempts, failed or lost, took {counted(earlier['calls'], 'call')} and cost "
+            f"{tokens:,} counted tokens, {cost} on top of that."
         )
     return lines
 

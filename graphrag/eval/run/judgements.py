@@ -193,7 +193,7 @@ class FurtherWork:
             nonlocal n_done
             journal = session.journal(CallScope(task.kind, task.subject))
             log = CallLog(work.limit, journal, bound=bound, time=time)
-            session.keep_judgement(await _judge(task, log))
+            session.keep_judgement(await _judge(task, log), log.counted)
             n_done += 1
             tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())
             request.progress.advance(tally, outcome.results[-1])

@@ -220,7 +220,7 @@ class Work:
         bound, time = judge_bound(self._config), judge_time(self._config)
         log = CallLog(self.limit, journal, bound=bound, time=time)
         verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
-        self._session.keep_verdicts(unit.key, verdicts, log.usage())
+        self._session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
@@ -228,7 +228,7 @@ class Work:
         bound, time = search_bound(self._config), search_time(self._config)
         log = CallLog(self.limit, journal, bound=bound, time=time)
         found = await self._search_unit(unit, log)
-        self._session.keep_response(found)
+        self._session.keep_response(found, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if found.failure else 0
         if found.failure is not None and self._failed_in_a_row >= _HOPELESS_AFTER:
             self._stop.request(

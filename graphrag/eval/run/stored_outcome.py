@@ -35,7 +35,7 @@ class ReadRun:
     lacks : tuple of str
         What an older release did not keep of it, a sentence each.
     forgotten : tuple of Usage
-        Of the failed searches that were asked again.
+        Of failed searches that were asked again, and of calls that are part of nothing kept.
     """
 
     run: Run

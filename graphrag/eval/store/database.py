@@ -7,7 +7,7 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from graphrag.eval.config import EvaluationConfig
@@ -26,12 +26,21 @@ from graphrag.eval.store.records import (
     new_run,
     now,
 )
-from graphrag.eval.store.rows import attempts_of, of_units, response_of, usage_of, verdict_of
+from graphrag.eval.store.rows import (
+    attempts_of,
+    attempts_text,
+    judgement_row,
+    of_units,
+    response_of,
+    response_row,
+    usage_of,
+    usage_text,
+    verdict_of,
+    verdict_row,
+)
 from graphrag.eval.store.schema import COLUMNS, explain_errors, insert
 from graphrag.eval.store.setup import RunSetup
-from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
-
-_ATTEMPT = tuple(each.name for each in fields(CallAttempt))
+from graphrag.query.usage import RecordedCall, Usage, sum_usages, summarize_attempts
 
 
 @names_damage
@@ -167,46 +176,37 @@ class EvaluationStore:
             "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?", (run_id,)
         )
 
-    def append_response(self, run_id: str, found: StoredResponse) -> None:
-        """Keep a response, in place of its calls and of verdicts on one that was there before."""
+    def append_response(
+        self, run_id: str, found: StoredResponse, left: Usage | None = None
+    ) -> None:
+        """Keep a response, in place of its calls and of verdicts on one that was there before.
+
+        ``left`` is what those of its calls cost that are no part of it.
+        """
         with self._transaction():
             self._db.execute(
                 "DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, found.unit)
             )
-            self._db.execute(
-                insert("responses"),
-                (
-                    run_id,
-                    found.unit,
-                    found.sample_id,
-                    found.method,
-                    found.response,
-                    found.context_text,
-                    found.latency_s,
-                    json.dumps(found.usage.to_dict()),
-                    json.dumps(found.failure.to_dict()) if found.failure else None,
-                    now(),
-                    found.trial,
-                    json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
-                    found.abstained,
-                ),
-            )
-            self._drop_calls(run_id, CallScope.of_search(found.unit))
+            self._db.execute(insert("responses"), response_row(run_id, found))
+            self._drop_calls(run_id, CallScope.of_search(found.unit), left)
 
     def append_verdicts(
-        self, run_id: str, unit: str, verdicts: dict[str, JudgeResult], usage: Usage
+        self,
+        run_id: str,
+        unit: str,
+        verdicts: dict[str, JudgeResult],
+        usage: Usage,
+        left: Usage | None = None,
     ) -> None:
-        """Keep the verdicts on a response and what they cost, in one transaction."""
+        """Keep the verdicts on a response and what they cost, in one transaction.
+
+        ``left`` is what those of their calls cost that are no part of them.
+        """
         with self._transaction():
             for metric, verdict in verdicts.items():
-                failure = json.dumps(verdict.failure.to_dict()) if verdict.failure else None
-                repeats = json.dumps(verdict.repeats) if verdict.repeats else None
-                self._db.execute(
-                    insert("verdicts"),
-                    (run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats),
-                )
-            self._db.execute(insert("judge_usage"), (run_id, unit, json.dumps(usage.to_dict())))
-            self._drop_calls(run_id, CallScope.of_verdicts(unit))
+                self._db.execute(insert("verdicts"), verdict_row(run_id, unit, metric, verdict))
+            self._db.execute(insert("judge_usage"), (run_id, unit, usage_text(usage)))
+            self._drop_calls(run_id, CallScope.of_verdicts(unit), left)
 
     def search_states(self, run_id: str) -> list[tuple[str, bool, float]]:
         """Return each unit that has a response, whether its search failed, and its US dollars."""
@@ -273,28 +273,23 @@ class EvaluationStore:
             (target, source),
         )
 
-    def append_judgement(self, run_id: str, judged: Judgement) -> Judgement:
-        """Keep a judgement, and return it with what earlier ones of it cost as well."""
+    def append_judgement(
+        self, run_id: str, judged: Judgement, left: Usage | None = None
+    ) -> Judgement:
+        """Keep a judgement, and return it with what earlier ones of it cost as well.
+
+        ``left`` is what those of its calls cost that are no part of it.
+        """
         earlier = self._read(
             "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?",
             (run_id, judged.subject, judged.kind),
         )
         usage = sum_usages([judged.usage, *(usage_of(row[0]) for row in earlier)])
         with self._transaction():
-            self._db.execute(
-                insert("judgements"),
-                (
-                    run_id,
-                    judged.subject,
-                    judged.kind,
-                    json.dumps(judged.value),
-                    judged.failed,
-                    json.dumps(usage.to_dict()),
-                    now(),
-                ),
-            )
-            self._drop_calls(run_id, CallScope(judged.kind, judged.subject))
-        return replace(judged, usage=usage)
+            judged = replace(judged, usage=usage)
+            self._db.execute(insert("judgements"), judgement_row(run_id, judged))
+            self._drop_calls(run_id, CallScope(judged.kind, judged.subject), left)
+        return judged
 
     def judgements(self, run_id: str) -> list[Judgement]:
         """Return the judgements of a run."""
@@ -319,7 +314,7 @@ class EvaluationStore:
             self._db.execute("DELETE FROM responses WHERE run_id = ? AND unit = ?", (run_id, unit))
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
-        """Return what the forgotten responses of a run cost."""
+        """Return what forgotten responses cost, and calls that are no part of what is kept."""
         rows = self._read("SELECT usage FROM forgotten WHERE run_id = ? ORDER BY rowid", (run_id,))
         return [usage_of(row[0]) for row in rows]
 
@@ -355,9 +350,7 @@ class EvaluationStore:
     ) -> None:
         """Note a call as sent, or keep its reply."""
         reply = json.dumps(recorded.reply) if recorded else None
-        given = recorded.attempts if recorded else ()  # plain values: asdict would copy each
-        told = [{name: getattr(attempt, name) for name in _ATTEMPT} for attempt in given]
-        attempts = json.dumps(told) if recorded else None
+        attempts = attempts_text(recorded.attempts) if recorded else None
         self._write(
             insert("calls"),
             (run_id, scope.stored, call, reply, attempts),
@@ -370,7 +363,9 @@ class EvaluationStore:
             (run_id, scope.stored, call),
         )
 
-    def _drop_calls(self, run_id: str, scope: CallScope) -> None:
+    def _drop_calls(self, run_id: str, scope: CallScope, left: Usage | None) -> None:
+        if left is not None:
+            self._db.execute(insert("forgotten"), (run_id, scope.unit, usage_text(left)))
         self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored))
 
     def _read(self, query: str, values: tuple[object, ...]) -> list[Any]:

@@ -1,12 +1,15 @@
-"""What is read from rows of the store."""
+"""Rows of the store, and what is read from them."""
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
-from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.records import Judgement, StoredResponse, now
 from graphrag.query.usage import CallAttempt, Usage
+
+_ATTEMPT = tuple(each.name for each in fields(CallAttempt))
 
 
 def of_units(run_id: str, units: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
@@ -28,6 +31,38 @@ def response_of(row: Sequence[Any]) -> StoredResponse:
     )
 
 
+def response_row(run_id: str, found: StoredResponse) -> tuple[object, ...]:
+    """Return a response as its row."""
+    return (
+        run_id,
+        found.unit,
+        found.sample_id,
+        found.method,
+        found.response,
+        found.context_text,
+        found.latency_s,
+        usage_text(found.usage),
+        json.dumps(found.failure.to_dict()) if found.failure else None,
+        now(),
+        found.trial,
+        json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
+        found.abstained,
+    )
+
+
+def verdict_row(run_id: str, unit: str, metric: str, verdict: JudgeResult) -> tuple[object, ...]:
+    """Return a verdict as its row."""
+    failure = json.dumps(verdict.failure.to_dict()) if verdict.failure else None
+    repeats = json.dumps(verdict.repeats) if verdict.repeats else None
+    return run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats
+
+
+def judgement_row(run_id: str, judged: Judgement) -> tuple[object, ...]:
+    """Return a judgement as its row."""
+    value, usage = json.dumps(judged.value), usage_text(judged.usage)
+    return run_id, judged.subject, judged.kind, value, judged.failed, usage, now()
+
+
 def verdict_of(
     score: int | None, reason: str, failure: str | None, repeats: str | None
 ) -> JudgeResult:
@@ -42,6 +77,17 @@ def verdict_of(
 def attempts_of(text: str) -> tuple[CallAttempt, ...]:
     """Return the attempts of a call."""
     return tuple(CallAttempt(**values) for values in json.loads(text))
+
+
+def attempts_text(attempts: Sequence[CallAttempt]) -> str:
+    """Return the attempts of a call as text."""
+    # Plain values: asdict would copy each.
+    return json.dumps([{name: getattr(each, name) for name in _ATTEMPT} for each in attempts])
+
+
+def usage_text(usage: Usage) -> str:
+    """Return what something cost as text."""
+    return json.dumps(usage.to_dict())
 
 
 def usage_of(text: str) -> Usage:

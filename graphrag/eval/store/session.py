@@ -1,6 +1,7 @@
 """Where a run keeps what it has paid for: in the store, or only in memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from graphrag.eval.records import JudgeResult
@@ -29,7 +30,11 @@ class Finished(NamedTuple):
 
 
 class Session(Protocol):
-    """The responses, verdicts and judgements of one run, as far as they are there."""
+    """The responses, verdicts and judgements of one run, as far as they are there.
+
+    What is kept takes the place of its calls. ``counted`` names those that are part of its usage,
+    by their keys in the journal; what others of them cost is kept beside it.
+    """
 
     def standing(self, unit: str) -> Standing | None:
         """Return how far a unit is, without reading what it holds; None without a response."""
@@ -55,11 +60,17 @@ class Session(Protocol):
         """Return what the unit's verdicts cost, one entry each time it was judged."""
         ...
 
-    def keep_response(self, found: StoredResponse) -> None:
+    def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep a response."""
         ...
 
-    def keep_verdicts(self, unit: str, verdicts: dict[str, JudgeResult], usage: Usage) -> None:
+    def keep_verdicts(
+        self,
+        unit: str,
+        verdicts: dict[str, JudgeResult],
+        usage: Usage,
+        counted: AbstractSet[str] = _NOTHING,
+    ) -> None:
         """Keep verdicts and what they cost."""
         ...
 
@@ -67,7 +78,7 @@ class Session(Protocol):
         """Return what a further judge said."""
         ...
 
-    def keep_judgement(self, judged: Judgement) -> None:
+    def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep what a further judge said."""
         ...
 
@@ -117,12 +128,18 @@ class MemorySession:
         """Return what the unit's verdicts cost."""
         return self._judge_usage.get(unit, [])
 
-    def keep_response(self, found: StoredResponse) -> None:
+    def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep a response."""
         self._responses[found.unit] = found
         self._spent_usd += found.usage.cost_usd or 0.0
 
-    def keep_verdicts(self, unit: str, verdicts: dict[str, JudgeResult], usage: Usage) -> None:
+    def keep_verdicts(
+        self,
+        unit: str,
+        verdicts: dict[str, JudgeResult],
+        usage: Usage,
+        counted: AbstractSet[str] = _NOTHING,
+    ) -> None:
         """Keep verdicts and what they cost."""
         self._verdicts.setdefault(unit, {}).update(verdicts)
         self._judge_usage.setdefault(unit, []).append(usage)
@@ -132,7 +149,7 @@ class MemorySession:
         """Return what a further judge said."""
         return self._judgements.get((subject, kind))
 
-    def keep_judgement(self, judged: Judgement) -> None:
+    def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep what a further judge said."""
         self._judgements[judged.subject, judged.kind] = judged
         self._spent_usd += judged.usage.cost_usd or 0.0
@@ -260,27 +277,39 @@ class StoredSession(MemorySession):
             return super().judge_usage(unit)
         return self._read([unit])[unit].judge_usage
 
-    def keep_response(self, found: StoredResponse) -> None:
+    def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep a response."""
-        self.store.append_response(self.run_id, found)
-        self._claim(CallScope.of_search(found.unit))
+        scope = CallScope.of_search(found.unit)
+        left = self._left_over(scope, counted)
+        self.store.append_response(self.run_id, found, left)
+        self._claim(scope, left)
         self._standings[found.unit] = self._once(Standing(found.failure is not None, _NOTHING))
         super().keep_response(found)
 
-    def keep_verdicts(self, unit: str, verdicts: dict[str, JudgeResult], usage: Usage) -> None:
+    def keep_verdicts(
+        self,
+        unit: str,
+        verdicts: dict[str, JudgeResult],
+        usage: Usage,
+        counted: AbstractSet[str] = _NOTHING,
+    ) -> None:
         """Keep verdicts and what they cost."""
-        self.store.append_verdicts(self.run_id, unit, verdicts, usage)
-        self._claim(CallScope.of_verdicts(unit))
+        scope = CallScope.of_verdicts(unit)
+        left = self._left_over(scope, counted)
+        self.store.append_verdicts(self.run_id, unit, verdicts, usage, left)
+        self._claim(scope, left)
         failed, metrics = self._standings[unit]
         self._standings[unit] = self._once(Standing(failed, metrics.union(verdicts)))
         super().keep_verdicts(unit, verdicts, usage)
         if unit not in self._responses:  # what is known here is not all: the store has more
             self.release(unit)
 
-    def keep_judgement(self, judged: Judgement) -> None:
+    def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep what a further judge said."""
-        kept = self.store.append_judgement(self.run_id, judged)
-        self._claim(CallScope(judged.kind, judged.subject))
+        scope = CallScope(judged.kind, judged.subject)
+        left = self._left_over(scope, counted)
+        kept = self.store.append_judgement(self.run_id, judged, left)
+        self._claim(scope, left)
         super().keep_judgement(judged)
         self._judgements[judged.subject, judged.kind] = kept
 
@@ -289,9 +318,20 @@ class StoredSession(MemorySession):
         kept = self._calls.setdefault(scope.stored, {})
         return StoreJournal(self.store, self.run_id, scope, kept)
 
-    def _claim(self, scope: CallScope) -> None:
+    def _left_over(self, scope: CallScope, counted: AbstractSet[str]) -> Usage | None:
+        """Return what finished calls cost that are no part of what they were made for.
+
+        A search that is begun again may fail before it comes to them, or take another way. None
+        where there are none.
+        """
+        calls = self._calls.get(scope.stored, {})
+        left = [call for key, call in calls.items() if key not in counted]
+        return summarize_attempts(a for call in left for a in call.attempts) if left else None
+
+    def _claim(self, scope: CallScope, left: Usage | None) -> None:
         """Take back what replayed calls cost, as they are part of what is being kept."""
         self._spent_usd -= self._unclaimed_usd.pop(scope.stored, 0.0)
+        self._spent_usd += 0.0 if left is None else left.cost_usd or 0.0
         self._calls.pop(scope.stored, None)
 
 
