@@ -1,6 +1,9 @@
 """Runs in PostgreSQL through the commands, against a real server."""
 
+import json
+import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -10,7 +13,10 @@ from support.openai_server import Behaviour, LocalServer, offline_reply
 from support.postgresql_server import PASSWORD, QUOTED_PASSWORD, PostgreSQLServer
 
 from graphrag.eval.analysis import list_runs, read_rows
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.view import viewed_of
 from graphrag.eval.errors import StoreError
+from graphrag.eval.people import read_sheet, write_sheet
 from graphrag.eval.store import (
     CallScope,
     EvaluationStore,
@@ -164,6 +170,12 @@ def test_killed_and_cut_off_a_run_in_postgresql_gives_what_eval_db_gives(
         second = shared.run("--resume")
         assert second.exit_code == 1, second.output
         assert "is working on run" in second.output
+        judging = shared.run("judge", "latest", "-q")
+        assert judging.exit_code == 1, judging.output
+        (sentence,) = [line for line in judging.output.splitlines() if line.startswith("Error: ")]
+        assert re.search(
+            r"\(gtog on .*, \d+\) is working on run .* or name another run\.", sentence
+        )
         postgresql.crash()
         assert process.wait() == 1, process.output
         assert "was lost" in process.output
@@ -183,3 +195,50 @@ def test_killed_and_cut_off_a_run_in_postgresql_gives_what_eval_db_gives(
     assert (kept.status, kept.is_pinned) == ("finished", True)
     rows = read_rows("latest", place).rows
     assert [row.scores for row in rows] == [row.scores for row in read_rows("pinned", place).rows]
+
+
+def test_every_command_takes_its_runs_from_postgresql(make_evaluation: MakeEvaluation, url: str):
+    shared = make_evaluation(name="shared", methods=["basic"], output={"store": url})
+    place = StoreLocation(shared.output, url)
+    rows = json.loads((shared.root / "questions.json").read_text("utf-8"))
+    shared.write_rows(rows[:2])
+
+    def run(*flags: str) -> str:
+        done = shared.run(*flags)
+        assert done.exit_code == 0, (flags, done.output)
+        return done.output
+
+    run("--quiet")
+    (first,) = list_runs(place)
+    page = shared.output / "runs" / first.run_id / "report.html"
+    page.unlink()
+    run("report")
+    assert page.is_file()
+    assert "correctness" in run("show", "latest", "--full")
+    run("show", "--failed")
+    run("show", "latest", "--export", str(shared.root / "rows.csv"))
+    run("baseline", "set", "latest")
+    run("judge", "latest", "--metrics", "relevance")
+    second, _ = list_runs(place)
+    assert second.origin == "graphrag eval judge"
+    assert second.run_id in run("history")
+    # Two questions decide nothing, which code 3 says.
+    compared = shared.run("compare", second.run_id, "pinned")
+    assert compared.exit_code == 3, compared.output
+    run("audit", "export", first.run_id, "--questions", "2")
+    sheet = shared.output / "audit_correctness.csv"
+    text = sheet.read_text("utf-8")
+    assert "label" in text
+    labelled = shared.root / "labelled.csv"
+    items = [replace(item, label=1) for item in read_sheet(sheet)]
+    write_sheet(labelled, items)
+    assert shared.run("audit", "import", str(labelled)).exit_code in (0, 3)
+    run("dashboard")
+    viewed = viewed_of(Place(shared.root, store=url))
+    assert "<html" in viewed.render(first.run_id, None)
+    recovered = shared.run("recover")
+    assert recovered.exit_code == 2
+    assert "is looked after by its server; only an eval.db is recovered" in recovered.output
+    monitored = shared.run("monitor", "--baseline", first.run_id, "-q")
+    assert monitored.exit_code in (0, 3), monitored.output
+    assert not (shared.output / "eval.db").exists()

@@ -99,38 +99,10 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     supervisor = Supervisor(open_console(quiet=options.quiet), notes, options.full)
     name = place.take_run(options.run, quiet=options.quiet)
     with open_store(StoreLocation.of(config)) as store:
-        judging = _prepare(store, config, name)
-        check_success(judging.config, judging.samples, skip_judge=False)
-        model = judge_model(judging.config, judging.headers)
-        check_judge_model(model, judging.config.metrics)
-        judge = model_name(model)
-        if options.max_cost_usd is not None:
-            check_prices([judge])
-        warnings = list_judge_name_warnings(judging.config, judging.headers)
-        warnings += list_judge_warnings(judge, judging.setup.list_models("completion"))
-        for warning in warnings:
-            supervisor.warn(warning)
-        details = RunDetails(
-            origin="judge",
-            n_units=len(judging.units),
-            config=judging.config.to_dict(),
-            models=(judge, *judging.setup.list_models("completion")),
-            warnings=tuple(warnings),
-            search_methods=MethodSet(judging.config).search_methods(),
-            command=again(),
-        )
-        chosen = choose_run(
-            store,
-            RunPlan(judging.setup, judging.samples, details),
-            ResumeOptions(options.resume, options.retry_errors),
-        )
-        run = supervisor.take(chosen)
-        store.copy_responses(judging.origin.run_id, run.run_id)
-        supervisor.note(
-            f"Judging {counted(len(judging.units), 'response')} of run {judging.origin.run_id} "
-            f"with {judge} "
-            f"as run {run.run_id}; no search is paid for."
-        )
+        origin = _find_origin(store, name)
+        with store.unchanged_run(origin.run_id):
+            judging = _prepare(store, config, origin)
+            run = _begin(store, judging, options, supervisor)
         request = RunRequest(
             units=judging.units,
             session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),
@@ -147,6 +119,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         if outcome.is_complete:
             store.finish_run(run.run_id)
         recorded_at = store.recorded_at(run.run_id)
+        forgotten = store.forgotten_usage(run.run_id)
         before = store.verdicts(judging.origin.run_id).values()
         is_comparable = any(m in verdicts for verdicts in before for m in judging.config.metrics)
     views = await read_searched_views(judging.config.project_folders(), judging.setup)
@@ -160,6 +133,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
             views=views,
             recorded_at=recorded_at,
             file=place.file,
+            forgotten=forgotten,
         ),
         outcome,
     )
@@ -187,7 +161,8 @@ def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
     return judging
 
 
-def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Judging:
+def _find_origin(store: EvaluationStore, name: str) -> Run:
+    """Return the run that a name means, or the one whose responses it judged."""
     runs = store.runs()
     origin = find_run(runs, name, store.path)
     if origin.setup.responses_of is not None:
@@ -198,6 +173,10 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, name: str) -> _Ju
             f"{eval_line_here('suite', 'all')}"
         )
         raise UsageError(msg)
+    return origin
+
+
+def _prepare(store: EvaluationStore, config: EvaluationConfig, origin: Run) -> _Judging:
     samples = store.samples(origin.run_id)
     responses = store.responses(origin.run_id, with_texts=False)
     if not samples or not responses:
@@ -228,3 +207,40 @@ def _budgets_of(origin: Run, config: EvaluationConfig) -> dict[str, object]:
         terms = terms.model_copy(update={"max_context_tokens": None})
     variants = {**config.variants, **named}
     return {"budgets": budgets, "variants": variants, "equal_terms": terms}
+
+
+def _begin(
+    store: EvaluationStore, judging: _Judging, options: JudgeOptions, supervisor: Supervisor
+) -> Run:
+    """Check what would go wrong later, and return the run that the verdicts are kept in."""
+    check_success(judging.config, judging.samples, skip_judge=False)
+    model = judge_model(judging.config, judging.headers)
+    check_judge_model(model, judging.config.metrics)
+    judge = model_name(model)
+    if options.max_cost_usd is not None:
+        check_prices([judge])
+    warnings = list_judge_name_warnings(judging.config, judging.headers)
+    warnings += list_judge_warnings(judge, judging.setup.list_models("completion"))
+    for warning in warnings:
+        supervisor.warn(warning)
+    details = RunDetails(
+        origin="judge",
+        n_units=len(judging.units),
+        config=judging.config.to_dict(),
+        models=(judge, *judging.setup.list_models("completion")),
+        warnings=tuple(warnings),
+        search_methods=MethodSet(judging.config).search_methods(),
+        command=again(),
+    )
+    chosen = choose_run(
+        store,
+        RunPlan(judging.setup, judging.samples, details),
+        ResumeOptions(options.resume, options.retry_errors),
+    )
+    run = supervisor.take(chosen)
+    store.copy_responses(judging.origin.run_id, run.run_id)
+    supervisor.note(
+        f"Judging {counted(len(judging.units), 'response')} of run {judging.origin.run_id} "
+        f"with {judge} as run {run.run_id}; no search is paid for."
+    )
+    return run

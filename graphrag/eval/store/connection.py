@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -49,6 +49,16 @@ class StoreConnection(Protocol):
         """
         ...
 
+    def unchanged_run(self, run_id: str) -> AbstractContextManager[None]:
+        """Keep everybody from working on a run, while it is read.
+
+        Raises
+        ------
+        StoreError
+            If another process works on it.
+        """
+        ...
+
     def close(self) -> None:
         """Give the database free for others."""
         ...
@@ -84,6 +94,10 @@ class CleanConnection(sqlite3.Connection):
 
     def claim_run(self, run_id: str) -> None:
         """Do nothing: the lock of the folder holds every run."""
+
+    def unchanged_run(self, run_id: str) -> AbstractContextManager[None]:
+        """Do nothing: the lock of the folder holds every run."""
+        return nullcontext()
 
     def close(self) -> None:
         """Close the database and let others have it."""

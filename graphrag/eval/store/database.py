@@ -6,7 +6,7 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 
 import json
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, cast
 
@@ -175,6 +175,10 @@ class EvaluationStore:
         self._write(
             "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?", (run_id,)
         )
+
+    def unchanged_run(self, run_id: str) -> AbstractContextManager[None]:
+        """Read a run while nobody else works on it; StoreError if another process does."""
+        return self._db.unchanged_run(run_id)
 
     def append_response(
         self, run_id: str, found: StoredResponse, left: Usage | None = None

@@ -95,13 +95,26 @@ class PostgreSQLConnection:
         """Be the only one that works on a run; StoreError names the process that does."""
         if run_id in self._claimed:
             return
+        step = "wait for it, or leave --resume out to begin a run of your own"
+        self._lock(run_id, "pg_try_advisory_lock", step)
+        self._claimed.add(run_id)
+
+    @contextmanager
+    def unchanged_run(self, run_id: str) -> Generator[None]:
+        """Keep everybody from working on a run; StoreError names the process that does."""
+        self._lock(run_id, "pg_try_advisory_lock_shared", "wait for it, or name another run")
+        try:
+            yield
+        finally:
+            self.execute("SELECT pg_advisory_unlock_shared(?)", (_lock_key(run_id),))
+
+    def _lock(self, run_id: str, function: str, step: str) -> None:
         key = _lock_key(run_id)
         end = time.monotonic() + _LET_GO_S
-        while not self.execute("SELECT pg_try_advisory_lock(?)", (key,)).fetchall()[0][0]:
+        while not self.execute(f"SELECT {function}(?)", (key,)).fetchall()[0][0]:
             if time.monotonic() > end:
-                raise StoreError(self._describe_holder(run_id, key))
+                raise StoreError(f"{self._describe_holder(run_id, key)}; {step}.")
             time.sleep(_LET_GO_S / 10)
-        self._claimed.add(run_id)
 
     def _describe_holder(self, run_id: str, key: int) -> str:
         holder = self.execute(
@@ -111,10 +124,7 @@ class PostgreSQLConnection:
             ((key >> 32) & 0xFFFFFFFF, key & 0xFFFFFFFF),
         ).fetchall()
         who = f" ({holder[0][0]})" if holder and holder[0][0] else ""
-        return (
-            f"Another process{who} is working on run {run_id} in {self._name}; wait for it, or "
-            "leave --resume out to begin a run of your own."
-        )
+        return f"Another process{who} is working on run {run_id} in {self._name}"
 
     def close(self) -> None:
         """Give the runs free for others."""
