@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
-from support.openai_server import Behaviour, LocalServer
+from support.openai_server import Behaviour, Fault, LocalServer
 
 from graphrag.eval.analysis import list_runs
 from graphrag.eval.statistics import early_stop_evidence, evidence_needed, pass_share
@@ -259,6 +259,52 @@ def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
     fallen = evaluation.run("monitor", "--suite", "fast", "-q")
     assert fallen.exit_code == ALARM, fallen.output
     assert "12 newly wrong" in flat(fallen.output)
+
+
+def test_a_suite_that_a_service_stops_goes_on_in_the_next_round(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], metrics=["correctness"])
+    evaluation.configure(concurrency=1, patience_s=0.3)
+    cases = [
+        {
+            "id": f"c{i}",
+            "input_data": {"question": f"Number {i}?"},
+            "expected_output": {"time_limit_s": 60},
+        }
+        for i in range(4)
+    ]
+    suite = {"name": "few", "evaluator": "query_response", "cases": cases}
+    folder = evaluation.root / "eval" / "suites"
+    folder.mkdir(parents=True)
+    (folder / "few.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
+
+    begun = len(server.records)
+
+    def answered() -> int:
+        return sum(r.status == 200 and r.endpoint == "chat" for r in server.records[begun:])
+
+    server.behaviour = Behaviour(judging(lambda number: True))
+    first = evaluation.run("suite", "few", "-q")
+    assert first.exit_code == DONE, first.output
+    asked_once = answered()
+    newest = list_runs(evaluation.store_path)[0].run_id
+    assert evaluation.run("baseline", "set", newest).exit_code == DONE
+    before = asked_once + 2 * (asked_once // len(cases))
+
+    def down(_: int, request: Any) -> Fault | None:
+        return Fault(status=503) if answered() >= before else None
+
+    server.behaviour = Behaviour(judging(lambda number: True), faults=down)
+    stopped = evaluation.run("monitor", "--suite", "few")
+    assert stopped.exit_code == INCOMPLETE, stopped.output
+    assert "is part of the next round" in flat(stopped.output)
+    assert "--resume" not in stopped.output
+    server.behaviour = Behaviour(judging(lambda number: True))
+    went_on = evaluation.run("monitor", "--suite", "few")
+    assert went_on.exit_code == DONE, went_on.output
+    assert "Round 1, pass 1" in flat(went_on.output)
+    assert answered() == 2 * asked_once, "what was answered before the outage is not asked again"
 
 
 @pytest.mark.parametrize(
