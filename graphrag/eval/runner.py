@@ -234,15 +234,15 @@ class EvaluationRunner:
             check_judge(await self._load_judge(), metrics)
         self._stop = Stop()
         asked = self._executor
-        work = Work(request, self._settings, asked.search_unit, asked.judge_unit, self._stop)
+        ask = (asked.search_unit, asked.judge_unit)
+        work = Work(request, self._settings, *ask, self._stop, elsewhere=asked is not self)
         await work.run()
         outcome = work.outcome()
         if request.skip_judge or not outcome.is_complete or not is_wanted(self._settings):
             return outcome
         judges = FurtherJudges.of(await self._load_judge(), self._settings)
-        return await FurtherWork(self._settings, judges, self._entity_types).run(
-            request, outcome, work
-        )
+        further = FurtherWork(self._settings, judges, self._entity_types)
+        return await further.run(request, outcome, work)
 
     async def _entity_types(self, imdb_key: str) -> Mapping[str, str]:
         """Return title -> type of an index's entities; empty when there is no index any more."""

@@ -108,6 +108,10 @@ class RateWindow:
         self._taken.append(taken)
         return taken
 
+    def fill(self, now: float) -> None:
+        """Take all that there is for one period."""
+        self.take(self._most, now)
+
     def _end(self, taken: Taken) -> float:
         return taken.at + self._period_s * max(1.0, taken.amount / self._most)
 

@@ -185,7 +185,10 @@ class CallLimit:
         Seconds that a service which is down is waited for, and the longest wait that a service
         may ask for. None: a call fails when its retries are used up, as outside of a run.
     clock : callable
-        Seconds.
+        Seconds, of a clock that can't be set.
+    after_others : bool
+        Whether others asked before: what they did within the period of a rate is not known here,
+        so that each model's first request waits for a whole period of its rate.
 
     Notes
     -----
@@ -198,8 +201,10 @@ class CallLimit:
         most: int | None = None,
         patience_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        after_others: bool = False,
     ) -> None:
         self.patience_s = patience_s
+        self._after_others = after_others
         self._most: float = inf if most is None else most
         self._clock = clock
         self.in_flight = 0
@@ -220,6 +225,9 @@ class CallLimit:
                 tokens_rate=RateWindow(tokens, period_s) if tokens else None,
                 clock=self._clock,
             )
+            for window in (self._lanes[key].requests_rate, self._lanes[key].tokens_rate):
+                if window is not None and self._after_others:
+                    window.fill(self._clock())
         return self._lanes[key]
 
     async def acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place:

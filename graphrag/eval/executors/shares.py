@@ -104,22 +104,13 @@ class SharedLimit(CallLimit):
     """
 
     def __init__(self, share: Share, receipts: Receipts) -> None:
-        super().__init__(share.places, share.patience_s)
+        super().__init__(share.places, share.patience_s, after_others=share.is_successor)
         self._share = share
         self._receipts = receipts
 
     def lane(self, key: Hashable, name: str, rate: Any = None) -> Lane:
         """Return the lane of a model, under this worker's part of its rate."""
-        is_new = key not in self._lanes
-        own = self._share.of_rate(rate)
-        lane = super().lane(key, name, own)
-        if is_new and self._share.is_successor:
-            now = lane.clock()
-            if lane.requests_rate is not None:
-                lane.requests_rate.take(own.requests_per_period, now)
-            if lane.tokens_rate is not None:
-                lane.tokens_rate.take(own.tokens_per_period, now)
-        return lane
+        return super().lane(key, name, self._share.of_rate(rate))
 
     async def acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place:
         """Wait for a place, and until the store has what was finished."""

@@ -38,9 +38,9 @@ def judge_time(config: EvaluationConfig) -> CallTime:
     return CallTime(seconds, f"judge.timeout_s in {config_name()}", config.judge.hedge)
 
 
-def open_limit(config: EvaluationConfig) -> CallLimit:
-    """Return the limit that all calls of a run keep together."""
-    return CallLimit(config.concurrency, config.patience_s)
+def open_limit(config: EvaluationConfig, after_others: bool = False) -> CallLimit:
+    """Return the limit that all calls of a run keep together; see ``CallLimit``."""
+    return CallLimit(config.concurrency, config.patience_s, after_others=after_others)
 
 
 def check_service(log: CallLog) -> None:

@@ -111,7 +111,11 @@ class Stop:
 
 
 class Work:
-    """Runs the units of a request, ``concurrency`` at once, under one limit for all calls."""
+    """Runs the units of a request, ``concurrency`` at once, under one limit for all calls.
+
+    ``elsewhere`` says that other processes search and judge, each under its part of the limits:
+    what this one asks itself comes after them.
+    """
 
     def __init__(
         self,
@@ -120,6 +124,7 @@ class Work:
         search: SearchUnit,
         judge: JudgeUnit,
         stop: Stop,
+        elsewhere: bool = False,
     ) -> None:
         self._request = request
         self._session = request.session
@@ -127,7 +132,7 @@ class Work:
         self._search_unit = search
         self._judge_unit = judge
         self._stop = stop
-        self.limit = open_limit(config)
+        self.limit = open_limit(config, elsewhere)
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
         self._refused = False

@@ -1,0 +1,74 @@
+"""The rate of a model holds across those who ask it: workers first, then the owner."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graphrag_llm.config import ModelConfig, RateLimitConfig
+from support.openai_server import LocalServer, running_server
+
+from graphrag.eval import EvaluationConfig
+from graphrag.eval.dataset import Sample
+from graphrag.eval.metrics import LLMJudge
+from graphrag.eval.records import JudgeResult
+from graphrag.eval.run import RunRequest, Unit
+from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.store import StoredResponse
+from graphrag.query.models import open_completion
+from graphrag.query.usage import CallLog, Usage
+
+PERIOD_S = 1
+
+
+class Elsewhere:
+    """Does what workers do, without asking; when it was done is known."""
+
+    ended_s = 0.0
+
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        return StoredResponse(unit.key, unit.sample.id, unit.method, "x", "", 0.1, Usage(), None)
+
+    async def judge_unit(
+        self, unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        self.ended_s = time.monotonic()
+        return {metric: JudgeResult(1, "so") for metric in metrics}
+
+
+@pytest.fixture
+def server() -> Iterator[LocalServer]:
+    with running_server() as running:
+        yield running
+
+
+async def test_what_the_owner_asks_after_its_workers_keeps_within_the_rate_of_both(
+    server: LocalServer, tmp_path: Path
+):
+    judge = LLMJudge(
+        open_completion(
+            ModelConfig(
+                model_provider="openai",
+                model="gpt-4o",
+                api_base=server.base_url,
+                api_key="test",
+                rate_limit=RateLimitConfig(
+                    type="sliding_window", period_in_seconds=PERIOD_S, requests_per_period=2
+                ),
+            )
+        )
+    )
+    given: Any = {"root": tmp_path, "judge": {"rubric": True}}
+
+    async def mine(question: str) -> str:
+        return question
+
+    workers = Elsewhere()
+    runner = EvaluationRunner(
+        EvaluationConfig(**given), judge, {}, {"mine": mine}, executor=workers
+    )
+    sample = Sample("s", "a", "What is it?", "x")
+    outcome = await runner.run(RunRequest([Unit("s", sample, "mine")]))
+    assert outcome.is_complete, outcome.stopped
+    assert min(r.arrived_s for r in server.records) >= workers.ended_s + PERIOD_S
