@@ -64,7 +64,7 @@ async def read_run(
     """
     lacks: list[str] = []
     samples = store.samples(run.run_id)
-    responses = list(store.responses(run.run_id).values())
+    responses = list(store.responses(run.run_id, with_texts=False).values())
     if not samples:
         samples = [Sample(each, "", "", "") for each in dict.fromkeys(_ids(responses))]
         lacks.append(
