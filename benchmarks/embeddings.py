@@ -35,7 +35,7 @@ from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
 from graphrag.query.later_tokenizer import LaterTokenizer
-from graphrag.query.text_ranking import WordIndex
+from graphrag.text.ranking import WordIndex
 from graphrag.utils.api import get_embedding_store
 
 MODELS = {"hashed-ngrams": 384, "wordllama": 256}

@@ -2,13 +2,14 @@
 
 import asyncio
 import copy
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
 
 from graphrag.query.engines import AwaitedEmbedding, OnText, Outcome, answer_from_context
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
-from graphrag.query.text_ranking import WordIndex, fuse_ranks
+from graphrag.text.ranking import WordIndex, fuse_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +85,7 @@ class ByWordsAndVectors:
         places = self._texts.places
         nearest = [places[name] for hit in hits if (name := str(hit.document.id)) in places]
         fused = fuse_ranks([self._texts.words.rank(question)[:depth], nearest])
-        return [self._texts.units[place] for place in fused[:k]]
+        return [self._texts.units[place] for place in islice(fused, k)]
 
 
 class RankedSearch:

@@ -29,7 +29,7 @@ from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
 from graphrag.query.ranked_search import RankedTexts
-from graphrag.query.text_ranking import WordIndex, fuse_ranks
+from graphrag.text.ranking import WordIndex, fuse_ranks
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"

@@ -19,8 +19,8 @@ from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.models import read_reply
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
 from graphrag.query.structured_search.tog_search.asking.replies import EdgeScores, ReasonedAnswer
-from graphrag.query.structured_search.tog_search.words import split_terms
 from graphrag.query.usage import CallAttempt, current_phase, current_scope
+from graphrag.text.terms import split_terms
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 DIMENSIONS = 64

@@ -29,7 +29,7 @@ from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
 from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
 from graphrag.query.structured_search.tog_search.state import Exploration, Path, Scores
 from graphrag.query.structured_search.tog_search.walk.exploration import keep_best, list_candidates
-from graphrag.query.structured_search.tog_search.words import split_terms, word_keys
+from graphrag.text.terms import split_terms, word_keys
 
 TITLES = ["北京", "القاهرة", "🎬 {FILM}", "A", "B", "C {x}", "D"]
 # The last one is no entity: edges to it dangle. Cycles, parallel edges and self-loops abound.

@@ -16,12 +16,8 @@ from graphrag.query.structured_search.tog_search.walk.exploration import (
     list_candidates,
     select_evidence,
 )
-from graphrag.query.structured_search.tog_search.words import (
-    bm25_scores,
-    shorten,
-    split_terms,
-    word_keys,
-)
+from graphrag.text.ranking import bm25_scores
+from graphrag.text.terms import shorten, split_terms, word_keys
 
 N_NODES = 9
 # Node 9 is no entity: edges to it dangle.

@@ -25,7 +25,7 @@ from graphrag.query.structured_search.tog_search.graph.store import (
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnit, TextUnits
 from graphrag.query.structured_search.tog_search.state import Passages, Path, Question
 from graphrag.query.structured_search.tog_search.vectors import cosine_by_id
-from graphrag.query.structured_search.tog_search.words import bm25_scores
+from graphrag.text.ranking import bm25_scores
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore

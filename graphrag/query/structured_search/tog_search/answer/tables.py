@@ -15,7 +15,7 @@ from graphrag.query.structured_search.tog_search.graph.store import (
 )
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnit
 from graphrag.query.structured_search.tog_search.state import Path, Round, Walk
-from graphrag.query.structured_search.tog_search.words import shorten
+from graphrag.text.terms import shorten
 
 _MAX_LABEL_CHARS = 160
 _COLUMNS = {

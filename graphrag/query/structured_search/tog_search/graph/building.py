@@ -20,7 +20,7 @@ from graphrag.query.structured_search.tog_search.graph.names import (
     hash_names,
     index_names,
 )
-from graphrag.query.structured_search.tog_search.words import word_keys
+from graphrag.text.terms import word_keys
 
 # pyarrow is not typed.
 _arrow: Any = pa

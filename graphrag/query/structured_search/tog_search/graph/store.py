@@ -19,7 +19,7 @@ from graphrag.query.structured_search.tog_search.graph.row_tables import (
     RowTable,
 )
 from graphrag.query.structured_search.tog_search.graph.table_reading import stream_frame
-from graphrag.query.structured_search.tog_search.words import word_keys
+from graphrag.text.terms import word_keys
 
 _N_CACHED_ROWS = 4096
 # Rows that share a hash have the same name, or two names at most; the first one counts.

@@ -1,6 +1,6 @@
 """The text units of an index, read one by one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -14,8 +14,8 @@ from graphrag.query.structured_search.tog_search.graph.names import (
 )
 from graphrag.query.structured_search.tog_search.graph.row_tables import TEXT_UNITS, RowTable
 from graphrag.query.structured_search.tog_search.graph.table_reading import stream_frame
-from graphrag.query.structured_search.tog_search.graph.word_index import WordIndex
-from graphrag.query.structured_search.tog_search.words import split_terms
+from graphrag.text.ranking import WordIndex
+from graphrag.text.terms import split_terms
 
 _N_CACHED_TERMS = 512
 
@@ -42,7 +42,7 @@ class TextUnits:
         self._ids = ids
         self._table = table
         self._terms: dict[str, list[str]] = {}
-        self._words: WordIndex | None = None
+        self._words: tuple[list[str], WordIndex] | None = None
         self._counting = Lock()
 
     @classmethod
@@ -79,13 +79,12 @@ class TextUnits:
         """
         with self._counting:  # of searches that begin together one counts, the others wait
             if self._words is None:
-                self._words = WordIndex(self._texts())
-        return self._words.rank(question, k)
+                self._words = (self._column("id"), WordIndex(self._column("text")))
+        ids, words = self._words
+        return [ids[row] for row in words.rank(question)[:k]]
 
-    def _texts(self) -> Iterator[tuple[str, str]]:
-        columns = (self._table.column("id"), self._table.column("text"))
-        for ids, texts in zip(*columns, strict=True):
-            yield from zip(ids.to_pylist(), texts.to_pylist(), strict=True)
+    def _column(self, name: str) -> list[str]:
+        return [value for part in self._table.column(name) for value in part.to_pylist()]
 
     def terms(self, units: Sequence[TextUnit]) -> list[list[str]]:
         """Return the comparable terms of each text unit's text."""

@@ -11,7 +11,7 @@ from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.state import Path, Question, Round
 from graphrag.query.structured_search.tog_search.walk.connecting import Connection, connect
 from graphrag.query.structured_search.tog_search.walk.exploration import find_starts
-from graphrag.query.structured_search.tog_search.words import shorten
+from graphrag.text.terms import shorten
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore

@@ -20,7 +20,7 @@ from graphrag.query.structured_search.tog_search.state import (
     Scores,
     Step,
 )
-from graphrag.query.structured_search.tog_search.words import split_terms
+from graphrag.text.terms import split_terms
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore

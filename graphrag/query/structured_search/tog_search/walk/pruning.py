@@ -19,13 +19,9 @@ from graphrag.query.structured_search.tog_search.asking.replies import (
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.state import Candidate, Question, Scores, Strategy
 from graphrag.query.structured_search.tog_search.vectors import cosine_by_id
-from graphrag.query.structured_search.tog_search.words import (
-    bm25_scores,
-    load_bm25,
-    shorten,
-    split_terms,
-)
 from graphrag.query.usage import OutputBound, phase
+from graphrag.text.ranking import bm25_scores, load_bm25
+from graphrag.text.terms import shorten, split_terms
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore

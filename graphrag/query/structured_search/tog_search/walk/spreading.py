@@ -14,20 +14,20 @@ import heapq
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
 from graphrag.query.structured_search.tog_search.state import Passages, Question
-from graphrag.query.structured_search.tog_search.words import load_bm25
+from graphrag.text.ranking import fuse_ranks, load_bm25
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
 
 # Chance to go back to the seeds at each step; HippoRAG's.
 _RESTART = 0.5
-_RANK_CONSTANT = 60
 _N_RANKED = 50
 _N_SEEDS = 10
 # An entity named in the question says more than one whose description is near it.
@@ -54,8 +54,7 @@ async def fused_units(
     Returns
     -------
     dict of str to float
-        The ten best, best first, with their fused score: the sum over the rankings of
-        ``1 / (60 + rank)`` (reciprocal rank fusion; Cormack, Clarke and Büttcher, SIGIR 2009).
+        The ten best, best first, with their score; see :func:`fuse_ranks`.
     """
     await load_bm25()
     rankings = [await asyncio.to_thread(text_units.rank_by_words, question.text, _N_RANKED)]
@@ -68,12 +67,7 @@ async def fused_units(
         )
         near = sorted((-hit.score, str(hit.document.id)) for hit in hits)
         rankings.append([name for _, name in near])
-    fused: defaultdict[str, float] = defaultdict(float)
-    for ranking in rankings:
-        for rank, name in enumerate(ranking, start=1):
-            fused[name] += 1 / (_RANK_CONSTANT + rank)
-    best = sorted(fused, key=lambda name: (-fused[name], name))[:_N_SEEDS]
-    return {name: fused[name] for name in best}
+    return dict(islice(fuse_ranks(rankings).items(), _N_SEEDS))
 
 
 def weigh_starts(question: str, starts: Sequence[int], store: GraphStore) -> dict[int, float]:

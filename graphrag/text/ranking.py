@@ -1,21 +1,27 @@
 """Rankings of texts, best first: by the words of a question (BM25), and several fused into one."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import asyncio
+import sys
+from collections.abc import Hashable, Iterable, Sequence
+from importlib import import_module
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
-from graphrag.query.structured_search.tog_search.words import split_terms
+from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 
 _BATCH = 256
 _RRF_CONSTANT = 60
 
+Item = TypeVar("Item", bound=Hashable)
+
 
 class WordIndex:
     """Texts prepared for being ranked by BM25; nothing in it changes afterwards.
 
-    Words are those of Think-on-Graph's BM25 (folded case and width, pairs of characters in
+    Words are :func:`split_terms`' (folded case and width, pairs of characters in
     scripts without spaces), English ones without their endings.
 
     Parameters
@@ -68,30 +74,64 @@ class WordIndex:
         return matching[np.argsort(-scores[matching], kind="stable")].tolist()
 
 
-def fuse_ranks(rankings: Iterable[Sequence[int]]) -> list[int]:
+def fuse_ranks(rankings: Iterable[Sequence[Item]]) -> dict[Item, float]:
     """Fuse rankings by reciprocal rank: each gives its item at rank r a score of 1 / (60 + r).
 
     An item that a ranking leaves out gets nothing from it.
 
     Parameters
     ----------
-    rankings : iterable of sequence of int
-        Items, best first, none twice in one ranking.
+    rankings : iterable of sequence
+        Items that can be compared, best first, none twice in one ranking.
 
     Returns
     -------
-    list of int
-        Every item of any ranking, best first; of equal scores the smaller item comes first.
+    dict of item to float
+        Every item of any ranking with its score, best first; of equal scores the smaller item
+        comes first.
 
     Notes
     -----
     Cormack, Clarke and Buettcher, SIGIR 2009, with their constant.
     """
-    scores: dict[int, float] = {}
+    scores: dict[Item, float] = {}
     for ranking in rankings:
         for rank, item in enumerate(ranking, start=1):
             scores[item] = scores.get(item, 0.0) + 1 / (_RRF_CONSTANT + rank)
-    return sorted(scores, key=lambda item: (-scores[item], item))
+    ordered = sorted(scores.items(), key=lambda item: (-item[1], cast("Any", item[0])))
+    return dict(ordered)
+
+
+def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np.float64]:
+    """Score documents against a question by Okapi BM25 (Lucene's variant).
+
+    Parameters
+    ----------
+    question : str
+    documents : sequence of list of str
+        Each document's terms, from :func:`split_terms`. They are also the collection that
+        word frequencies are taken from.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (len(documents),), >= 0; 0 where no word is shared.
+    """
+    wanted = list(dict.fromkeys(split_terms([question])[0]))
+    if not wanted or not any(documents):
+        return np.zeros(len(documents))
+    import bm25s
+
+    index = bm25s.BM25(method="lucene")
+    index.index(list(documents), show_progress=False)  # pyright: ignore[reportUnknownMemberType]
+    scores = cast("Any", index).get_scores(wanted)
+    return np.asarray(scores, dtype=np.float64)
+
+
+async def load_bm25() -> None:
+    """Load what :func:`bm25_scores` needs, a second of work, while other searches go on."""
+    if "bm25s" not in sys.modules:
+        await asyncio.to_thread(import_module, "bm25s")
 
 
 class _Words(dict[str, int]):

@@ -1,15 +1,10 @@
-"""Comparable words of texts in any script, and word statistics (BM25) over them."""
+"""Comparable terms of texts in any script."""
 
-import asyncio
 import re
-import sys
 import unicodedata
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, TypeVar, cast
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -64,38 +59,6 @@ def shorten(text: str, max_chars: int) -> str:
         return line
     cut = line[: max_chars - 1]
     return (cut[: cut.rfind(" ")] if " " in cut else cut) + "…"
-
-
-def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np.float64]:
-    """Score documents against a question by Okapi BM25 (Lucene's variant).
-
-    Parameters
-    ----------
-    question : str
-    documents : sequence of list of str
-        Each document's terms, from :func:`split_terms`. They are also the collection that
-        word frequencies are taken from.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (len(documents),), >= 0; 0 where no word is shared.
-    """
-    wanted = list(dict.fromkeys(split_terms([question])[0]))
-    if not wanted or not any(documents):
-        return np.zeros(len(documents))
-    import bm25s
-
-    index = bm25s.BM25(method="lucene")
-    index.index(list(documents), show_progress=False)  # pyright: ignore[reportUnknownMemberType]
-    scores = cast("Any", index).get_scores(wanted)
-    return np.asarray(scores, dtype=np.float64)
-
-
-async def load_bm25() -> None:
-    """Load what :func:`bm25_scores` needs, a second of work, while other searches go on."""
-    if "bm25s" not in sys.modules:
-        await asyncio.to_thread(import_module, "bm25s")
 
 
 def _by_script(
