@@ -1,6 +1,7 @@
 """Text to sentences, words and comparable terms; and how much of one text another covers."""
 
 import re
+import threading
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
@@ -41,15 +42,22 @@ def stem(word: str) -> str:
     """
     if not word.isascii():
         return word
-    stemmed: str = _stemmer().stemWord(IRREGULAR.get(word, word))
+    stemmed: str = _stemmers().english.stemWord(IRREGULAR.get(word, word))
     return stemmed
 
 
-@cache
-def _stemmer() -> Any:
-    import snowballstemmer  # loads the stemmers of all languages, which takes a moment
+class _Stemmers(threading.local):
+    """A stemmer for each thread: one keeps the word that it works on in itself."""
 
-    return snowballstemmer.stemmer("english")
+    def __init__(self) -> None:
+        import snowballstemmer  # loads the stemmers of all languages, which takes a moment
+
+        self.english: Any = snowballstemmer.stemmer("english")
+
+
+@cache
+def _stemmers() -> _Stemmers:
+    return _Stemmers()
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:

@@ -7,8 +7,10 @@ import io
 import math
 import re
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
 from graphrag.query.ranked_search import RankedTexts
 from graphrag.text.ranking import WordIndex, fuse_ranks
+from graphrag.text.words import stem
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"
@@ -330,3 +333,20 @@ def test_an_evaluation_by_bm25_alone_needs_no_vectors(without_vectors: Path) -> 
     assert "not the one that was searched" not in done.output
     assert refused.exit_code == 2
     assert "no vector store" in refused.output
+
+
+def test_words_that_threads_stem_at_once_are_stemmed_as_by_one() -> None:
+    """A stemmer keeps its word in itself: shared by threads it raised, or gave another's word."""
+    roots = [f"{a}{b}{c}{d}" for a in "bdf" for b in "aeiou" for c in "lmn" for d in "kp"]
+    words = [f"{root}{ending}" for root in roots for ending in ("izations", "fulness", "ingly")]
+    parts = [words[place::8] for place in range(8)]
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        stem.cache_clear()
+        with ThreadPoolExecutor(8) as threads:
+            together = list(threads.map(lambda part: [stem(word) for word in part], parts))
+    finally:
+        sys.setswitchinterval(switching)
+    stem.cache_clear()
+    assert together == [[stem(word) for word in part] for part in parts]
