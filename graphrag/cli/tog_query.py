@@ -268,6 +268,11 @@ def describe_usage(result: "CountedSearchResult") -> list[str]:
         for phase, calls in usage.llm_calls_by_phase.items()
     ]
     lines.append(f"embeddings: {usage.embedding_calls} calls, {usage.embedding_tokens} tokens")
+    if usage.cached_prompt_tokens is not None:
+        lines.append(
+            f"prompt tokens from the provider's cache: {usage.cached_prompt_tokens}, as "
+            f"{usage.calls_reporting_cached_tokens} calls report"
+        )
     lines.append(f"failed calls: {usage.failed_calls}")
     if usage.tokens_counted_here:
         lines.append(f"calls whose tokens were counted here: {usage.tokens_counted_here}")

@@ -353,5 +353,6 @@ class QueryResult:
             "efficiency": self.efficiency.to_dict(),
             "failure": None if self.failure is None else self.failure.to_dict(),
             "cut_replies": 0 if self.usage is None else self.usage.cut_replies,
+            "cached_prompt_tokens": self.usage and self.usage.cached_prompt_tokens,
             **self.grades,
         }

@@ -94,8 +94,9 @@ class EvaluationResults:
         one, left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls,
         avg_prompt_tokens, avg_output_tokens (None for a method of one's own that does not count),
         avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
-        output_tokens_by_phase (sums), cost_usd, cost_usd_by_model, judge_cost_usd (None: the
-        price of a model is not known).
+        output_tokens_by_phase (sums), cached_prompt_tokens, calls_reporting_cached_tokens and
+        judge_cached_prompt_tokens (see ``Usage``), cost_usd, cost_usd_by_model, judge_cost_usd
+        (None: the price of a model, or of its cached tokens, is not known).
         Failed searches count with the calls that they made.
     counts : dict
         method -> n, n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
@@ -364,7 +365,10 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
 
 def _detail(result: QueryResult) -> dict[str, object]:
     values = result.to_dict()
-    names = ("response", "scores", "reasons", "efficiency", "failure", "cut_replies")
+    names = (
+        *("response", "scores", "reasons", "efficiency", "failure"),
+        *("cut_replies", "cached_prompt_tokens"),
+    )
     repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
     return {
         **{name: values[name] for name in names},

@@ -288,7 +288,7 @@ class ModelCaller:
             output_tokens=answer.output_tokens if answer else 0,
             counted_by=answer.counted_by if answer else "nobody",
             latency_s=time.perf_counter() - started,
-            cached_prompt_tokens=answer.cached_prompt_tokens if answer else 0,
+            cached_prompt_tokens=answer.cached_prompt_tokens if answer else None,
             error=error,
             finish_reason=answer.finish_reason if answer else None,
             abstained=answer is not None and answer.abstained,

@@ -33,7 +33,7 @@ class Answer:
     prompt_tokens: int
     output_tokens: int
     counted_by: CountedBy
-    cached_prompt_tokens: int = 0
+    cached_prompt_tokens: int | None = None
     finish_reason: str | None = None
     abstained: bool = False
 
@@ -147,11 +147,17 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(status, int) or named or isinstance(error, ConnectionError | TimeoutError)
 
 
-def read_usage(usage: Any, output: bool) -> tuple[int, int, int]:
-    """Return (prompt, output, cached prompt) tokens of a provider's usage figures, 0 if absent."""
+def read_usage(usage: Any, output: bool) -> tuple[int, int, int | None]:
+    """Return (prompt, output, cached prompt) tokens of a provider's usage figures.
+
+    Those that are absent are 0, but cached ones None: most services do not say.
+    """
     if usage is None:
-        return 0, 0, 0
+        return 0, 0, None
     details: Any = getattr(usage, "prompt_tokens_details", None)
-    cached = cast("int | None", getattr(details, "cached_tokens", None)) or 0
+    cached = cast("int | None", getattr(details, "cached_tokens", None))
+    prompt = int(usage.prompt_tokens or 0)
     answered = cast("int | None", getattr(usage, "completion_tokens", None)) or 0
-    return int(usage.prompt_tokens or 0), int(answered if output else 0), int(cached)
+    # More cached tokens than there are can't be meant.
+    known = None if cached is None else min(int(cached), prompt)
+    return prompt, int(answered if output else 0), known

@@ -15,10 +15,10 @@ _MAP = "model_prices_and_context_window_backup.json"
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars a token; cached_prompt_usd equals prompt_usd where no discount is known."""
+    """US dollars a token; cached_prompt_usd is None where the map has no price of cached tokens."""
 
     prompt_usd: float
-    cached_prompt_usd: float
+    cached_prompt_usd: float | None
     output_usd: float
 
 
@@ -36,7 +36,7 @@ def model_price(model: str) -> Price | None:
     cached = entry.get("cache_read_input_token_cost")
     return Price(
         prompt_usd=prompt,
-        cached_prompt_usd=prompt if cached is None else float(cached),
+        cached_prompt_usd=None if cached is None else float(cached),
         output_usd=float(entry.get("output_cost_per_token") or 0.0),
     )
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 _TYPE = "observed"
-_NOT_ANSWERED: tuple[int, int, int, CountedBy] = (0, 0, 0, "nobody")
+_Counts = tuple[int, int, int | None, CountedBy]
+_NOT_ANSWERED: _Counts = (0, 0, None, "nobody")
 
 
 class _Ending(NamedTuple):
@@ -86,7 +87,7 @@ class Observation:
         model: "ModelConfig",
         kind: Literal["completion", "embedding"],
         started: float,
-        counts: tuple[int, int, int, CountedBy] = _NOT_ANSWERED,
+        counts: _Counts = _NOT_ANSWERED,
         error: BaseException | None = None,
         ending: _Ending = _UNKNOWN,
     ) -> None:
@@ -156,13 +157,13 @@ class _ObservedCompletion(LLMCompletion):
         messages = [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
         self._observation.prompts.append(messages)
 
-        def count(content: str, usage: Any) -> tuple[int, int, int, CountedBy]:
+        def count(content: str, usage: Any) -> _Counts:
             prompt, output, cached = read_usage(usage, output=True)
             if prompt:
                 return prompt, output, cached, "provider"
             tokenizer = self._inner.tokenizer
             output = tokenizer.num_tokens(content)
-            return tokenizer.num_prompt_tokens(messages), output, 0, "tokenizer"
+            return tokenizer.num_prompt_tokens(messages), output, None, "tokenizer"
 
         return _Call(self._observation, self._config, "completion", count)
 
@@ -208,11 +209,11 @@ class _ObservedEmbedding(LLMEmbedding):
     def _begin(self, request: dict[str, Any]) -> "_Call":
         texts: list[str] = request["input"]
 
-        def count(_: str, usage: Any) -> tuple[int, int, int, CountedBy]:
+        def count(_: str, usage: Any) -> _Counts:
             prompt = read_usage(usage, output=False)[0]
             if prompt:
-                return prompt, 0, 0, "provider"
-            return sum(map(self._inner.tokenizer.num_tokens, texts)), 0, 0, "tokenizer"
+                return prompt, 0, None, "provider"
+            return sum(map(self._inner.tokenizer.num_tokens, texts)), 0, None, "tokenizer"
 
         return _Call(self._observation, self._config, "embedding", count)
 
@@ -225,7 +226,7 @@ class _Call:
         observation: Observation,
         model: "ModelConfig",
         kind: Literal["completion", "embedding"],
-        count: Callable[[str, Any], tuple[int, int, int, CountedBy]],
+        count: Callable[[str, Any], _Counts],
     ) -> None:
         self._observation = observation
         self._model = model

@@ -208,6 +208,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(
         "graphrag.api.ranked_search",
         "graphrag.api.search",
         "graphrag.index.optional_imports",
+        "graphrag.query.attempts",
         "graphrag.query.counted_result",
         "graphrag.query.model_facts",
         "graphrag.query.own_time",

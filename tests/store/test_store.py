@@ -86,7 +86,7 @@ ATTEMPTS = st.builds(
     output_tokens=COUNTS,
     counted_by=st.sampled_from(["provider", "tokenizer", "nobody"]),
     latency_s=MONEY,
-    cached_prompt_tokens=COUNTS,
+    cached_prompt_tokens=st.none() | COUNTS,
     error=st.none() | TEXT,
     abstained=st.booleans(),
 )

@@ -93,8 +93,8 @@ class Fault:
         content.
     omit_usage : bool
         Leave the usage out of the answer.
-    cached_tokens : int
-        Prompt tokens that the usage reports as read from a cache.
+    cached_tokens : int | None
+        Prompt tokens that the usage reports as read from a cache; None: it reports nothing of it.
     ramble : bool
         Write words until the request's ``max_tokens`` (1,000 without one) and end with finish
         reason ``length``, as a small model does. Words of ``content`` come first.
@@ -115,7 +115,7 @@ class Fault:
     content: str | None = None
     refusal: str | None = None
     omit_usage: bool = False
-    cached_tokens: int = 0
+    cached_tokens: int | None = None
     ramble: bool = False
     raw: str | None = None
 
@@ -606,11 +606,11 @@ def _text(content: str | list[Json] | None) -> str:
     return content or ""
 
 
-def _chat_usage(request: Json, reply: str, cached_tokens: int) -> Json:
+def _chat_usage(request: Json, reply: str, cached_tokens: int | None) -> Json:
     prompt = sum(_words(_text(message.get("content"))) + 3 for message in request["messages"])
     usage: Json = {"prompt_tokens": prompt, "completion_tokens": _words(reply)}
     usage["total_tokens"] = prompt + usage["completion_tokens"]
-    if cached_tokens:
+    if cached_tokens is not None:
         usage["prompt_tokens_details"] = {"cached_tokens": cached_tokens}
     return usage
 

@@ -110,6 +110,7 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     latencies = [latency for latency in answered if latency is not None]
     counted = [r.usage for r in results if r.usage is not None]
     usage = sum_usages(counted)
+    judging = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
     n = len(results) if len(counted) == len(results) else 0
     return {
         "avg_latency": fmean(latencies) if latencies else None,
@@ -124,6 +125,9 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "llm_calls_by_phase": usage.llm_calls_by_phase,
         "prompt_tokens_by_phase": usage.prompt_tokens_by_phase,
         "output_tokens_by_phase": usage.output_tokens_by_phase,
+        "cached_prompt_tokens": usage.cached_prompt_tokens,
+        "calls_reporting_cached_tokens": usage.calls_reporting_cached_tokens,
+        "judge_cached_prompt_tokens": judging.cached_prompt_tokens,
         "cost_usd": cost_of_searches(results),
         "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": cost_of_verdicts(results),

@@ -272,14 +272,14 @@ def _usage_of(usage: Usage | None) -> Usages | None:
     if usage is None or not usage.is_counted:
         return None
     cached, embedded = usage.cached_prompt_tokens, usage.embedding_tokens
-    completions = (usage.prompt_tokens - cached, cached, usage.output_tokens)
+    completions = (usage.prompt_tokens - (cached or 0), cached, usage.output_tokens)
     asked, searched = usage.completion_models, usage.embedding_models
     if asked is None or searched is None or set(asked) & set(searched):
         groups = [(usage.models, (completions[0] + embedded, *completions[1:]))]
     else:
         groups = [
             (asked, completions),
-            (searched, (embedded, 0, 0)),
+            (searched, (embedded, None, 0)),
         ]
     found: Usages = {}
     for names, counts in groups:
@@ -288,7 +288,7 @@ def _usage_of(usage: Usage | None) -> Usages | None:
         costs = [usage.cost_usd_by_model.get(name) for name in names]
         known = [cost for cost in costs if cost is not None]
         found[" + ".join(names)] = {
-            **dict(zip(_COUNTS, (*counts, sum(counts)), strict=True)),
+            **dict(zip(_COUNTS, (*counts, sum(n or 0 for n in counts)), strict=True)),
             "total_cost": sum(known) if len(known) == len(costs) else None,
         }
     return found
@@ -313,6 +313,12 @@ def _total(usages: Usages) -> dict[str, Any] | None:
 def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     costs = one["total_cost"], other["total_cost"]
     return {
-        **{name: one[name] + other[name] for name in _COUNTS},
+        **{name: _plus(one[name], other[name]) for name in _COUNTS},
         "total_cost": None if None in costs else sum(costs),
     }
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    """Add counts up, leaving out one that was not reported."""
+    known = [count for count in (one, other) if count is not None]
+    return sum(known) if known else None

@@ -107,6 +107,8 @@ def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:
             continue
         n = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
         tokens = f"{n:,} tokens" if usage.is_counted else "tokens not counted"
+        if usage.cached_prompt_tokens is not None:
+            tokens += f", {usage.cached_prompt_tokens:,} of them cached"
         # The searches of responses that were judged again were paid for by another run.
         alone = ", judge alone" if run.setup.responses_of is not None else ""
         told.append(f"{side} {money(usage.cost_usd, '$', 'price not known')} ({tokens}{alone})")

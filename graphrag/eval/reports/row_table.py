@@ -30,10 +30,11 @@ def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "
     -------
     pandas.DataFrame
         Besides: ``run_id``; ``embedded_models``, the label of a run that asked offline baseline
-        models, else None; ``abstained``; ``failure_kind``; ``cost_usd`` and ``embedding_tokens``
-        of the search, and of its verdicts ``judge_llm_calls``, ``judge_prompt_tokens``,
-        ``judge_output_tokens`` and ``judge_cost_usd``, missing where they were not counted or
-        nothing was judged; and every measure of the first trial by its name, which is missing
+        models, else None; ``abstained``; ``failure_kind``; ``cost_usd``, ``embedding_tokens`` and
+        ``cached_prompt_tokens`` of the search, and of its verdicts ``judge_llm_calls``,
+        ``judge_prompt_tokens``, ``judge_output_tokens``, ``judge_cached_prompt_tokens`` and
+        ``judge_cost_usd``, missing where they were not counted or nothing was judged; and every
+        measure of the first trial by its name, which is missing
         where it was not measured.
     """
     table = results.to_pandas()
@@ -53,9 +54,9 @@ def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "
     table["failure_kind"] = [r.failure.kind if r.failure else None for r in results.results]
     searches = [_counted(r.usage) for r in results.results]
     judges = [_counted(r.judge_usage) for r in results.results]
-    table["cost_usd"] = [usage.get("cost_usd") for usage in searches]
-    table["embedding_tokens"] = [usage.get("embedding_tokens") for usage in searches]
-    for name in ("llm_calls", "prompt_tokens", "output_tokens", "cost_usd"):
+    for name in ("cost_usd", "embedding_tokens", "cached_prompt_tokens"):
+        table[name] = [usage.get(name) for usage in searches]
+    for name in ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens", "cost_usd"):
         table[f"judge_{name}"] = [usage.get(name) for usage in judges]
     table["embedded_models"] = results.metadata.get("embedded_models")
     if not measured:

@@ -52,7 +52,7 @@ def describe_room(results: "EvaluationResults") -> list[str]:
 def describe_costs(results: "EvaluationResults") -> list[str]:
     """Return what the table of the searches leaves out: the verdicts, and what was forgotten."""
     earlier = results.metadata.get("earlier_attempts")
-    lines = [_describe_judge_cost(results)]
+    lines = [_describe_judge_cost(results), *_describe_cached(results)]
     if earlier is not None:
         tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
         cost = money(earlier["cost_usd"], "$", UNKNOWN)
@@ -74,6 +74,30 @@ def _describe_judge_cost(results: "EvaluationResults") -> str:
         everything = money(results.metadata["cost_usd"], "$", UNKNOWN)
         return f"{line} All repeats together, judge included, cost {everything}."
     return line
+
+
+def _describe_cached(results: "EvaluationResults") -> list[str]:
+    """Return what providers say they read from their own caches; nothing if none of them does."""
+    told: list[str] = []
+    for method, found in results.efficiency.items():
+        cached = found.get("cached_prompt_tokens")
+        if cached is not None:
+            n, calls = (
+                found["calls_reporting_cached_tokens"],
+                sum(found["llm_calls_by_phase"].values()),
+            )
+            said = (
+                "by how many calls is not known"
+                if n is None
+                else f"{n:,} of {calls:,} calls report"
+            )
+            read = sum(found["prompt_tokens_by_phase"].values())
+            told.append(f"{method} {cached:,} of {read:,} ({said})")
+    judged = [found.get("judge_cached_prompt_tokens") for found in results.efficiency.values()]
+    known = [count for count in judged if count is not None]
+    if known:
+        told.append(f"the judge {sum(known):,}")
+    return [f"Prompt tokens from the providers' caches: {'; '.join(told)}."] if told else []
 
 
 def describe_price(model: str) -> str:

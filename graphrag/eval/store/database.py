@@ -218,9 +218,7 @@ class EvaluationStore:
             "SELECT unit, failure IS NOT NULL, usage FROM responses WHERE run_id = ? ORDER BY unit",
             (run_id,),
         )
-        return [
-            (unit, bool(failed), usage_of(usage).cost_usd or 0.0) for unit, failed, usage in rows
-        ]
+        return [(unit, bool(failed), usage_of(usage).spent_usd) for unit, failed, usage in rows]
 
     def responses(
         self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True

@@ -33,7 +33,7 @@ _READERS: Mapping[str, Callable[[Any], object]] = {
     "usage": Usage.from_dict,
     "failure": lambda value: Failure(**value),
     "retrieved": Retrieved.from_dict,
-    "attempts": lambda value: [CallAttempt(**each) for each in value],
+    "attempts": lambda value: [CallAttempt.from_dict(each) for each in value],
     "repeats": tuple,
     "value": dict,
     "reply": lambda value: value,

@@ -76,13 +76,12 @@ def verdict_of(
 
 def attempts_of(text: str) -> tuple[CallAttempt, ...]:
     """Return the attempts of a call."""
-    return tuple(CallAttempt(**values) for values in json.loads(text))
+    return tuple(CallAttempt.from_dict(values) for values in json.loads(text))
 
 
 def attempts_text(attempts: Sequence[CallAttempt]) -> str:
     """Return the attempts of a call as text."""
-    # Plain values: asdict would copy each.
-    return json.dumps([{name: getattr(each, name) for name in _ATTEMPT} for each in attempts])
+    return json.dumps([each.to_dict() for each in attempts])
 
 
 def usage_text(usage: Usage) -> str:

@@ -87,7 +87,7 @@ class Session(Protocol):
         ...
 
     def spent_usd(self) -> float:
-        """Return what the run has cost so far in US dollars, unknown prices left out."""
+        """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
         ...
 
 
@@ -131,7 +131,7 @@ class MemorySession:
     def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep a response."""
         self._responses[found.unit] = found
-        self._spent_usd += found.usage.cost_usd or 0.0
+        self._spent_usd += found.usage.spent_usd
 
     def keep_verdicts(
         self,
@@ -143,7 +143,7 @@ class MemorySession:
         """Keep verdicts and what they cost."""
         self._verdicts.setdefault(unit, {}).update(verdicts)
         self._judge_usage.setdefault(unit, []).append(usage)
-        self._spent_usd += usage.cost_usd or 0.0
+        self._spent_usd += usage.spent_usd
 
     def judgement(self, subject: str, kind: str) -> Judgement | None:
         """Return what a further judge said."""
@@ -152,14 +152,14 @@ class MemorySession:
     def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep what a further judge said."""
         self._judgements[judged.subject, judged.kind] = judged
-        self._spent_usd += judged.usage.cost_usd or 0.0
+        self._spent_usd += judged.usage.spent_usd
 
     def journal(self, scope: CallScope) -> CallJournal | None:
         """Return None: calls are not kept."""
         return None
 
     def spent_usd(self) -> float:
-        """Return what the run has cost so far in US dollars, unknown prices left out."""
+        """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
         return self._spent_usd
 
 
@@ -207,7 +207,7 @@ class StoredSession(MemorySession):
         }
         self._calls = store.finished_calls(run_id)
         self._unclaimed_usd = {
-            scope: summarize_attempts(a for c in calls.values() for a in c.attempts).cost_usd or 0.0
+            scope: summarize_attempts(a for c in calls.values() for a in c.attempts).spent_usd
             for scope, calls in self._calls.items()
         }
         usages = [usage for each in store.judge_usage(run_id).values() for usage in each]
@@ -215,7 +215,7 @@ class StoredSession(MemorySession):
         usages += [judged.usage for judged in judgements]
         self._spent_usd = sum(self._unclaimed_usd.values())
         self._spent_usd += 0.0 if prepaid else sum(usd for *_, usd in searches)
-        self._spent_usd += sum(usage.cost_usd or 0.0 for usage in usages)
+        self._spent_usd += sum(usage.spent_usd for usage in usages)
         if retry_errors and not prepaid:
             self._forget_failed_searches()
 

@@ -19,9 +19,9 @@ _CUT_OFF = {"max_tokens": "length", "MAX_TOKENS": "length"}
 
 @dataclass(slots=True)
 class CachedTokens:
-    """Prompt tokens that the service read from a cache of its own, >= 0."""
+    """Prompt tokens that the service read from a cache of its own, >= 0; None: it does not say."""
 
-    cached_tokens: int
+    cached_tokens: int | None
 
 
 @dataclass(slots=True)
@@ -149,19 +149,22 @@ def read_usage_figures(given: Any) -> DirectUsage | None:
     usage = cast("Mapping[str, Any]", given)
     prompt = _count(usage.get("prompt_tokens"))
     details: Any = usage.get("prompt_tokens_details")
-    cached = (
-        _count(cast("Mapping[str, Any]", details).get("cached_tokens"))
-        if isinstance(details, Mapping)
-        else 0
-    )
-    cached = cached or _count(usage.get("prompt_cache_hit_tokens"))
+    told: Any = None
+    if isinstance(details, Mapping):
+        told = cast("Mapping[str, Any]", details).get("cached_tokens")
+    said = (_known_count(told), _known_count(usage.get("prompt_cache_hit_tokens")))
+    cached = max((count for count in said if count is not None), default=None)
     output = _count(usage.get("completion_tokens"))
-    return DirectUsage(prompt, output, CachedTokens(min(cached, prompt)))
+    return DirectUsage(prompt, output, CachedTokens(cached))
 
 
 def _count(value: Any) -> int:
+    return _known_count(value) or 0
+
+
+def _known_count(value: Any) -> int | None:
     is_count = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
-    return int(value) if is_count and value == int(value) else 0
+    return int(value) if is_count and value == int(value) else None
 
 
 def read_vectors(body: Mapping[str, Any]) -> DirectVectors:
