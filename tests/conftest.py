@@ -28,7 +28,10 @@ settings.load_profile("any machine")
 pytest_plugins = ["support.chromium", "support.clock_fixtures"]
 
 # Each goes to one worker as a whole; begun last, they would leave the others without work.
-_LONG = {"test_docs", "test_packaging", "test_kill_and_resume", "test_tog_brute_force"}
+_LONG = {
+    *("test_docs", "test_packaging", "test_kill_and_resume", "test_tog_brute_force"),
+    *("test_released_parity", "test_overlay", "test_stock_project", "test_evaluate"),
+}
 
 
 def pytest_xdist_auto_num_workers():
