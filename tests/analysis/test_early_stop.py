@@ -1,10 +1,11 @@
 """A run that is watched: it stops when it has got worse, and every surface says FAIL."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.clock_evaluation import Evaluation, MakeEvaluation, judging
 from support.openai_server import Behaviour, LocalServer
 
 from graphrag.eval.statistics import EARLY_ALPHA, early_stop_evidence
@@ -14,31 +15,9 @@ N = 60
 
 
 @pytest.fixture
-def pinned(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+def pinned(pinned_run: Callable[[int], Evaluation]) -> Evaluation:
     """Return an evaluation of many questions whose pinned run answered them all rightly."""
-    evaluation = make_evaluation(
-        server.base_url, methods=["basic"], metrics=["correctness"], concurrency=1
-    )
-    evaluation.write_rows(
-        [{"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"} for i in range(N)]
-    )
-    server.behaviour = Behaviour(judging(lambda number: True))
-    assert evaluation.run("-q").exit_code == 0
-    assert evaluation.run("baseline", "set", "latest").exit_code == 0
-    return evaluation
-
-
-def judging(is_right: Any) -> Any:
-    """Return a reply that grades question i by ``is_right(i)``."""
-
-    def reply(request: Any) -> str:
-        text = str(request["messages"])
-        if "ground_truth" not in text:
-            return "Idris [Data: Sources (0)]."
-        number = int(text.split("Who is number ")[1].split("?")[0])
-        return json.dumps({"reason": "said", "score": int(is_right(number))})
-
-    return reply
+    return pinned_run(N)
 
 
 def test_a_run_that_gets_everything_wrong_stops_and_fails(pinned: Evaluation, server: LocalServer):

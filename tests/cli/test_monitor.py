@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
+from support.clock_evaluation import Evaluation, MakeEvaluation, judging, wait_until
 from support.openai_server import Behaviour, Fault, LocalServer
 
 from graphrag.eval.analysis import list_runs
@@ -25,29 +25,11 @@ DONE, ERROR, USAGE, INCOMPLETE, ALARM, INTERRUPTED = 0, 1, 2, 3, 100, 130
 N = 24
 
 
-def judging(is_right: Callable[[int], int]) -> Any:
-    """Return a reply that grades question i by ``is_right(i)``."""
-
-    def reply(request: Any) -> str:
-        text = str(request["messages"])
-        if "ground_truth" not in text:
-            return "Idris [Data: Sources (0)]."
-        number = int(text.split("Who is number ")[1].split("?")[0])
-        return json.dumps({"reason": "said", "score": int(is_right(number))})
-
-    return reply
-
-
 @pytest.fixture
-def pinned(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
+def pinned(pinned_run: Callable[[int], Evaluation]) -> Evaluation:
     """Return an evaluation whose pinned run answered all questions rightly."""
-    evaluation = make_evaluation(server.base_url, methods=["basic"], metrics=["correctness"])
-    evaluation.write_rows(
-        [{"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"} for i in range(N)]
-    )
-    server.behaviour = Behaviour(judging(lambda number: True))
-    assert evaluation.run("-q").exit_code == DONE
-    assert evaluation.run("baseline", "set", "latest").exit_code == DONE
+    evaluation = pinned_run(N)
+    evaluation.configure(concurrency=8)
     return evaluation
 
 
@@ -307,24 +289,24 @@ def test_a_suite_that_a_service_stops_goes_on_in_the_next_round(
     assert answered() == 2 * asked_once, "what was answered before the outage is not asked again"
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--every", "daily"], "--every daily: give a number and a unit"),
-        (["--every", "0s"], "--every 0s: give a number and a unit"),
-        (["--rounds", "2"], "--rounds needs --every"),
-        (["--suite", "x", "--sample", "3"], "--sample does not apply to a suite"),
-        (["--webhook", "hooks.example/x"], "--webhook takes an address"),
-        (["--baseline", "nothing"], "holds no run 'nothing'"),
-        (["--methods", "tog"], "holds basic, and none of tog"),
-    ],
-)
-def test_wrong_usage_is_one_sentence(pinned: Evaluation, flags: list[str], said: str):
-    result = pinned.run("monitor", *flags)
-    assert result.exit_code == USAGE
-    assert said in flat(result.output)
-    assert "Traceback" not in result.output
-    assert asked_in(pinned) == []
+WRONG = [
+    (["--every", "daily"], "--every daily: give a number and a unit"),
+    (["--every", "0s"], "--every 0s: give a number and a unit"),
+    (["--rounds", "2"], "--rounds needs --every"),
+    (["--suite", "x", "--sample", "3"], "--sample does not apply to a suite"),
+    (["--webhook", "hooks.example/x"], "--webhook takes an address"),
+    (["--baseline", "nothing"], "holds no run 'nothing'"),
+    (["--methods", "tog"], "holds basic, and none of tog"),
+]
+
+
+def test_wrong_usage_is_one_sentence(pinned: Evaluation):
+    for flags, said in WRONG:
+        result = pinned.run("monitor", *flags)
+        assert result.exit_code == USAGE, flags
+        assert said in flat(result.output)
+        assert "Traceback" not in result.output
+        assert asked_in(pinned) == [], flags
 
 
 def test_it_needs_a_baseline_and_says_how_to_get_one(make_evaluation: MakeEvaluation):

@@ -160,4 +160,17 @@ def without_circumstances(value: Any) -> Any:
     return [without_circumstances(v) for v in value] if isinstance(value, list) else value
 
 
+def judging(is_right: Callable[[int], object]) -> Callable[[dict[str, Any]], str]:
+    """Return a reply that grades question i, "Who is number i?", by ``is_right(i)``."""
+
+    def reply(request: dict[str, Any]) -> str:
+        text = str(request["messages"])
+        if "ground_truth" not in text:
+            return "Idris [Data: Sources (0)]."
+        number = int(text.split("Who is number ")[1].split("?")[0])
+        return json.dumps({"reason": "said", "score": int(bool(is_right(number)))})
+
+    return reply
+
+
 MakeEvaluation = Callable[..., Evaluation]

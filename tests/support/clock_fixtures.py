@@ -2,13 +2,14 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from support.clock_evaluation import ROWS, TEXT, Evaluation, MakeEvaluation
+from support.clock_evaluation import ROWS, TEXT, Evaluation, MakeEvaluation, judging
 from support.openai_server import Behaviour, LocalServer, offline_reply, running_server
 from support.projects import OFFLINE_SETTINGS, server_settings
 
@@ -28,9 +29,12 @@ def built_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def make_evaluation(built_project: Path, tmp_path: Path) -> MakeEvaluation:
     """Return a function that makes an evaluation; with a base URL its models ask that server."""
+    return _maker(built_project, tmp_path)
 
+
+def _maker(built_project: Path, folder: Path) -> MakeEvaluation:
     def make(base_url: str | None = None, name: str = "evaluation", **config: Any) -> Evaluation:
-        made = Evaluation(tmp_path / name)
+        made = Evaluation(folder / name)
         shutil.copytree(built_project, made.project)
         given = {
             "dataset": {"path": "questions.json"},
@@ -42,6 +46,49 @@ def make_evaluation(built_project: Path, tmp_path: Path) -> MakeEvaluation:
         made.write_rows(ROWS)
         if base_url is not None:
             made.write_settings(server_settings(base_url))
+        return made
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def _pinned_once(
+    built_project: Path, tmp_path_factory: pytest.TempPathFactory, _server: LocalServer
+) -> Callable[[int], Evaluation]:
+    """Return a function that makes the pinned run of so many questions, once."""
+
+    @cache
+    def make(n: int) -> Evaluation:
+        evaluation = _maker(built_project, tmp_path_factory.mktemp("pinned"))(
+            _server.base_url, methods=["basic"], metrics=["correctness"], concurrency=1
+        )
+        evaluation.write_rows(
+            [
+                {"id": f"q{i}", "question": f"Who is number {i}?", "answer": "Idris"}
+                for i in range(n)
+            ]
+        )
+        _server.behaviour = Behaviour(judging(lambda number: True))
+        assert evaluation.run("-q").exit_code == 0
+        assert evaluation.run("baseline", "set", "latest").exit_code == 0
+        return evaluation
+
+    return make
+
+
+@pytest.fixture
+def pinned_run(
+    _pinned_once: Callable[[int], Evaluation], server: LocalServer, tmp_path: Path
+) -> Callable[[int], Evaluation]:
+    """Return a function for an evaluation whose pinned run answered n questions rightly.
+
+    The run is made once; each test has a copy of its own.
+    """
+
+    def make(n: int) -> Evaluation:
+        made = Evaluation(tmp_path / "evaluation")
+        shutil.copytree(_pinned_once(n).root, made.root)
+        server.behaviour = Behaviour(judging(lambda number: True))
         return made
 
     return make
