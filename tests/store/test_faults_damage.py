@@ -65,7 +65,7 @@ def change(sql: str) -> Damage:
 LEAF, INTERIOR, INDEX_LEAF = 13, 5, 10
 DAMAGES = {
     **{f"leaf {n} zeroed": zero_page(LEAF, n) for n in (0, 3, 5, 9, 14, 18)},
-    **{f"leaf {n} garbled": garble_page(LEAF, n) for n in (4, 7, 12, 20)},
+    **{f"leaf {n} garbled": garble_page(LEAF, n) for n in (4, 7, 12, 21)},
     **{f"index {n} zeroed": zero_page(INDEX_LEAF, n) for n in range(3)},
     "tree zeroed": zero_page(INTERIOR, 0),
     "cut": cut_half,
