@@ -2,14 +2,11 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any
 
 from graphrag.eval.records import Failure, JudgeResult, Retrieved
 from graphrag.eval.store.records import Judgement, StoredResponse, now
 from graphrag.query.usage import CallAttempt, Usage
-
-_ATTEMPT = tuple(each.name for each in fields(CallAttempt))
 
 
 def of_units(run_id: str, units: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
