@@ -284,7 +284,7 @@ def test_the_release_that_the_overlay_asks_for_is_the_one_required():
 def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_root: Path):
     known = {
         frozenset(re.split(r"(?=[<>=])|,", line))
-        for extra in (None, "audit", "examples")
+        for extra in (None, "audit", "examples", "static-words")
         for line in requirements(extra)
     }
     texts = [*(project_root / "docs").glob("*.md"), *(project_root / "examples").glob("*.py")]
@@ -295,7 +295,7 @@ def test_every_pip_command_of_the_docs_asks_for_what_the_metadata_ask(project_ro
         for line in re.findall(r'"([^"$]+)"', command)
     ]
 
-    assert len(set(shown)) == 4
+    assert len(set(shown)) == 5
     assert {frozenset(re.split(r"(?=[<>=])|,", line)) for line in shown} <= known
 
 

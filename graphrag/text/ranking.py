@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from graphrag.text.lexicon import STOP_WORDS
 from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 
@@ -58,14 +59,17 @@ class WordIndex:
         Parameters
         ----------
         question : str
-            A word that is repeated in it counts once.
+            A word that is repeated in it counts once; English function words count only where
+            there are no others.
 
         Returns
         -------
         list of int
             Places in ``texts``; of equal scores the earlier text comes first.
         """
-        words = dict.fromkeys(stem(term) for term in split_terms([question])[0])
+        terms = split_terms([question])[0]
+        telling = [term for term in terms if term not in STOP_WORDS] or terms
+        words = dict.fromkeys(map(stem, telling))
         known = [self._numbers[word] for word in words if word in self._numbers]
         if not known:
             return []

@@ -384,7 +384,8 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
 
 
 def test_no_number_bounds_the_edges_that_tog_reads(make_evaluation: MakeEvaluation):
-    shown = sentence(make_evaluation(methods=["tog"]).run("--dry-run"))
+    methods = [{"name": "full", "method": "tog", "preset": "thorough"}]
+    shown = sentence(make_evaluation(methods=methods).run("--dry-run"))
     assert "Prompt tokens: not bounded by the settings" in shown
     assert "more where the edges of a step of ToG don't fit one call" in shown
 

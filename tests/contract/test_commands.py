@@ -330,7 +330,9 @@ def test_every_row_goes_into_a_table(make_evaluation: MakeEvaluation, tmp_path: 
 
 
 def test_a_table_of_no_known_format_is_refused(make_evaluation: MakeEvaluation):
-    result = make_evaluation().run("show", "--export", "rows.xlsx")
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
+    result = evaluation.run("show", "--export", "rows.xlsx")
     assert result.exit_code == USAGE
     assert ".csv or .parquet" in said(result)
 

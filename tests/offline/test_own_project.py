@@ -24,7 +24,7 @@ def run(*words):
 
 def test_the_block_of_the_docs_makes_a_project_that_answers(project_root, tmp_path):
     text = (project_root / "docs" / "embedded_models.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+    block, _ = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
     project = tmp_path / "my_project"
     (project / "input").mkdir(parents=True)
     (project / "input" / "report.txt").write_text(TEXT, encoding="utf-8")

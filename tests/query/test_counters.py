@@ -93,9 +93,11 @@ async def test_concurrent_searches_count_exactly_their_own_calls(
 
 
 async def test_tog_calls_are_counted_by_phase(remote: GraphIndex, server: SpiedServer) -> None:
+    remote.header = remote.header.changed("tog", {"prune_strategy": "llm", "check": "each_depth"})
     result = await remote.search("tog", QUESTION)
 
     assert set(result.llm_calls_categories) == {"exploration", "reasoning"}
+    assert result.llm_calls_categories["exploration"] > 0
     reasoning = [
         record
         for record in server.of("chat")

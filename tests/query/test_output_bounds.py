@@ -33,6 +33,7 @@ def bounds_sent(server: SpiedServer) -> list[tuple[Any, Any]]:
 async def test_tog_bounds_its_scoring_by_edges_and_its_answer(
     remote: GraphIndex, server: SpiedServer
 ) -> None:
+    remote.header = remote.header.changed("tog", {"prune_strategy": "llm", "check": "each_depth"})
     found = await remote.search("tog", QUESTION)
 
     edges = [int(n) for n in found.context_data["exploration"]["n_edges"] if n]
@@ -112,6 +113,7 @@ async def test_scores_that_are_cut_off_are_asked_for_once_and_the_depth_says_so(
             else None
         )
     )
+    remote.header = remote.header.changed("tog", {"prune_strategy": "llm", "check": "each_depth"})
     found = await remote.search("tog", QUESTION)
 
     rounds = found.context_data["exploration"]

@@ -59,9 +59,8 @@ def test_verbose_says_what_it_cost(project: Path) -> None:
 
     assert result.exit_code == 0, result.output
     for line in (
-        "completions: ",
-        "  exploration: ",
-        "  reasoning: ",
+        "completions: 1 calls",
+        "  reasoning: 1 calls",
         "embeddings: 1 calls",
         "cost:",
     ):

@@ -31,6 +31,7 @@ from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
 from graphrag.query.ranked_search import RankedTexts
+from graphrag.text.lexicon import STOP_WORDS
 from graphrag.text.ranking import WordIndex, fuse_ranks
 from graphrag.text.words import stem
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
@@ -122,7 +123,8 @@ def plain_bm25(question: str, given: Sequence[str]) -> list[float]:
     """Score texts by the formula alone, in plain Python."""
     stem = snowballstemmer.stemmer("english").stemWord
     documents = [[stem(word) for word in re.findall("[a-z0-9]+", t.lower())] for t in given]
-    wanted = {stem(word) for word in re.findall("[a-z0-9]+", question.lower())}
+    asked = re.findall("[a-z0-9]+", question.lower())
+    wanted = {stem(word) for word in asked if word not in STOP_WORDS}
     length = sum(map(len, documents)) / len(documents)
     holding = Counter(word for document in documents for word in set(document))
     scores: list[float] = []

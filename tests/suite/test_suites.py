@@ -355,7 +355,7 @@ async def test_every_method_answers_and_each_part_has_its_weight(evaluation: Eva
     assert (tog.method, tog.n_passed, tog.n_warning, tog.n_total) == ("tog", 2, 1, 2)
     assert [r.usage.llm_calls for r in report.results if r.method == "basic"] == [1, 1]
     calls = sum(r.usage.llm_calls for r in report.results if r.method == "tog")
-    assert tog.performance.llm_calls == calls > 2
+    assert tog.performance.llm_calls == calls > 0
     assert tog.performance.latency_median.n == 2
 
 

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import re
 import signal
 import sys
 import time
@@ -152,11 +153,13 @@ def wait_until(is_so: Callable[[], bool], timeout_s: float = 60) -> bool:
 
 
 def without_circumstances(value: Any) -> Any:
-    """Leave out timestamps, run ids, latencies and what follows from latencies."""
+    """Leave out timestamps, run ids, places, latencies and what follows from latencies."""
     latencies = ("latency", "avg_latency", "n_latency", "latency_median", "latency_p95")
     left_out = ("timestamp", "run_id", *latencies, "is_pareto")
     if isinstance(value, dict):
         return {k: without_circumstances(v) for k, v in value.items() if k not in left_out}
+    if isinstance(value, str):
+        return re.sub(r"(--root )\S+", r"\1...", value)
     return [without_circumstances(v) for v in value] if isinstance(value, list) else value
 
 

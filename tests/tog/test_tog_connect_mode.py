@@ -13,6 +13,7 @@ import pytest
 from pydantic import ValidationError
 from support.projects import OFFLINE_SETTINGS
 from support.tog_world import (
+    WALKED,
     Embedder,
     ScriptedModel,
     World,
@@ -237,7 +238,7 @@ def shuffled(world: World, **settings: Any) -> ToGSearch:
         text_units=text_units().sample(frac=1, random_state=7),
         entity_vectors=world.entity_vectors,
         text_unit_vectors=world.text_unit_vectors,
-        config=ToGSearchConfig(**settings),
+        config=ToGSearchConfig(**WALKED | settings),
     )
 
 
@@ -250,6 +251,9 @@ def shuffled(world: World, **settings: Any) -> ToGSearch:
         {"prune_strategy": "semantic"},
         {"prune_strategy": "llm"},
         {"prune_strategy": "llm", "scoring": "per_entity"},
+        {"prune_strategy": "llm", "passage_ranking": "pagerank", "max_scored_edges": 5},
+        {"preset": "thrifty", "passage_ranking": "pagerank"},
+        {"preset": "thrifty", "passage_ranking": "pagerank", "width": 1, "depth": 2},
     ],
 )
 async def test_equal_input_gives_equal_output(world: World, options: dict[str, Any]) -> None:

@@ -84,7 +84,7 @@ def draw(
     xs = [point.x for line in lines for point in line.points]
     values = [point.y for line in lines for point in line.points if point.y is not None]
     steps = round_steps(*(limits or (min(values), max(values))))
-    low, high = steps[0], steps[-1]
+    low, high = steps[0], steps[-1] if steps[-1] > steps[0] else steps[0] + 1
     x_low, x_high = min(xs), max(xs)
 
     def across(x: float) -> float:

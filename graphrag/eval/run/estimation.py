@@ -134,7 +134,8 @@ def _search(
     calls = 1
     if method == "tog" and section.mode == "explore":
         is_scored = section.prune_strategy == "llm"
-        calls = int(section.depth) * (2 if is_scored else 1)
+        checks = int(section.depth) if section.check == "each_depth" else 1
+        calls = checks + (int(section.depth) if is_scored else 0)
         prompt = None if is_scored else prompt
     answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
     return _Search(calls, int(embeds(method)), prompt, context, answer)

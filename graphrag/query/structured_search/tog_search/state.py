@@ -236,5 +236,8 @@ class Passages:
     entities: Mapping[int, float]
 
     def ranked_units(self) -> list[str]:
-        """Return the text units by falling mass, then by id."""
-        return sorted(self.units, key=lambda name: (-self.units[name], name))
+        """Return the text units by falling mass, then by id.
+
+        Sums that differ only by the order of their terms are equal.
+        """
+        return sorted(self.units, key=lambda name: (-round(self.units[name], 12), name))

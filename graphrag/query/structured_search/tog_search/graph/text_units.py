@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,11 +80,17 @@ class TextUnits:
         """
         with self._counting:  # of searches that begin together one counts, the others wait
             if self._words is None:
-                self._words = (self._column("id"), WordIndex(self._column("text")))
+                self._words = self._count_words()
         ids, words = self._words
         return [ids[row] for row in words.rank(question)[:k]]
 
-    def _column(self, name: str) -> list[str]:
+    def _count_words(self) -> tuple[list[str], WordIndex]:
+        """Count in an order that is not the table's: of equal texts the same comes first."""
+        rows = zip(*map(self._column, ("human_readable_id", "id", "text")), strict=True)
+        ordered = sorted(rows, key=lambda row: row[:2])
+        return [name for _, name, _ in ordered], WordIndex([text for _, _, text in ordered])
+
+    def _column(self, name: str) -> list[Any]:
         return [value for part in self._table.column(name) for value in part.to_pylist()]
 
     def terms(self, units: Sequence[TextUnit]) -> list[list[str]]:

@@ -123,7 +123,8 @@ class Pruner:
         most = max(mass, default=0.0)
         said = self._score_by_words(question, candidates).values
         values = [
-            (words + _FLOOR + (1 - _FLOOR) * (part / most if most > 0 else 0.0)) / 2
+            # Rounded, as sums that differ only by the order of their terms are equal.
+            round((words + _FLOOR + (1 - _FLOOR) * (part / most if most > 0 else 0.0)) / 2, 9)
             for words, part in zip(said, mass, strict=True)
         ]
         return Scores(tuple(values), "pagerank")

@@ -13,7 +13,7 @@ import asyncio
 import heapq
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -107,7 +107,7 @@ def spread(
         reached: defaultdict[Place, float] = defaultdict(float)
         for place, mass in moving.items():
             total[place] += _RESTART * mass
-        for place, mass in heapq.nlargest(n_passed, moving.items(), key=_by_mass):
+        for place, mass in _heaviest(moving, n_passed, store):
             if place not in around:
                 around[place] = _shares(place, store, config.max_relations_per_entity)
             for other, share in around[place].items():
@@ -131,8 +131,18 @@ def _seed(entities: Mapping[int, float], units: Mapping[str, float]) -> dict[Pla
     return seeded
 
 
-def _by_mass(item: tuple[Place, float]) -> tuple[float, str]:
-    return (item[1], str(item[0]))
+def _heaviest(
+    moving: Mapping[Place, float], n: int, store: GraphStore
+) -> Iterable[tuple[Place, float]]:
+    """Return the n places that hold most, all where there are no more; ties by name."""
+    if len(moving) <= n:
+        return moving.items()
+
+    def order(item: tuple[Place, float]) -> tuple[float, str]:
+        place, mass = item
+        return (-round(mass, 12), place if isinstance(place, str) else store.title(place))
+
+    return heapq.nsmallest(n, moving.items(), key=order)
 
 
 def _shares(place: Place, store: GraphStore, cap: int) -> dict[Place, float]:
