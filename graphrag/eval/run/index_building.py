@@ -43,9 +43,9 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     IndexBuildError
         If a workflow failed; names it and why.
     """
-    from graphrag.index.workflows.factory import PipelineFactory
-
     started = time.perf_counter()
+    from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
+
     config = _read(root)
     try:
         check_index_prompts(config)
