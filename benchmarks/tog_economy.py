@@ -33,6 +33,10 @@ BEFORE = {"preset": "thorough", "passage_ranking": "paths", "max_scored_edges": 
 ROWS: dict[str, dict[str, Any]] = {
     "basic": {"method": "basic"},
     "local": {"method": "local"},
+    "bm25, 8,000 tokens of context": {"method": "bm25", "k": 100, "max_context_tokens": 8000},
+    "hybrid, 8,000 tokens of context": {"method": "hybrid", "k": 100, "max_context_tokens": 8000},
+    "hybrid, 4,000 tokens of context": {"method": "hybrid", "k": 100, "max_context_tokens": 4000},
+    "hybrid, 2,000 tokens of context": {"method": "hybrid", "k": 100, "max_context_tokens": 2000},
     "tog before": {"method": "tog", **BEFORE},
     "thorough": {"method": "tog", "preset": "thorough"},
     "thrifty": {"method": "tog"},
