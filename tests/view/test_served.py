@@ -259,7 +259,11 @@ def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path: Path):
         setup = describe_setup(config, samples, {"a": {"mine": {}}}, {"model": "openai/gpt-4o"})
         setup = type(setup)({**setup.root, "methods": {"order": ["mine"]}})
         with EvaluationStore(tmp_path / "eval.db") as store:
-            run = store.add_run(setup, samples, RunDetails("command", 6, config.to_dict()))
+            run = store.add_run(
+                setup,
+                samples,
+                RunDetails("command", 6, config.to_dict(), command="graphrag eval --root /r"),
+            )
             runner = EvaluationRunner(config, LLMJudge(model), {}, {"mine": mine})
             units = [Unit(sample.id, sample, "mine") for sample in samples]
             outcome = await runner.run(RunRequest(units, StoredSession(store, run.run_id)))
@@ -284,6 +288,7 @@ def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path: Path):
             work.join()
         done = words(served.client.get(f"/runs/{run}/now").text)
     assert (n_failed, n_scored) == (1, 2)
+    assert "graphrag eval --root /r --resume goes on" in held
     assert "Unfinished: 3 of 6 done." in held
     assert f"{len(responses)} of 6 planned; {len(responses) - 3} of them wait for verdicts" in held
     assert "mine correctness 66.7 (" in held

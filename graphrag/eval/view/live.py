@@ -60,6 +60,13 @@ class LiveRun:
     recorded_at: str | None
     embedded_models: str | None
 
+    @property
+    def go_on(self) -> str:
+        """The command that goes on with the run: the one that began it, where that is kept."""
+        given = None if self.run.details is None else self.run.details.command
+        begun = given or "graphrag eval"
+        return begun if "--resume" in begun.split() else f"{begun} --resume"
+
 
 def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     """Read how far a run is; nothing of it is an estimate of what is still to come."""
