@@ -102,6 +102,7 @@ def test_texts_of_models_and_documents_stay_texts(page: Page):
     for where in ("h3", ".text", ".verdicts"):
         assert NASTY in (page.locator(f"#question {where}").first.text_content() or "")
     page.get_by_text("Context: 4 rows").first.click()
+    page.locator(".rows > *").first.wait_for()
     assert NASTY in (page.locator(".rows").first.text_content() or "")
     assert page.locator("img").count() == 0
     assert "owned" not in page.title().replace(NASTY, "")

@@ -1,10 +1,5 @@
 """``graphrag query``: the added method, and the released ones as they were."""
 
-import asyncio
-import gc
-import logging
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,20 +10,7 @@ QUESTION = "Who repaired the great lamp with Marta Quill?"
 ANSWER = "Marta Quill repaired the great lamp with Jonas Feld."
 
 
-@pytest.fixture(autouse=True)
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Undo what the released commands leave behind: the working directory, log handlers."""
-    monkeypatch.chdir(Path.cwd())
-    yield
-    logger = logging.getLogger("graphrag")
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
-        handler.close()
-    with warnings.catch_warnings():
-        # asyncio.run, which graphrag_llm patches, leaves its event loop open.
-        warnings.simplefilter("ignore", ResourceWarning)
-        asyncio.set_event_loop(None)
-        gc.collect()
+pytestmark = pytest.mark.usefixtures("as_before")
 
 
 def query(*arguments: str) -> Result:

@@ -60,6 +60,8 @@ CJK = [
     "ห้องสมุดอยู่ในเมืองเก่า",
 ]
 
+pytestmark = pytest.mark.usefixtures("as_before")
+
 
 def texts(count: int = 80) -> list[str]:
     """Return sentences of a few words, all unlike, some with what a table must quote."""
