@@ -388,6 +388,9 @@ def test_no_number_bounds_the_edges_that_tog_reads(make_evaluation: MakeEvaluati
     shown = sentence(make_evaluation(methods=methods).run("--dry-run"))
     assert "Prompt tokens: not bounded by the settings" in shown
     assert "more where the edges of a step of ToG don't fit one call" in shown
+    assert "at most 36 completions and 6 embeddings" in shown  # 3 scorings and 3 checks each
+    thrifty = sentence(make_evaluation(name="thrifty", methods=["tog"]).run("--dry-run"))
+    assert "at most 6 completions and 6 embeddings" in thrifty
 
 
 def test_responses_first_verdicts_later(
