@@ -201,11 +201,12 @@ def main() -> None:
     given = (url, int(concurrency), int(calls), Path(folder))
     kind, _, client = way.partition("-")
     if client:
+        from graphrag.eval.run import run_coroutine  # as the command does
+
         made = {"judged": judged, "searched": searched}[kind]
-        run = made("openai_direct" if client == "direct" else "litellm", *given)
+        run_coroutine(made("openai_direct" if client == "direct" else "litellm", *given))
     else:
-        run = {"bare": bare, "litellm": litellm}[way](*given)
-    asyncio.run(run)
+        asyncio.run({"bare": bare, "litellm": litellm}[way](*given))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({**_TIMES, "peak_mb": peak / 1024, "litellm": "litellm" in sys.modules}))
 

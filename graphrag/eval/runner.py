@@ -16,7 +16,6 @@ from graphrag.eval.judged import DEFAULT_METRICS
 from graphrag.eval.measures import RetrievalReader
 from graphrag.eval.metrics import Judge, read_entity_types
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
-from graphrag.eval.results import EvaluationResults, aggregate_results
 from graphrag.eval.run import (
     Answer,
     Executor,
@@ -33,6 +32,7 @@ from graphrag.eval.run import (
     ask_control,
     ask_method,
     ask_verdicts,
+    asks_judge,
     check_judge,
     describe_indexes,
     describe_judge,
@@ -67,6 +67,7 @@ from graphrag.query.index_tables import IndexNotBuiltError
 from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:
+    from graphrag.eval.results import EvaluationResults
     from graphrag.query.structured_search.base import SearchResult
 
 __all__ = [
@@ -229,11 +230,11 @@ class EvaluationRunner:
         StoreError
             If something that was paid for can't be kept; nothing further is asked.
         """
-        metrics = self._settings.metrics
-        if not request.skip_judge and not set(metrics) <= set(DEFAULT_METRICS):
-            check_judge(await self._load_judge(), metrics)
+        metrics, asked = self._settings.metrics, self._executor
+        judges_here = asked is self or not set(metrics) <= set(DEFAULT_METRICS)
+        if judges_here and not request.skip_judge and asks_judge(self._settings):
+            check_judge(await self._load_judge(), metrics)  # before anything is paid for
         self._stop = Stop()
-        asked = self._executor
         ask = (asked.search_unit, asked.judge_unit)
         work = Work(request, self._settings, *ask, self._stop, elsewhere=asked is not self)
         await work.run()
@@ -371,7 +372,7 @@ async def run_evaluation(
     qa_dataset_path: Path | str,
     index_configs: Mapping[str, Path | str],
     methods: Sequence[str] = DEFAULT_METHODS,
-) -> EvaluationResults:
+) -> "EvaluationResults":
     """Ask every question of a file by every method, judge the responses, and add them up.
 
     Nothing is written. The default completion model of the indexes judges.
@@ -390,6 +391,8 @@ async def run_evaluation(
     EvalError
         If the dataset, an index or a method can't be used, or the service refuses every request.
     """
+    from graphrag.eval.results import aggregate_results  # numpy: no run of a runner needs it
+
     roots = {key: str(root) for key, root in index_configs.items()}
     given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
     config = parse_config(given, "run_evaluation")

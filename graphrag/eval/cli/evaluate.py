@@ -56,6 +56,7 @@ from graphrag.eval.run import (
     plan_run,
     read_headers,
     read_index_facts,
+    run_coroutine,
 )
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import (
@@ -130,7 +131,9 @@ def run_command(options: CommandOptions) -> int:
     """Run an evaluation and return its exit code; errors are one sentence on stderr."""
     console = open_console(quiet=options.quiet)
     notes = open_console(stderr=True, quiet=options.quiet)
-    return explained(lambda: asyncio.run(_Command(options, console, notes).run()), options.verbose)
+    return explained(
+        lambda: run_coroutine(_Command(options, console, notes).run()), options.verbose
+    )
 
 
 class _Command:

@@ -1,6 +1,5 @@
 """What ``graphrag eval judge`` does: the responses of an earlier run are judged again."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +41,7 @@ from graphrag.eval.run import (
     plan_judging,
     read_model_settings,
     read_searched_views,
+    run_coroutine,
 )
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.eval.store import (
@@ -90,7 +90,7 @@ class _Judging:
 
 def run_judge(place: Place, options: JudgeOptions) -> int:
     """Judge the responses of a run again as a new run, and return its exit code."""
-    return explained(lambda: asyncio.run(_judge(place, options)))
+    return explained(lambda: run_coroutine(_judge(place, options)))
 
 
 async def _judge(place: Place, options: JudgeOptions) -> int:

@@ -1,6 +1,5 @@
 """What ``graphrag eval suite`` does: run suites, show them, keep them, compare with a baseline."""
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -42,6 +41,7 @@ from graphrag.eval.reports import (
     show_suite_answers,
     write_run,
 )
+from graphrag.eval.run import run_coroutine
 from graphrag.eval.statistics import MARGIN
 from graphrag.eval.store import EvaluationStore, Run, StorePlace, find_run, write_whole
 from graphrag.eval.suite import (
@@ -340,7 +340,7 @@ def _evaluate(
         def show(done: int, total: int, latest: CaseResult) -> None:
             status.update(f"{done} of {total} evaluations, the latest: {latest.title}")
 
-        return asyncio.run(
+        return run_coroutine(
             run_suites(suites, config, store=store, on_case=show, resume=options.resume)
         )
 

@@ -27,7 +27,7 @@ from graphrag.eval.executors.tasks import (
     Said,
     WorkerSetup,
 )
-from graphrag.eval.run import open_judge, read_model_settings
+from graphrag.eval.run import open_judge, open_loop, read_model_settings
 from graphrag.eval.runner import EvaluationRunner
 from graphrag.log_lines import LIBRARIES, lines_to
 from graphrag.query.calls import describe_error
@@ -55,7 +55,7 @@ class Worker:
         self._tell = tell
         self._receipts = Receipts()
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._loop = asyncio.new_event_loop()
+        self._loop = open_loop()
 
     def deliver(self, order: Order) -> None:
         """Take an order; may be called from any thread."""

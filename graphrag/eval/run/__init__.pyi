@@ -14,6 +14,7 @@ from .budget_warnings import SAYS_LITTLE, list_budget_warnings, list_judge_limit
 from .controls import ask_control, response_type
 from .data_warnings import list_data_warnings
 from .estimation import Estimate, estimate
+from .event_loop import open_loop, run_coroutine
 from .executor import Executor
 from .headers import (
     describe_indexes,
@@ -142,6 +143,7 @@ __all__ = [
     "open_answering",
     "open_judge",
     "open_limit",
+    "open_loop",
     "own_header",
     "pair_kind",
     "plan_judging",
@@ -156,6 +158,7 @@ __all__ = [
     "record_response",
     "response_type",
     "run_bounded",
+    "run_coroutine",
     "search_bound",
     "search_failure",
     "search_time",

@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError, ServiceDownStop
-from graphrag.eval.metrics import EvaluableQueryResult, PairwiseJudge, QualityJudge, RubricJudge
+from graphrag.eval.metrics import EvaluableQueryResult
 from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.run.bounds import check_service, judge_bound, judge_time
 from graphrag.eval.run.progress import Tally
@@ -15,6 +16,9 @@ from graphrag.eval.run.queue import RunOutcome, RunRequest, Work
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import CallScope, Judgement, Session, StoredResponse
 from graphrag.query.usage import CallLog, measure_calls
+
+if TYPE_CHECKING:
+    from graphrag.eval.metrics import PairwiseJudge, QualityJudge, RubricJudge
 
 EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 """Index key -> title -> type of its entities."""
@@ -27,9 +31,9 @@ _GRADES = ("rubric", "quality")
 class FurtherJudges:
     """The judges beyond the verdicts; all ask the same model."""
 
-    rubric: RubricJudge
-    quality: QualityJudge
-    pairwise: PairwiseJudge
+    rubric: "RubricJudge"
+    quality: "QualityJudge"
+    pairwise: "PairwiseJudge"
 
     @classmethod
     def of(cls, judge: object, config: EvaluationConfig) -> "FurtherJudges":
@@ -40,6 +44,9 @@ class FurtherJudges:
         ConfigError
             If the judge is one of the user's own, which has no model to ask.
         """
+        # Here, as they load numpy, which verdicts do without.
+        from graphrag.eval.metrics import PairwiseJudge, QualityJudge, RubricJudge
+
         model = getattr(judge, "model", None) if "model" in dir(judge) else None
         if model is None:
             msg = "judge.rubric, quality and pairwise need a judge that asks a model"
@@ -227,7 +234,7 @@ def _response(unit: Unit, session: Session) -> StoredResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Rubric:
-    judge: RubricJudge
+    judge: "RubricJudge"
     unit: Unit
     session: Session
     entity_types: EntityTypes
@@ -248,7 +255,7 @@ class _Rubric:
 
 @dataclass(frozen=True, slots=True)
 class _Quality:
-    judge: QualityJudge
+    judge: "QualityJudge"
     unit: Unit
     session: Session
 
@@ -262,7 +269,7 @@ class _Quality:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    judge: PairwiseJudge
+    judge: "PairwiseJudge"
     units: tuple[Unit, Unit]
     session: Session
 

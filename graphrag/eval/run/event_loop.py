@@ -1,0 +1,55 @@
+"""The event loop of an evaluation: the interpreter's own, as fast as it was made.
+
+``graphrag_llm`` makes asyncio reentrant for the whole process when it is imported (nest-asyncio2):
+from then on tasks and futures are written in Python instead of C, and every step of a loop asks
+whether it is a nested one. An evaluation nests no loops and takes as many steps as any program,
+so its loop keeps what CPython has. A loop that others begin within it, as a synchronous call of
+the release's cached models does, runs as before: it is another loop.
+"""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+if sys.platform == "win32":
+    open_loop = asyncio.new_event_loop
+    """Return a new loop."""
+else:
+    from _asyncio import Future, Task  # asyncio's own names are what is replaced
+
+    class _Loop(asyncio.SelectorEventLoop):
+        """A loop of asyncio's class, with the steps that this had before it was changed."""
+
+        run_forever = asyncio.BaseEventLoop.run_forever
+        run_until_complete = asyncio.BaseEventLoop.run_until_complete
+        _run_once = asyncio.BaseEventLoop._run_once  # pyright: ignore
+        _check_running = asyncio.BaseEventLoop._check_running  # pyright: ignore
+
+        # What nest-asyncio2 changes is the class that a loop names.
+        @property
+        def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+            return asyncio.SelectorEventLoop
+
+        def create_future(self) -> "asyncio.Future[Any]":
+            """Return a new future."""
+            return Future(loop=self)
+
+    def _make_task(
+        loop: asyncio.AbstractEventLoop, coroutine: Any, **given: Any
+    ) -> "asyncio.Task[Any]":
+        return Task(coroutine, loop=loop, **given)
+
+    def open_loop() -> asyncio.AbstractEventLoop:
+        """Return a new loop."""
+        loop = _Loop()
+        loop.set_task_factory(_make_task)
+        return loop
+
+
+def run_coroutine(main: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine to its end, as ``asyncio.run`` does."""
+    with asyncio.Runner(loop_factory=open_loop) as runner:
+        return runner.run(main)
