@@ -1,5 +1,6 @@
 """What is said of a run beside its tables: its label, what was paid, and what failed."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from graphrag.eval.analysis import has_impossible_latency
@@ -114,7 +115,7 @@ def describe_price(model: str) -> str:
 
 
 def describe_failures(results: "EvaluationResults") -> list[str]:
-    """Return one line for each method with failed searches or unscored verdicts, with a cause."""
+    """Return a line on each method's failed searches and one on its unscored verdicts."""
     lines: list[str] = []
     for summary in results.summaries():
         of_method = [r for r in results.results if r.method == summary.method]
@@ -124,13 +125,15 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
                 f"{summary.method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
                 f"e.g. {causes[0]}"
             )
-        for metric in METRICS:
-            missing = [r.scores.get(metric) for r in of_method if r.scores.get(metric).failure]
-            if missing:
-                lines.append(
-                    f"{summary.method}: {len(missing)} of {len(of_method)} {metric} verdicts are "
-                    f"unscored and left out, e.g. {missing[0].reason}"
-                )
+        verdicts = [(metric, r.scores.get(metric)) for metric in METRICS for r in of_method]
+        missing = Counter(metric for metric, verdict in verdicts if verdict.failure)
+        if missing:
+            cause = next(verdict.failure for _, verdict in verdicts if verdict.failure)
+            counts = ", ".join(f"{metric} {n}" for metric, n in missing.items())
+            lines.append(
+                f"{summary.method}: verdicts on {counted(len(of_method), 'response')} are unscored "
+                f"and left out, {counts}, e.g. {cause.message}"
+            )
     return lines
 
 
