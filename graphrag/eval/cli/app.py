@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import commands, gate_commands, over_time, report, view
+from graphrag.eval.cli import (
+    commands,
+    gate_commands,
+    over_time,
+    project_commands,
+    report,
+    view,
+)
 from graphrag.eval.cli.first_look import look_at_questions, starting
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
@@ -33,9 +40,9 @@ baseline_app = typer.Typer(help="The run that others are compared with.", no_arg
 audit_app = typer.Typer(help="How far the judge agrees with people.", no_args_is_help=True)
 app.add_typer(baseline_app, name="baseline")
 app.add_typer(audit_app, name="audit")
-app.command("init")(commands.init)
-app.command("validate")(commands.validate)
-app.command("optimise")(commands.optimise)
+app.command("init")(project_commands.init)
+app.command("validate")(project_commands.validate)
+app.command("optimise")(project_commands.optimise)
 app.command("compare")(gate_commands.compare)
 app.command("judge")(commands.judge)
 app.command("plan")(commands.plan)

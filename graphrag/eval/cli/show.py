@@ -8,7 +8,7 @@ from graphrag.eval.analysis import pinned_run_id
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.show_questions import Wanted, show_questions
-from graphrag.eval.cli.suite import show_suite_run
+from graphrag.eval.cli.suite_files import show_suite_run
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.config import EvaluationConfig

@@ -1,12 +1,8 @@
 """What ``graphrag eval suite`` does: run suites, show them, keep them, compare with a baseline."""
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-
-from rich.console import Console
 
 from graphrag.command_lines import move_to
 from graphrag.eval.analysis import (
@@ -20,10 +16,10 @@ from graphrag.eval.analysis import (
 from graphrag.eval.cli.compare import CompareOptions, run_compare
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
+from graphrag.eval.cli.suite_files import SUITES_FILE, as_json, render_suites
 from graphrag.eval.cli.supervision import explain_refusal
 from graphrag.eval.cli.terminal import (
     DONE,
-    ERROR,
     FAILED,
     INCOMPLETE,
     INTERRUPTED,
@@ -31,19 +27,11 @@ from graphrag.eval.cli.terminal import (
     open_console,
 )
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import ResumeError, RunStoppedError, ServiceDownStop, UsageError
-from graphrag.eval.monitoring import RoundNote
-from graphrag.eval.reports import (
-    p_value,
-    run_folder,
-    say,
-    show_suite,
-    show_suite_answers,
-    write_run,
-)
+from graphrag.eval.errors import RunStoppedError, UsageError
+from graphrag.eval.reports import p_value, say, show_suite, show_suite_answers, write_run
 from graphrag.eval.run import run_coroutine
 from graphrag.eval.statistics import MARGIN
-from graphrag.eval.store import EvaluationStore, Run, StorePlace, find_run, write_whole
+from graphrag.eval.store import EvaluationStore, StorePlace, write_whole
 from graphrag.eval.suite import (
     EVALUATION_FILE,
     CaseResult,
@@ -60,7 +48,6 @@ from graphrag.eval.suite import (
     worst_status,
 )
 
-SUITES_FILE = "suite_results.json"
 EXIT_CODES = {
     "passed": DONE,
     "incomplete": INCOMPLETE,
@@ -138,7 +125,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
     if baseline is not None:
         check_baseline(baseline, suites)
     pinned = None if source is not None or given is None else _pinned(given, store_path)
-    outcome = _evaluate(suites, config, store_path, options)
+    outcome = evaluate_suites(suites, config, store_path, options)
     held_against = pinned if baseline is None else baseline.metadata.run_id
     if held_against is not None:
         with EvaluationStore(store_path) as store:
@@ -178,7 +165,7 @@ def _write(
         show_suite(console, report, outcome.embedded_models, options.verbose)
     for note in outcome.notes:
         say(console, note)
-    files = {SUITES_FILE: _render(outcome, has_cases)}
+    files = {SUITES_FILE: render_suites(outcome, has_cases)}
     own = write_run(folder, outcome.run_id or outcome.ended_at, files)
     write_whole(folder, files)
     if file is not None:
@@ -233,77 +220,6 @@ def read_suites(target: str, root: Path) -> list[Suite]:
     return [read_suite(path) for path in find_suite_files(target, root)]
 
 
-def run_suite_round(
-    place: Place, suites: Sequence[Suite], note: RoundNote, options: SuiteOptions
-) -> int:
-    """Run suites as a round of a watch; 3 when a case has no score, whatever the thresholds say.
-
-    A round that a service stops is no round yet: what was done of it goes into the next one. The
-    code is 3 when the service is down, 1 when it refuses every request.
-    """
-    store_path = place.store_path()
-    try:
-        outcome = _evaluate_round(suites, place.read_config(), store_path, (note, options))
-    except RunStoppedError as error:
-        _leave_to_next(store_path, note)
-        say(
-            open_console(stderr=True),
-            f"Stopped: {error}. What was done is kept, and is part of the next round.",
-        )
-        return INCOMPLETE if isinstance(error, ServiceDownStop) else ERROR
-    console = open_console(quiet=options.quiet)
-    show_suite_answers(console, outcome.reports, outcome.embedded_models)
-    for report in outcome.reports:
-        show_suite(console, report, outcome.embedded_models, options.verbose)
-    run_id = str(outcome.run_id)
-    with EvaluationStore(store_path) as store:
-        run = find_run(store.runs(), run_id, store_path)
-        if run.details is not None:
-            store.keep_details(run_id, replace(run.details, origin="monitor", watch=note.to_dict()))
-    folder = write_run(store_path.parent, run_id, {SUITES_FILE: _render(outcome)})
-    say(console, f"Kept as run {run_id} in {folder}.")
-    worst = worst_status([report.status for report in outcome.reports])
-    return INCOMPLETE if worst == "incomplete" else DONE
-
-
-def _evaluate_round(
-    suites: Sequence[Suite],
-    config: EvaluationConfig,
-    store_path: StorePlace,
-    how: tuple[RoundNote, SuiteOptions],
-) -> SuiteOutcome:
-    """Run suites, going on with the round before if a service stopped it."""
-    note, options = how
-    with EvaluationStore(store_path) as store:
-        left = _unfinished_suites(store)
-    mark = None if left is None or left.details is None else left.details.watch
-    if mark == _left_over(note):
-        try:
-            return _evaluate(suites, config, store_path, replace(options, resume=True))
-        except ResumeError:  # a suite or a setting has changed since
-            pass
-    return _evaluate(suites, config, store_path, options)
-
-
-def _leave_to_next(store_path: StorePlace, note: RoundNote) -> None:
-    """Mark the run that was stopped, so that the next round of this watch goes on with it."""
-    with EvaluationStore(store_path) as store:
-        left = _unfinished_suites(store)
-        if left is not None and left.details is not None:
-            store.keep_details(left.run_id, replace(left.details, watch=_left_over(note)))
-
-
-def _unfinished_suites(store: EvaluationStore) -> Run | None:
-    """Return the newest unfinished run of suites."""
-    unfinished = (run for run in store.runs() if run.status == "unfinished")
-    return next((run for run in unfinished if run.origin == "suite"), None)
-
-
-def _left_over(note: RoundNote) -> dict[str, object]:
-    """Return what a round says of itself that a service stopped; it does not count as one."""
-    return {"stopped_round_against": note.baseline}
-
-
 def check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
     """Raise UsageError if a baseline holds none of the suites."""
     names = [suite.name for suite in suites]
@@ -327,9 +243,18 @@ def list_changes(new: Sequence[Row], baseline: Sequence[Row]) -> list[str]:
     return [f"{names[key]}: {', '.join(changed[key])}" for key in names if key in changed]
 
 
-def _evaluate(
+def evaluate_suites(
     suites: Sequence[Suite], config: EvaluationConfig, store_path: StorePlace, options: SuiteOptions
 ) -> SuiteOutcome:
+    """Run suites, say how far that is, and keep them as a run.
+
+    Raises
+    ------
+    RunStoppedError
+        If a service is down or refuses every request.
+    ResumeError
+        If ``options.resume`` finds nothing that can be continued.
+    """
     notes = open_console(stderr=True, quiet=options.quiet)
     with (
         EvaluationStore(store_path) as store,
@@ -343,68 +268,3 @@ def _evaluate(
         return run_coroutine(
             run_suites(suites, config, store=store, on_case=show, resume=options.resume)
         )
-
-
-def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path | None) -> None:
-    """Show a run of suites again, and write its file.
-
-    Parameters
-    ----------
-    console : Console
-    store : EvaluationStore
-    run : Run
-    to : Path or None
-        Folder to write to; None: the run's own.
-
-    Raises
-    ------
-    StoreError
-        If the file can't be written.
-    """
-    if run.details is None or run.details.report is None:
-        _show_kept(console, store, run)
-        return
-    outcome = SuiteOutcome.from_dict(run.details.report)
-    show_suite_answers(console, outcome.reports, outcome.embedded_models)
-    for report in outcome.reports:
-        show_suite(console, report, outcome.embedded_models)
-    folder = run_folder(store.path.parent, run.run_id) if to is None else to
-    (path,) = write_whole(folder, {SUITES_FILE: _render(outcome)})
-    say(console, f"Wrote {path}.")
-
-
-def _show_kept(console: Console, store: EvaluationStore, run: Run) -> None:
-    responses, verdicts = store.responses(run.run_id), store.verdicts(run.run_id)
-    n = (
-        f"{len(responses)} results"
-        if run.details is None
-        else (f"{len(responses)} of {run.details.n_units} results")
-    )
-    why = "is unfinished" if run.status != "finished" else "was kept without its report"
-    say(console, f"Run {run.run_id} of suites {why}; {n} are there.", "yellow")
-    for unit, found in responses.items():
-        verdict = verdicts.get(unit, {}).get("correctness")
-        said = found.response if verdict is None else verdict.reason
-        score = None if verdict is None else verdict.score
-        status = "unscored" if score is None else "passed" if score else "failed"
-        say(console, f"  {status} {found.sample_id} ({found.method}): {said}")
-
-
-def _render(outcome: SuiteOutcome, has_cases: bool = True) -> str:
-    suites = [report.to_dict() for report in outcome.reports]
-    for suite in suites if not has_cases else ():
-        del suite["cases"]
-    values: dict[str, object] = {
-        "timestamp": datetime.fromisoformat(outcome.ended_at).isoformat(timespec="seconds"),
-        "run_id": outcome.run_id,
-        "embedded_models": outcome.embedded_models,
-        "suites": suites,
-    }
-    if outcome.regressions is not None:
-        values["regressions"] = [asdict(each) for each in outcome.regressions]
-    return as_json(values)
-
-
-def as_json(values: Mapping[str, object]) -> str:
-    """Return values as the text of a file."""
-    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
