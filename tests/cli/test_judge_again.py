@@ -69,7 +69,7 @@ def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvalua
     assert "Compare with:" in both.output
     second = runs_of(evaluation)[0]
     compared = evaluation.run("compare", second.run_id, first.run_id)
-    assert "judge coverage" not in compared.output
+    assert "verdicts asked of it" not in " ".join(compared.output.split())
     assert "relevance" in compared.output
     neither = evaluation.run("judge", first.run_id, "--metrics", "completeness")
     assert neither.exit_code == DONE, neither.output

@@ -211,7 +211,7 @@ def test_verdicts_that_fail_decide_nothing(pinned: Evaluation, server: LocalServ
     server.behaviour = Behaviour(reply)
     result = pinned.run("monitor")
     assert result.exit_code == INCOMPLETE, result.output
-    assert "not decided, as judge coverage is 0.0%" in flat(result.output)
+    assert "not decided, as the judge gave 0.0% of the verdicts asked of it" in flat(result.output)
 
 
 def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):

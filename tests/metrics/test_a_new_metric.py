@@ -182,7 +182,7 @@ def test_one_file_is_enough(folder: Path, make_evaluation: MakeEvaluation, judgi
 
     assert compared[0] == with_older[0] == INCOMPLETE
     assert re.search(rf"basic, {NAME}: .*0 newly wrong, 0 newly right, 0 without", compared[1])
-    assert re.search(rf"basic, {NAME}: .*coverage is 0.0%", with_older[1])
+    assert re.search(rf"basic, {NAME}: .*the judge gave 0.0% of the", with_older[1])
     assert f'classname="graphrag.eval.{NAME}"' in junit.read_text(encoding="utf-8")
     page = (evaluation.output / f"audit_{NAME}.html").read_text(encoding="utf-8")
     assert "the response wastes no word" in page

@@ -241,7 +241,10 @@ def describe_figure(figure: WatchedFigure) -> str:
     lost = f", {failed} searches failed" if failed else ""
     low = ""
     if figure.coverage < MIN_COVERAGE:
-        low = f"; not decided, as judge coverage is {figure.coverage:.1%}, under 95 %"
+        low = (
+            f"; not decided, as the judge gave {figure.coverage:.1%} of the verdicts asked of it, "
+            "under 95 %"
+        )
     return (
         f"{figure.method}, {figure.metric}: {figure.newly_wrong} newly wrong and "
         f"{figure.newly_right} newly right of {figure.n_pairs} pairs{lost}; evidence "

@@ -290,12 +290,15 @@ def _incompleteness(
         if share is not None and not 0 <= share <= 1:
             msg = f"the {name} must lie in [0, 1], not {share!r}"
             raise ValueError(msg)
-    for name, share in (("coverage", new), ("baseline coverage", old)):
+    for run, share in (("new run", new), ("baseline", old)):
         if share is not None and share < MIN_COVERAGE:
-            return f"judge {name} is {share:.1%}, under 95 %"
+            return (
+                f"the judge gave {share:.1%} of the verdicts asked of it in the {run}, under 95 %"
+            )
     if new is not None and old is not None and abs(new - old) > MAX_COVERAGE_GAP + 1e-12:
         return (
-            f"judge coverage differs by {100 * abs(new - old):.1f} points between the runs, over 2"
+            f"the judge gave {new:.1%} of the verdicts asked of it in the new run and {old:.1%} in "
+            f"the baseline, {100 * abs(new - old):.1f} points apart, over 2"
         )
     if n_pairs == 0:
         return "there is no question with both verdicts"
