@@ -142,7 +142,7 @@ class EvaluationResults:
             "counts": self.counts,
             **self.analysis.to_dict(),
             "repeats": None if self.repeats is None else self.repeats.to_dict(),
-            **({} if self.curves is None else {"budget_curves": self.curves.to_dict()}),
+            **({} if self.curves is None else self.curves.sections()),
             **self.figures,
         }
 

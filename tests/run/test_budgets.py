@@ -83,6 +83,9 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
         ("correctness", "basic", "local")
     ]
 
+    assert summary["best"]["winner"] is None
+    assert sorted(summary["best"]["contenders"]) == ["basic", "local"]
+
     shown = said(result)
     assert shown.startswith("Answer (offline baseline models") or "Answer (offline" in shown
     assert "area under correctness" in shown
@@ -265,6 +268,11 @@ def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
     assert cell.count("data:image/svg+xml") == 1  # one curve plot, drawn, and no plot of 9 names
 
     lost = [replaced for replaced in results if replaced.method != "good@500"]
+    assert found.to_dict()["best"] == {
+        "winner": "good",
+        "contenders": ["good"],
+        "beaten": {"middling": "good", "poor": "good"},
+    }
     lost += [answered(n, "good@500", None if n < 5 else 1, 500) for n in range(60)]
     curves = draw_curves(groups, lost, ("correctness",))
     assert curves is not None

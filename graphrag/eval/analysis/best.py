@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,14 @@ class Best:
     contenders: tuple[str, ...]
     beaten: Mapping[str, str]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {
+            "winner": self.winner,
+            "contenders": list(self.contenders),
+            "beaten": dict(self.beaten),
+        }
+
 
 def find_best(means: Mapping[str, float | None], shown: Sequence[tuple[str, str]]) -> Best:
     """Return what is left over.
@@ -29,7 +38,7 @@ def find_best(means: Mapping[str, float | None], shown: Sequence[tuple[str, str]
     Parameters
     ----------
     means : mapping
-        method -> mean of the primary metric; None without any.
+        method -> mean of the primary metric, or area under it; None without any.
     shown : sequence of (str, str)
         A method, and one that it is shown to be better than on that metric.
     """

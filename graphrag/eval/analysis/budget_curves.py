@@ -1,11 +1,11 @@
 """Scores against tokens: one curve a method over context budgets, and the area under each."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from typing import Any, TypeAlias
 
+from graphrag.eval.analysis.best import Best, find_best
 from graphrag.eval.analysis.rows import QuestionKey, paired_score, rows_of
 from graphrag.eval.measures import MeasuredAnswer
 from graphrag.eval.records import QueryResult
@@ -127,11 +127,24 @@ class BudgetCurves:
         return self.figures[0] if self.figures else None
 
     @property
+    def best(self) -> Best:
+        """What the areas on the primary figure leave over of the methods with one."""
+        areas = {c.method: c.areas[self.figures[0]].mean for c in self.curves if c.areas}
+        shown = [
+            (each.larger, each.b if each.larger == each.a else each.a)
+            for each in self.differences
+            if each.larger is not None
+        ]
+        return find_best(areas, shown)
+
+    @property
     def winner(self) -> str | None:
         """The method whose area is shown to be larger than that of every other with one."""
-        methods = [curve.method for curve in self.curves if curve.areas]
-        n_beaten = Counter(each.larger for each in self.differences)
-        return next((m for m in methods if n_beaten[m] == len(methods) - 1 > 0), None)
+        return self.best.winner
+
+    def sections(self) -> dict[str, Any]:
+        """Return the sections of the summary file that the curves decide, JSON-ready."""
+        return {"best": self.best.to_dict(), "budget_curves": self.to_dict()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values; undefined is None."""

@@ -126,7 +126,10 @@ class Analysis:
 
     @property
     def best(self) -> Best:
-        """What the comparisons on the primary metric leave over."""
+        """What the comparisons on the primary metric leave over.
+
+        Of a run at several context budgets ``BudgetCurves.best`` says it.
+        """
         means = {m: _headline(found[self.primary]) for m, found in self.outcomes.items()}
         pairs = [each.shown for each in self.comparisons if each.in_family]
         return find_best(means, [pair for pair in pairs if pair is not None])
@@ -135,7 +138,7 @@ class Analysis:
         """Return the figures as JSON-ready sections; undefined is None."""
         return {
             "primary_metric": self.primary,
-            "best": _plain(self.best),
+            "best": self.best.to_dict(),
             "outcomes": _plain(self.outcomes),
             "outcomes_by_movie": _plain(self.outcomes_by_document),
             "comparisons": [
