@@ -102,6 +102,13 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert judged.exit_code == DONE, judged.output
     newest = evaluation.read_results("summary", evaluation.newest_folder)
     assert newest["budget_curves"]["figures"][0] == "relevance"
+    evaluation.configure(judge={"pairwise": True})
+    paired = evaluation.run("judge", run.run_id, "--metrics", "relevance", COLUMNS="300")
+    assert paired.exit_code == USAGE
+    reason = "judge.pairwise would hold every method at every budget against each other"
+    assert reason in said(paired)
+    assert reason in said(evaluation.run("--budgets", "400,200", COLUMNS="300"))
+    evaluation.configure(judge={})
 
     one = evaluation.run("--methods", "basic", "--limit", "1", "-q")
     assert one.exit_code == DONE
@@ -261,6 +268,11 @@ def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
     assert areas == pytest.approx({"good": 0.9, "poor": 0.2, "middling": 0.5})
     assert found.analysis is not None
     assert found.analysis.comparisons == []
+    assert found.to_dict()["best"] == {
+        "winner": "good",
+        "contenders": ["good"],
+        "beaten": {"middling": "good", "poor": "good"},
+    }
     p = {(d.a, d.b): (d.result.p, d.p_holm) for d in found.curves.differences}
     assert all(raw is not None and corrected >= raw for raw, corrected in p.values())
     cell = found._repr_html_()
@@ -268,11 +280,6 @@ def test_a_method_that_is_better_at_every_budget_wins_by_its_area():
     assert cell.count("data:image/svg+xml") == 1  # one curve plot, drawn, and no plot of 9 names
 
     lost = [replaced for replaced in results if replaced.method != "good@500"]
-    assert found.to_dict()["best"] == {
-        "winner": "good",
-        "contenders": ["good"],
-        "beaten": {"middling": "good", "poor": "good"},
-    }
     lost += [answered(n, "good@500", None if n < 5 else 1, 500) for n in range(60)]
     curves = draw_curves(groups, lost, ("correctness",))
     assert curves is not None

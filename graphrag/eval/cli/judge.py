@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphrag.command_lines import again, eval_line_here
+from graphrag.config.models.strict_section import as_sentence
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.run_report import RunDescription
@@ -13,6 +14,7 @@ from graphrag.eval.cli.terminal import DONE, explained, open_console
 from graphrag.eval.config import (
     EvaluationConfig,
     Variant,
+    check_pairs,
     parse_config,
     read_budgets,
     split_name,
@@ -188,6 +190,11 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, origin: Run) -> _
     used = set(origin.setup.indexes)
     roots = {key: root for key, root in config.project_folders().items() if key in used}
     headers = read_model_settings(roots)
+    try:
+        check_pairs(config.budgets, config.judge)
+    except ValueError as error:
+        msg = f"Run {origin.run_id} is at several context budgets: {error}"
+        raise ConfigError(as_sentence(msg)) from error
     setup = describe_judging(origin, config, describe_judge(config, headers))
     units = plan_judging(samples, methods, responses.values())
     return _Judging(origin, config, headers, samples, units, setup)

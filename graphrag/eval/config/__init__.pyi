@@ -1,4 +1,4 @@
-from .budgets import read_budgets, split_name, without_budgets
+from .budgets import check_pairs, read_budgets, split_name, without_budgets
 from .evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
 from .file_schema import DRAFT, config_schema, schema_of
 from .places import check_below
@@ -29,6 +29,7 @@ __all__ = [
     "SuccessCriterion",
     "Variant",
     "check_below",
+    "check_pairs",
     "check_store_url",
     "config_schema",
     "name_store",

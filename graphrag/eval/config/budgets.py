@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast, get_args
 
-from graphrag.eval.config.sections import EqualTerms, Variant
+from graphrag.eval.config.sections import EqualTerms, JudgeSettings, Variant
 from graphrag.query.methods import SearchMethod
 
 LEAST_BUDGET = 200
@@ -52,6 +52,22 @@ def _read(given: object) -> int:
         msg = f"budgets: {budget:,} is too small; a context needs at least {LEAST_BUDGET} tokens"
         raise ValueError(msg)
     return budget
+
+
+def check_pairs(budgets: Sequence[int], judge: JudgeSettings) -> None:
+    """Refuse pairs of methods that are each asked at several budgets.
+
+    Raises
+    ------
+    ValueError
+        If there are some.
+    """
+    if budgets and judge.pairwise:
+        msg = (
+            "judge.pairwise would hold every method at every budget against each other; leave it "
+            "or budgets out"
+        )
+        raise ValueError(msg)
 
 
 def name_at(method: str, budget: int) -> str:

@@ -12,6 +12,7 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.config.safe_yaml import read_yaml
 from graphrag.eval.config.budgets import (
     LEAST_BUDGET,
+    check_pairs,
     read_budgets,
     split_name,
     with_budgets,
@@ -189,12 +190,7 @@ class EvaluationConfig(FrozenSection):
         if self.budgets and not self.curves:
             msg = f"budgets: none of the methods ({', '.join(self.methods)}) has a context budget"
             raise ValueError(msg)
-        if self.budgets and self.judge.pairwise:
-            msg = (
-                "judge.pairwise would hold every method at every budget against each other; leave "
-                "it or budgets out"
-            )
-            raise ValueError(msg)
+        check_pairs(self.budgets, self.judge)
         if self.workers > self.concurrency:
             msg = (
                 f"workers: {self.workers} workers share a concurrency of {self.concurrency}, and "
