@@ -1,10 +1,12 @@
 """What CI servers and pull requests are told of two runs: JUnit and Markdown."""
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
+from markdown_it import MarkdownIt
 
 from graphrag.eval.analysis import RunComparison, RunRows, compare_runs
 from graphrag.eval.analysis.rows import Row
@@ -167,6 +169,30 @@ def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparis
     for live in ("@octocat", " | ", "</", "<img", " `a", "#1", "://", " *b", "\0", "\u202e"):
         assert live not in line, live
     assert text.count("</details>") == text.count("<details>") == text.count("\n<details>\n")
+
+
+@pytest.mark.parametrize(
+    "root", ["/a_b/c__d", "/my runs/x_y@2", "/it's/#1", "/_x_,y", "/a_b/www.x/~1"]
+)
+def test_a_command_in_markdown_runs_when_it_is_copied(comparison: RunComparison, root: str):
+    lines = [
+        shlex.join([*program, "audit", "export", name, "--root", root, "--metric", "a_b,c"])
+        for program in (("graphrag", "eval"), (f"{root}/bin/gtog", "eval"))
+        for name in ("20_1", "latest")
+    ]
+    lines.append(shlex.join(["python", "-m", "graphrag.eval", "show", "--root", root]))
+    said = f"the *judge* is_not: {lines[0]}, and: {lines[1]}"
+    warnings = (said, f"add one ({lines[2]}), or not_; then: {lines[3]}", f"Or: {lines[4]}")
+    text = render_markdown(replace(comparison, warnings=warnings))
+    spans = [
+        each.content
+        for token in MarkdownIt().parse(text)
+        for each in token.children or ()
+        if each.type == "code_inline"
+    ]
+    assert [span for span in spans if span in lines] == lines
+    assert all("eval audit export" in span for span in spans if span not in lines)
+    assert "Warning: the *judge* is_not: <code>" in MarkdownIt().render(text)
 
 
 def test_ten_flips_are_named_and_the_rest_counted():

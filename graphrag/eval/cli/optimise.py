@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from graphrag.command_lines import eval_line_here
 
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
@@ -69,8 +70,8 @@ def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
         for table in vector_state(header.config):
             if table.needs_optimising:
                 warnings.append(
-                    f"{key}: {_describe_fault(table)}; times are not comparable until: graphrag "
-                    "eval optimise"
+                    f"{key}: {_describe_fault(table)}; times are not comparable until: "
+                    f"{eval_line_here('optimise')}"
                 )
     return warnings
 

@@ -27,6 +27,13 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # or tur
 _TAG = re.compile(r"<(?=\S)")  # before a blank it begins no tag, and reads as it is
 _LINKED = re.compile(r"(@|#|:(?=//)|\bwww(?=\.)|\bGH(?=-))", flags=re.IGNORECASE)
 _NOTHING = "\u200b"  # of no width: what follows it is no mention, reference or link
+_PART = r"""(?:'[^'`|]*'|"[^"`|]*"|[^\s'"`|;(),.]|[,.](?=[^\s'"`|;()]))"""
+"""Of a word of a command: what ends one in a sentence is quoted in it, but for a stop inside."""
+_PATH = rf"""(?:(?=['"/\\.~]|\w:\\){_PART}*?(?:['"][^'"`|]*)?(?<=[/\\]))?"""
+_COMMAND = re.compile(
+    rf"""(?<![^\s(]){_PATH}(?:(?:graphrag|gtog)(?:\.exe)?['"]? eval"""
+    rf"""|py[\w.]*['"]? -m graphrag(?:\.| )eval)(?: {_PART}+)*"""
+)
 
 
 def render_markdown(
@@ -64,10 +71,22 @@ def render_markdown(
 
 
 def escape(text: str) -> str:
-    """Return a text as one line that Markdown shows as it is: no mark-up, mention or link."""
+    """Return a text as one line that Markdown shows as it is: no mark-up, mention or link.
+
+    Commands of ``graphrag eval`` become code, so that they run when they are copied.
+    """
     line = _UNSEEN.sub("\ufffd", " ".join(redact(text).split()))
     line = line if len(line) <= _MOST_OF_A_LINE else f"{line[: _MOST_OF_A_LINE - 3]}..."
-    line = _TAG.sub("&lt;", line.replace("&", "&amp;"))
+    parts: list[str] = []
+    end = 0
+    for found in _COMMAND.finditer(line):
+        parts += [_escape_prose(line[end : found.start()]), f"`{found[0]}`"]
+        end = found.end()
+    return "".join([*parts, _escape_prose(line[end:])])
+
+
+def _escape_prose(text: str) -> str:
+    line = _TAG.sub("&lt;", text.replace("&", "&amp;"))
     return _LINKED.sub(rf"\1{_NOTHING}", _SPECIAL.sub(r"\\\1", line))
 
 
