@@ -7,6 +7,7 @@ import sys
 
 import yaml
 
+from support.clock_evaluation import ROWS
 from graphrag.eval.cli.terminal import open_console
 from graphrag.eval.store import EvaluationStore
 
@@ -96,6 +97,16 @@ def test_an_error_before_the_first_call_imports_nothing_heavy(make_evaluation):
 def test_what_eval_does_not_need_of_the_command_line_is_there_when_it_is_asked_for():
     program = (
         "import sys; sys.argv = ['graphrag', 'eval']\n"
+def test_an_index_of_which_nothing_is_asked_need_not_be_there(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    keys = ("clock", "bare")
+    rows = zip(ROWS, keys, strict=False)
+    evaluation.write_rows([{**row, "imdb_key": key} for row, key in rows])
+    evaluation.configure(indexes={"clock": str(evaluation.project), "bare": "bare"})
+    assert evaluation.run("--limit", "1", "--dry-run").exit_code == 0
+    assert "bare" in evaluation.run("--limit", "2", "--dry-run").stderr
+
+
         "import graphrag.cli.main as main\n"
         "print([group.name for group in main.app.registered_groups], 'pandas' in sys.modules)\n"
         "main.SearchMethod\n"

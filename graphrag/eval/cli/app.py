@@ -250,6 +250,7 @@ def evaluate(
         verbose=verbose,
         budgets=budgets,
         builds=index and not dry_run,
+        limit=limit,
     )
     with starting(quiet):
         from graphrag.eval.cli.evaluate import CommandOptions, run_command

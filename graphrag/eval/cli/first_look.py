@@ -36,6 +36,7 @@ def look_at_questions(
     verbose: bool = False,
     budgets: str | None = None,
     builds: bool = False,
+    limit: int | None = None,
 ) -> None:
     """Read the configuration, the flags and the questions, and look for the indexes.
 
@@ -58,7 +59,7 @@ def look_at_questions(
             config = parse_config(
                 {**config.model_dump(), "root": config.root, **changes}, "the flags"
             )
-        samples, folders = ask_of(config, imdb_key)[0], config.project_folders()
+        samples, folders = ask_of(config, imdb_key)[0][:limit], config.project_folders()
         check_keys(samples, folders)
         used = {sample.imdb_key for sample in samples}
         find = _find_settings if builds else find_unbuilt
