@@ -71,6 +71,12 @@ def can_resume() -> bool:
     return given is None or given.resumes
 
 
+def has_flag(flag: str) -> bool:
+    """Whether the command that was given has a flag, by its long name."""
+    given = _GIVEN.get()
+    return given is not None and flag in given.words
+
+
 def has_place() -> bool:
     """Whether the command that was given says where its configuration is."""
     given = _GIVEN.get()

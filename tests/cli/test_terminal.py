@@ -2,12 +2,13 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import yaml
-
 from support.clock_evaluation import ROWS
+
 from graphrag.eval.cli.terminal import open_console
 from graphrag.eval.store import EvaluationStore
 
@@ -18,6 +19,8 @@ def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys
     open_console().print(text)
     assert capsys.readouterr().out == f"{text}\n"
 
+
+STEP = re.compile(r"(\S.*?) \.\.\.\.*(?: \(\d+ s\)(?: \.+)?)?")
 
 HEAVY = ("litellm", "pandas", "numpy", "scipy", "statsmodels", "lancedb", "openai", "graphrag_llm")
 """What takes longer to import than an error may take to be told."""
@@ -94,9 +97,6 @@ def test_an_error_before_the_first_call_imports_nothing_heavy(make_evaluation):
     assert set(HEAVY) & set(modules) == set()
 
 
-def test_what_eval_does_not_need_of_the_command_line_is_there_when_it_is_asked_for():
-    program = (
-        "import sys; sys.argv = ['graphrag', 'eval']\n"
 def test_an_index_of_which_nothing_is_asked_need_not_be_there(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     keys = ("clock", "bare")
@@ -107,6 +107,9 @@ def test_an_index_of_which_nothing_is_asked_need_not_be_there(make_evaluation):
     assert "bare" in evaluation.run("--limit", "2", "--dry-run").stderr
 
 
+def test_what_eval_does_not_need_of_the_command_line_is_there_when_it_is_asked_for():
+    program = (
+        "import sys; sys.argv = ['graphrag', 'eval']\n"
         "import graphrag.cli.main as main\n"
         "print([group.name for group in main.app.registered_groups], 'pandas' in sys.modules)\n"
         "main.SearchMethod\n"
@@ -129,6 +132,52 @@ def test_quiet_still_says_the_answer_in_one_line(make_evaluation):
     assert evaluation.run("show", "-q").stdout == ran.stdout
 
 
+def steps_of(stderr: str) -> list[str]:
+    """Return what a pipe was told of the steps, without the dots of those that lasted."""
+    return [found[1] for line in stderr.splitlines() if (found := STEP.fullmatch(line))]
+
+
+def test_every_step_of_a_run_is_said_in_a_pipe(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    ran = evaluation.run("--limit", "2", "--validate")
+    assert ran.exit_code == 0, ran.output
+    assert steps_of(ran.stderr) == [
+        "Starting",
+        "Checking index clock",
+        "Reading the indexes",
+        "Opening the judge",
+        "Reading what was searched",
+        "Computing the figures of 2 results",
+        "Writing the files",
+    ]
+    shown = [line.rstrip(" .") for line in ran.stderr.splitlines()]
+    assert "0/2" in shown
+    assert any(line.startswith("2/2 ") for line in shown)
+    assert not any(line.strip(" .") == "" for line in ran.stderr.splitlines())
+    for command, steps in {
+        ("show", "latest", "--failed"): ["Looking for the questions"],
+        ("report",): ["Reading the run and its indexes", "Drawing the page"],
+        ("baseline", "set", "latest"): ["Pinning the run"],
+        ("audit", "export", "latest"): ["Reading the run"],
+        ("dashboard",): ["Drawing the page"],
+        ("history",): ["Reading the runs"],
+        ("optimise",): ["Indexing the vectors of clock"],
+    }.items():
+        told = evaluation.run(*command)
+        assert told.exit_code == 0, told.output
+        assert steps_of(told.stderr)[0] == "Starting", command
+        assert set(steps) <= set(steps_of(told.stderr)), (command, told.stderr)
+
+
+def test_what_is_quiet_or_read_by_a_program_says_no_step(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    for command in (("--limit", "1"), ("show",), ("validate", "--root", str(evaluation.project))):
+        assert evaluation.run(*command, "-q").stderr == "", command
+    told = evaluation.run("history", "--json")
+    assert told.stderr == ""
+    assert len(json.loads(told.stdout)) == 1
+
+
 def test_compare_says_what_it_does_before_its_answer(make_evaluation):
     evaluation = make_evaluation(methods=["basic"])
     for _ in range(2):
@@ -137,12 +186,11 @@ def test_compare_says_what_it_does_before_its_answer(make_evaluation):
     with EvaluationStore(evaluation.store_path) as store:
         older = store.runs()[1].run_id
     compared = evaluation.run("compare", older, "pinned")
-    told = [line for line in compared.stderr.splitlines() if line.endswith(" ...")]
-    assert told == [
-        "Starting ...",
-        "Reading both runs ...",
-        "Comparing 2 answers ...",
-        "Looking at every other figure ...",
+    assert steps_of(compared.stderr) == [
+        "Starting",
+        "Reading both runs",
+        "Comparing 2 answers",
+        "Looking at every other figure",
     ]
 
 

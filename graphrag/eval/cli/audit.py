@@ -2,12 +2,13 @@
 
 import json
 import shutil
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag.command_lines import eval_line_in
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.people import (
     Audit,
@@ -43,7 +44,7 @@ def run_audit_export(place: Place, options: AuditExportOptions) -> int:
             raise UsageError(msg)
         store_path = place.store_path()
         name = place.take_run(options.run)
-        with open_store(store_path) as store:
+        with _reading(), open_store(store_path) as store:
             run = read_audited_run(store, name, options.metric)
         if not run.is_finished:
             _say(
@@ -84,9 +85,10 @@ def run_audit_import(place: Place, sheet: Path) -> int:
             msg = f"{sheet} holds no label yet; fill in its column label, or label on the page."
             raise UsageError(msg)
         store_path = place.store_path()
-        with open_store(store_path) as store:
+        with _reading(), open_store(store_path) as store:
             run = read_audited_run(store, items[0].run, items[0].metric)
-        audit = analyse_audit(run, items)
+        with working(open_console(stderr=True), "Comparing the judge with the labels"):
+            audit = analyse_audit(run, items)
         show_audit(open_console(), audit)
         files = {f"audit_{audit.metric}.json": _to_json(audit)}
         write_run(store_path.parent, run.run_id, files)
@@ -114,6 +116,10 @@ def _set_aside(sheet: Path, run_id: str, output_dir: Path) -> None:
         msg = f"{sheet} of run {earlier} can't be moved to {folder}: {error.strerror}."
         raise StoreError(msg) from error
     _say(f"{sheet} was of run {earlier}; it is in {folder} now.")
+
+
+def _reading() -> AbstractContextManager[object]:
+    return working(open_console(stderr=True), "Reading the run")
 
 
 def _to_json(audit: Audit) -> str:

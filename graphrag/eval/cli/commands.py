@@ -141,7 +141,8 @@ def recover(
 
     Runs that lost something are unfinished then, and --resume asks for what is missing.
     """
-    from graphrag.eval.cli.recover import run_recover
+    with starting(quiet):
+        from graphrag.eval.cli.recover import run_recover
 
     raise typer.Exit(run_recover(place_of(context, root, config, output), quiet))
 

@@ -157,8 +157,10 @@ def run_with_baseline(
 
     def run() -> int:
         config, store_path = place.read_config(), place.store_path()
+        notes = open_console(stderr=True, quiet=options.quiet)
         source = place.take_run(options.source, quiet=options.quiet)
-        baseline = read_rows(source, store_path)
+        with working(notes, "Reading the baseline"):
+            baseline = read_rows(source, store_path)
         _keep_meaning(options.source, baseline, store_path)
         keys = list(config.indexes)
         only = keys[0] if len(keys) == 1 else None
@@ -170,7 +172,7 @@ def run_with_baseline(
         stopped = None if early is None else early.stopped
         if code not in (DONE, FAILED) and not (code == INCOMPLETE and stopped):
             return code
-        with working(open_console(stderr=True, quiet=options.quiet), "Comparing with the baseline"):
+        with working(notes, "Comparing with the baseline"):
             new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
             comparison = compare_runs(
                 new,
@@ -203,7 +205,8 @@ def run_history(place: Place, as_json: bool = False) -> int:
     """Show the runs of the output folder, as a table or as JSON."""
 
     def show() -> int:
-        runs = list_runs(place.store_path())
+        with working(open_console(stderr=True, quiet=as_json), "Reading the runs"):
+            runs = list_runs(place.store_path())
         if as_json:
             listed = [run.to_dict() for run in runs]
             text = json.dumps(listed, ensure_ascii=False, indent=2, allow_nan=False)
@@ -220,9 +223,10 @@ def run_baseline_set(place: Place, source: str) -> int:
 
     def pin() -> int:
         store_path = place.store_path()
-        run = read_rows(place.take_run(source), store_path)
-        dropped = count_rebuilds(store_path)
-        path = pin_baseline(run, store_path)
+        with working(open_console(stderr=True), "Pinning the run"):
+            run = read_rows(place.take_run(source), store_path)
+            dropped = count_rebuilds(store_path)
+            path = pin_baseline(run, store_path)
         if run.metadata.status == "unfinished":
             _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")
         line = f"Pinned {run.metadata.name} in {path}."
@@ -239,8 +243,9 @@ def run_baseline_add(place: Place, source: str) -> int:
 
     def add() -> int:
         store_path = place.store_path()
-        run = read_rows(place.take_run(source), store_path)
-        baseline, path = add_rebuild(run, store_path)
+        with working(open_console(stderr=True), "Adding the run"):
+            run = read_rows(place.take_run(source), store_path)
+            baseline, path = add_rebuild(run, store_path)
         n = 1 + len(baseline.rebuilds)
         line = (
             f"Added {run.metadata.name} to {path}: runs on a changed index are held against the "

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.dashboard import write_dashboard
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring import MetricsCollector
@@ -32,7 +32,8 @@ def run_dashboard(place: Place, to: Path | None = None, collector: Path | None =
         found = MetricsCollector(recorded) if recorded.is_file() else None
         # Without a run the store's own sentence says so, unless something was recorded.
         shown = None if found is not None and not store_path.is_file() else store_path
-        path = write_dashboard(to or store_path.with_name(DASHBOARD_FILE), shown, found)
+        with working(open_console(stderr=True), "Drawing the page"):
+            path = write_dashboard(to or store_path.with_name(DASHBOARD_FILE), shown, found)
         open_console().print(f"Dashboard: {path}", soft_wrap=True)
         return DONE
 

@@ -299,7 +299,10 @@ class _Command:
 
     async def _evaluate(self, prepared: Prepared, session: Session) -> RunOutcome:
         config = prepared.config
-        judge = open_judge(config, prepared.headers) if self._asks_judge(config) else None
+        judge = None
+        if self._asks_judge(config):
+            with working(self._notes, "Opening the judge"):
+                judge = open_judge(config, prepared.headers)
         watch = self._options.watch
         if self._options.early_stop:
             watch = open_race(config, prepared.samples).watch

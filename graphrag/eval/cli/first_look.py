@@ -268,10 +268,14 @@ def _is_file(name: str) -> bool:
 
 
 def _told(look: Callable[[], None], verbose: bool = False) -> None:
-    from graphrag.eval.cli.terminal import DONE, explained
+    from graphrag.command_lines import has_flag
+    from graphrag.eval.cli.terminal import DONE, explained, open_console, working
+
+    notes = open_console(stderr=True, quiet=has_flag("--quiet") or has_flag("--json"))
 
     def run() -> int:
-        look()
+        with working(notes, "Reading the settings", at_once=False):
+            look()
         return DONE
 
     code = explained(run, verbose)

@@ -100,7 +100,8 @@ def set_baseline(
     """Pin a run as the baseline; its rows are copied, so that it outlives the run."""
     place = place_of(context, root, config, output)
     look_for_runs(place, run)
-    from graphrag.eval.cli.compare import run_baseline_set
+    with starting():
+        from graphrag.eval.cli.compare import run_baseline_set
 
     raise typer.Exit(run_baseline_set(place, run))
 
@@ -118,6 +119,7 @@ def add_to_baseline(
     """
     place = place_of(context, root, config, output)
     look_for_runs(place, run)
-    from graphrag.eval.cli.compare import run_baseline_add
+    with starting():
+        from graphrag.eval.cli.compare import run_baseline_add
 
     raise typer.Exit(run_baseline_add(place, run))

@@ -10,7 +10,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.config import (
     EvaluationConfig,
     Variant,
@@ -103,7 +103,8 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     with open_store(StoreLocation.of(config)) as store:
         origin = _find_origin(store, name)
         with store.unchanged_run(origin.run_id):
-            judging = _prepare(store, config, origin)
+            with working(notes, "Reading the run"):
+                judging = _prepare(store, config, origin)
             run = _begin(store, judging, options, supervisor)
         request = RunRequest(
             units=judging.units,
@@ -115,7 +116,8 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         }
         workers = Workers(index_roots=used, address=options.address)
         async with open_executor(judging.config, workers) as executor:
-            own_judge = open_judge(config, judging.headers)
+            with working(notes, "Opening the judge"):
+                own_judge = open_judge(config, judging.headers)
             runner = EvaluationRunner(judging.config, own_judge, executor=executor)
             outcome = await supervisor.run(runner, request)
         if outcome.is_complete:
@@ -124,7 +126,8 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         forgotten = store.forgotten_usage(run.run_id)
         before = store.verdicts(judging.origin.run_id).values()
         is_comparable = any(m in verdicts for verdicts in before for m in judging.config.metrics)
-    views = await read_searched_views(judging.config.project_folders(), judging.setup)
+    with working(notes, "Reading what was searched"):
+        views = await read_searched_views(judging.config.project_folders(), judging.setup)
     for line in describe_unmeasured(key for key in judging.setup.indexes if key not in views):
         supervisor.warn(line)
     code = supervisor.finish(
@@ -187,14 +190,14 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, origin: Run) -> _
         raise UsageError(msg)
     methods = origin.setup.methods
     config = config.model_copy(update={"methods": list(methods), **_budgets_of(origin, config)})
-    used = set(origin.setup.indexes)
-    roots = {key: root for key, root in config.project_folders().items() if key in used}
-    headers = read_model_settings(roots)
     try:
         check_pairs(config.budgets, config.judge)
     except ValueError as error:
         msg = f"Run {origin.run_id} is at several context budgets: {error}"
         raise ConfigError(as_sentence(msg)) from error
+    used = set(origin.setup.indexes)
+    roots = {key: root for key, root in config.project_folders().items() if key in used}
+    headers = read_model_settings(roots)
     setup = describe_judging(origin, config, describe_judge(config, headers))
     units = plan_judging(samples, methods, responses.values())
     return _Judging(origin, config, headers, samples, units, setup)

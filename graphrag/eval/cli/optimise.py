@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
-from graphrag.command_lines import eval_line_here
 
+from graphrag.command_lines import eval_line_here
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.query.vector_index import (
@@ -55,7 +54,7 @@ def run_optimise(place: Place, quiet: bool = False, verbose: bool = False) -> in
     Prints what was done to each table. 0: done; 2: a project has no settings, no vectors, or
     none in LanceDB.
     """
-    return explained(lambda: _optimise(find_roots(place), open_console(quiet=quiet)), verbose)
+    return explained(lambda: _optimise(find_roots(place), quiet), verbose)
 
 
 def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
@@ -85,7 +84,8 @@ def _describe_fault(table: VectorTable) -> str:
     )
 
 
-def _optimise(roots: Mapping[str, Path], console: Console) -> int:
+def _optimise(roots: Mapping[str, Path], quiet: bool) -> int:
+    notes = open_console(stderr=True, quiet=quiet)
     shown = Table(title="Vectors", title_justify="left", title_style="bold")
     for heading in ("index", "table"):
         shown.add_column(heading, no_wrap=True)
@@ -94,11 +94,13 @@ def _optimise(roots: Mapping[str, Path], console: Console) -> int:
     shown.add_column("what was done", overflow="fold")
     try:
         for key, root in roots.items():
-            for table in _optimise_project(key, root):
+            with working(notes, f"Indexing the vectors of {key}"):
+                tables = _optimise_project(key, root)
+            for table in tables:
                 shown.add_row(*_cells(key, table))
     finally:
         if shown.row_count:
-            console.print(shown)
+            open_console(quiet=quiet).print(shown)
     return DONE
 
 

@@ -27,7 +27,7 @@ def history(
     """List the runs in the output folder."""
     place = place_of(context, root, config, output)
     look_at_place(place)
-    with starting():
+    with starting(quiet=json):
         from graphrag.eval.cli.compare import run_history
 
     raise typer.Exit(run_history(place, json))

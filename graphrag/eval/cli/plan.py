@@ -9,7 +9,7 @@ from rich.table import Table
 
 from graphrag.eval.analysis import Row, RunRows, paired_score, read_rows
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import UsageError
 from graphrag.eval.reports import share
@@ -58,7 +58,8 @@ def _plan(place: Place, options: PlanOptions) -> int:
             msg = f"{name} must lie between 0 and 1, not {value:g}; 0.05 means 5 points."
             raise UsageError(msg)
     n_now = _count_questions(place)
-    run = None if options.discordance is not None else _read_run(place, options.run)
+    with working(open_console(stderr=True), "Reading the run", at_once=False):
+        run = None if options.discordance is not None else _read_run(place, options.run)
     n_tests = comb(_count_methods(place, options.methods, run), 2)
     lines = _lines(options, run)
     label = None if run is None else run.metadata.embedded_models

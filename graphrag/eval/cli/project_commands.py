@@ -90,7 +90,8 @@ def optimise(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
 ) -> None:
     """Index the vectors of built projects, so that every search method looks them up fast."""
-    from graphrag.eval.cli.optimise import run_optimise
+    with starting(quiet):
+        from graphrag.eval.cli.optimise import run_optimise
 
     raise typer.Exit(run_optimise(place_of(context, root, config, None), quiet, verbose))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from graphrag.eval.analysis import read_rows
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.people import join_ratings, read_ratings, report_ratings
 from graphrag.eval.reports import render_ratings, write_run
@@ -30,7 +30,9 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
     def report() -> int:
         ratings = read_ratings(csv)
         store_path = place.store_path()
-        found_run = read_rows(place.take_run(run), store_path)
+        name = place.take_run(run)
+        with working(open_console(stderr=True), "Reading the run"):
+            found_run = read_rows(name, store_path)
         metadata = found_run.metadata
         joined = join_ratings(ratings, found_run.rows)
         if not joined.answers:

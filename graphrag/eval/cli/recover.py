@@ -2,7 +2,7 @@
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, explained, open_console
+from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.store import Recovery, recover_store
 from graphrag.text.phrases import counted
@@ -20,7 +20,9 @@ def run_recover(place: Place, quiet: bool = False) -> int:
             msg = f"There is no run in {place_of_runs.parent}; name its folder with --output."
             raise UsageError(msg)
         console = open_console(quiet=quiet)
-        for line in _describe(recover_store(place_of_runs.path)):
+        with working(open_console(stderr=True, quiet=quiet), "Recovering the runs"):
+            recovered = recover_store(place_of_runs.path)
+        for line in _describe(recovered):
             console.print(line, soft_wrap=True)
         return DONE
 

@@ -61,7 +61,10 @@ async def _report(
         msg = f"Run {run.run_id} has no results yet; continue it with --resume."
         raise UsageError(msg)
     to, is_opened = where
-    baseline = None if compare is None else _compare(place, run.run_id, compare)
+    baseline = None
+    if compare is not None:
+        with working(notes, "Comparing with the other run"):
+            baseline = _compare(place, run.run_id, compare)
     names = PAGE_FILE if baseline is None else f"report-against-{_file_part(baseline)}.html"
     path = to or run_folder(store_path.parent, run.run_id) / names
     with working(notes, "Drawing the page"):

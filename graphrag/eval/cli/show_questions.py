@@ -8,6 +8,7 @@ from rich.console import Console
 from graphrag.command_lines import again
 from graphrag.eval.analysis import compare_runs, label_embedded, read_rows
 from graphrag.eval.cli.run_report import RunDescription, make_report
+from graphrag.eval.cli.terminal import open_console, working
 from graphrag.eval.dataset import Sample
 from graphrag.eval.records import QueryResult
 from graphrag.eval.reports import ShownQuestion, is_wrong, say, show_question
@@ -48,7 +49,9 @@ def show_questions(
     UsageError
         If the runs can't be compared.
     """
-    chosen = _choose(found, wanted, store_path)
+    notes = open_console(stderr=True, quiet=console.quiet)
+    with working(notes, "Looking for the questions"):
+        chosen = _choose(found, wanted, store_path)
     ids = list(dict.fromkeys(result.sample_id for result in chosen))
     shown = ids if wanted.full else ids[:_MOST]
     samples = [sample for sample in description.samples if sample.id in shown]
@@ -57,7 +60,8 @@ def show_questions(
         say(console, "No question of the run is one of these.")
         return
     outcome = replace(found.outcome, results=of_these, judged=())
-    report = make_report(replace(description, samples=samples), outcome)
+    with working(notes, f"Computing the figures of {counted(len(of_these), 'result')}"):
+        report = make_report(replace(description, samples=samples), outcome)
     measures = {
         each["id"]: {name: told["measures"] for name, told in each["methods"].items()}
         for each in report.figures.retrieval["results"]

@@ -25,6 +25,7 @@ from graphrag.eval.cli.terminal import (
     INTERRUPTED,
     explained,
     open_console,
+    working,
 )
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, UsageError
@@ -259,11 +260,11 @@ def evaluate_suites(
     with (
         EvaluationStore(store_path) as store,
         log_to(store_path.with_name("eval.log"), options.verbose),
-        notes.status("Running the suites") as status,
+        working(notes, "Running the suites") as tell,
     ):
 
         def show(done: int, total: int, latest: CaseResult) -> None:
-            status.update(f"{done} of {total} evaluations, the latest: {latest.title}")
+            tell(f"{done} of {total} evaluations, the latest: {latest.title}")
 
         return run_coroutine(
             run_suites(suites, config, store=store, on_case=show, resume=options.resume)

@@ -21,6 +21,7 @@ from graphrag.eval.cli.terminal import (
     FAILED,
     INCOMPLETE,
     INTERRUPTED,
+    is_live,
     open_console,
     working,
 )
@@ -116,7 +117,7 @@ class Supervisor:
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
                 loop.add_signal_handler(number, interrupt)
-        display = BarProgress if self._notes.is_terminal else LineProgress
+        display = BarProgress if is_live(self._notes) else LineProgress
         with display(self._notes) as shown:
             progress = shown if watch is None else _Watching(shown, watch, runner.stop)
             return await runner.run(replace(request, progress=progress))

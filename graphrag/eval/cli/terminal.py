@@ -10,6 +10,7 @@ from rich.console import Console
 
 from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import EvalError, UsageError
+from graphrag.eval.reports import beating
 from graphrag.redaction import redact
 
 
@@ -34,15 +35,38 @@ def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
+def is_live(console: Console) -> bool:
+    """Whether a console can write a line anew."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
 @contextmanager
-def working(notes: Console, what: str) -> Generator[None]:
-    """Say what goes on while nothing else is printed: a status on a terminal, a line in a log."""
-    if notes.is_terminal and not notes.quiet:
-        with notes.status(what):
-            yield
-        return
-    notes.print(f"{what} ...", soft_wrap=True)
-    yield
+def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callable[[str], object]]:
+    """Show what goes on while nothing else is printed; a quiet console shows nothing.
+
+    On a terminal it is a status, in a pipe or a log a line and a dot for each 2 s.
+
+    Parameters
+    ----------
+    notes : Console
+    what : str
+        A few words without a full stop.
+    at_once : bool
+        Whether a pipe is told now; else only of what lasts.
+
+    Yields
+    ------
+    callable
+        Takes other words, of what goes on from now on.
+    """
+    if notes.quiet:
+        yield lambda _: None
+    elif is_live(notes):
+        with notes.status(what) as status:
+            yield status.update
+    else:
+        with beating(notes.file, f"{what} ...", at_once) as pulse:
+            yield lambda text: pulse.update(f"{text} ...")
 
 
 DONE = 0

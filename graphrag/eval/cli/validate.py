@@ -48,20 +48,20 @@ def validate_indexes(
     IndexUnavailableError
         If an index can't be read.
     """
-    from graphrag.eval.validation import validate_index
-
     reports: dict[str, PipelineValidationReport] = {}
     for key, root in roots.items():
         with working(console, f"Checking index {key}"):
+            from graphrag.eval.validation import validate_index
+
             reports[key] = validate_index(root)
         show_faults(console, reports[key])
     return reports
 
 
 def _validate(root: Path, options: ValidateOptions) -> int:
-    from graphrag.eval.validation import validate_index
-
     with working(open_console(stderr=True, quiet=options.quiet), f"Checking the index of {root}"):
+        from graphrag.eval.validation import validate_index
+
         report = validate_index(root)
     _write(options.json, report.to_json() + "\n")
     _write(options.markdown, report.detailed_report())

@@ -33,6 +33,7 @@ from .curves import (
 )
 from .gate_cells import label_of
 from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, render_json, word_of
+from .heartbeat import beating
 from .inspect_log import check_inspect_path, place_log, render_inspect
 from .judge_error import describe_judge_error
 from .junit import render_junit
@@ -75,6 +76,7 @@ __all__ = [
     "ShownRun",
     "answer_areas",
     "answer_line",
+    "beating",
     "check_inspect_path",
     "check_table_file",
     "curve_rows",

@@ -1,6 +1,6 @@
 """How far a run is, on a terminal or in a pipe."""
 
-import time
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -14,9 +14,8 @@ from rich.progress import (
 
 from graphrag.eval.records import QueryResult
 from graphrag.eval.reports.cells import money
+from graphrag.eval.reports.heartbeat import Pulse, beating
 from graphrag.eval.run import Tally
-
-_LINE_EVERY_S = 10.0
 
 
 class BarProgress:
@@ -50,28 +49,31 @@ class BarProgress:
 
 
 class LineProgress:
-    """Plain lines for a pipe or a log: at the start, every ten seconds, and at the end."""
+    """Lines for a pipe or a log: at the start, every ten seconds, and at the end; dots between."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._shown_at = time.monotonic()
-        self._shown = ""
+        self._beats = beating(console.file, "Evaluating ...", at_once=False)
+        self._pulse: Pulse | None = None
+        self._is_quiet = console.quiet
 
     def __enter__(self) -> "LineProgress":
+        if not self._is_quiet:
+            self._pulse = self._beats.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        pass
+    def __exit__(self, *error: Any) -> None:
+        if self._pulse is not None:
+            self._beats.__exit__(*error)
 
     def advance(self, tally: Tally, latest: QueryResult | None) -> None:
-        """Print a line when it is time for one."""
-        now = time.monotonic()
-        if latest is None or tally.done == tally.total or now - self._shown_at >= _LINE_EVERY_S:
-            self._shown_at = now
-            line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
-            if line != self._shown:  # all may be there at the start
-                self._console.print(line)
-            self._shown = line
+        """Show the first line and the last, and hand on what stands between."""
+        if self._pulse is None:
+            return
+        line = f"{tally.done}/{tally.total} {describe_tally(tally)}".rstrip()
+        if latest is None or tally.done == tally.total:
+            self._pulse.say(line)
+        else:
+            self._pulse.update(line)
 
 
 def describe_tally(tally: Tally) -> str:
