@@ -25,7 +25,7 @@ _loop.close()
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
-pytest_plugins = ["support.chromium", "support.clock_fixtures"]
+pytest_plugins = ["support.chromium", "support.clock_fixtures", "support.released_commands"]
 
 # Each goes to one worker as a whole; begun last, they would leave the others without work.
 _LONG = {

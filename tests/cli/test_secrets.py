@@ -1,11 +1,7 @@
 """Keys and passwords stay where they are configured, whatever fails and however loudly."""
 
-import asyncio
-import gc
-import logging
 import traceback
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -98,22 +94,6 @@ FAULTS: dict[str, Callable[[int, Any], Fault | None]] = {
 }
 
 
-@pytest.fixture
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Undo what the released commands leave behind: the working directory, log handlers."""
-    monkeypatch.chdir(Path.cwd())
-    yield
-    for logger in (logging.getLogger("graphrag"), logging.getLogger("graphrag_llm")):
-        for handler in list(logger.handlers):
-            logger.removeHandler(handler)
-            handler.close()
-    with warnings.catch_warnings():
-        # asyncio.run, which graphrag_llm patches, leaves its event loop open.
-        warnings.simplefilter("ignore", ResourceWarning)
-        asyncio.set_event_loop(None)
-        gc.collect()
-
-
 @pytest.mark.parametrize("kind", FAULTS)
 def test_no_key_leaves_a_run(
     planted: Evaluation, server: LocalServer, kind: str, capfd: pytest.CaptureFixture[str]
@@ -129,7 +109,7 @@ def test_no_key_leaves_a_run(
     assert not find_leaks(*printed, below=planted.root)
 
 
-@pytest.mark.usefixtures("_as_before")
+@pytest.mark.usefixtures("as_before")
 @pytest.mark.parametrize(
     ("kind", "flags"),
     [

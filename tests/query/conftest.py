@@ -1,10 +1,7 @@
 """A small index, built once, and projects that ask for the same tables through a local server."""
 
 import asyncio
-import gc
-import logging
 import shutil
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,22 +28,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     loop.run_until_complete(build_index(root, lambda _: None))
     loop.close()
     return root
-
-
-@pytest.fixture
-def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Undo what the released commands leave behind: the working directory, log handlers."""
-    monkeypatch.chdir(Path.cwd())
-    yield
-    logger = logging.getLogger("graphrag")
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
-        handler.close()
-    with warnings.catch_warnings():
-        # asyncio.run, which graphrag_llm patches, leaves its event loop open.
-        warnings.simplefilter("ignore", ResourceWarning)
-        asyncio.set_event_loop(None)
-        gc.collect()
 
 
 @pytest.fixture(scope="session")

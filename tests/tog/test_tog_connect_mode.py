@@ -1,11 +1,6 @@
 """Connect mode from the question to the answer, per-entity scoring, and equal input twice."""
 
 import asyncio
-import contextlib
-import gc
-import logging
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -395,21 +390,6 @@ async def test_a_variant_of_an_evaluation_connects(project: Path) -> None:
     assert str(apart.response).endswith("are not connected within 4 hops.")
 
 
-@pytest.fixture
-def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Undo what the released commands leave behind: the working directory, log handlers."""
-    monkeypatch.chdir(Path.cwd())
-    yield
-    logger = logging.getLogger("graphrag")
-    for handler in list(logger.handlers):
-        logger.removeHandler(handler)
-        handler.close()
-    with warnings.catch_warnings(), contextlib.suppress(RuntimeError):
-        warnings.simplefilter("ignore", ResourceWarning)
-        asyncio.set_event_loop(None)
-        gc.collect()
-
-
 def query(*arguments: str) -> Result:
     """Run ``graphrag query``."""
     from graphrag.cli.main import app
@@ -417,7 +397,7 @@ def query(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["query", *arguments])
 
 
-@pytest.mark.usefixtures("_as_before")
+@pytest.mark.usefixtures("as_before")
 def test_a_query_can_ask_for_it(project: Path) -> None:
     """With a flag; the settings stay as they are."""
     apart = query(APART, "-r", str(project), "-m", "tog", "--connect")
@@ -428,7 +408,7 @@ def test_a_query_can_ask_for_it(project: Path) -> None:
     assert "not connected" not in plain.stdout
 
 
-@pytest.mark.usefixtures("_as_before")
+@pytest.mark.usefixtures("as_before")
 def test_other_methods_refuse_the_flag(project: Path) -> None:
     """It means nothing to them."""
     result = query(APART, "-r", str(project), "-m", "local", "--connect")

@@ -1,0 +1,26 @@
+"""A fixture for tests that run the released commands in their own process."""
+
+import asyncio
+import gc
+import logging
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Undo what the released commands leave behind: the working directory, log handlers."""
+    monkeypatch.chdir(Path.cwd())
+    yield
+    for logger in (logging.getLogger("graphrag"), logging.getLogger("graphrag_llm")):
+        for handler in list(logger.handlers):
+            logger.removeHandler(handler)
+            handler.close()
+    with warnings.catch_warnings():
+        # asyncio.run, which graphrag_llm patches, leaves its event loop open.
+        warnings.simplefilter("ignore", ResourceWarning)
+        asyncio.set_event_loop(None)
+        gc.collect()
