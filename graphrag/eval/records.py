@@ -1,6 +1,6 @@
 """The records that an evaluation passes on: verdicts, scores, failures, results."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf
 from typing import Literal, TypeAlias, TypedDict
@@ -103,6 +103,15 @@ class Retrieved:
     def shown_text_unit_ids(self) -> tuple[str, ...]:
         """The text units whose text the model was shown."""
         return (self.text_unit_ids or ())[: self.n_sources]
+
+    def in_outline(self) -> "Retrieved":
+        """Return how much was shown, without which: each list that is there is empty."""
+        return Retrieved(
+            self.method,
+            None if self.text_unit_ids is None else (),
+            self.n_sources,
+            n_unknown_ids=self.n_unknown_ids,
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values."""
@@ -338,6 +347,11 @@ class QueryResult:
         default_factory=dict[str, Mapping[str, object]], hash=False, repr=False
     )
 
+    def in_outline(self) -> "QueryResult":
+        """Return the result without its context, and with what it retrieved in outline."""
+        told = None if self.retrieved is None else self.retrieved.in_outline()
+        return replace(self, context_text="", retrieved=told)
+
     def to_dict(self) -> dict[str, object]:
         """Return the record as JSON-ready values, without the context."""
         return {
@@ -356,3 +370,7 @@ class QueryResult:
             "cached_prompt_tokens": self.usage and self.usage.cached_prompt_tokens,
             **self.grades,
         }
+
+
+ReadWhole: TypeAlias = Callable[[Iterable[QueryResult]], Iterable[QueryResult]]
+"""Gives results in outline again as they were, in the same order, a few of them at a time."""

@@ -3,7 +3,7 @@
 import json
 import pkgutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,9 +41,11 @@ from graphrag.eval.records import (
     EfficiencyMetrics,
     MetricScores,
     QueryResult,
+    ReadWhole,
 )
 from graphrag.eval.statistics import EQUIVALENCE_MARGIN
 from graphrag.eval.store import write_whole
+from graphrag.text.json_pieces import json_pieces
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -109,6 +111,9 @@ class EvaluationResults:
         Of a run at several context budgets: scores against tokens, and the areas under them.
     figures : dict
         Further sections of the summary file, by name; see ``figures.Figures``.
+    read_whole : callable
+        Gives results with their contexts; ``results`` hold these themselves but in the commands,
+        which leave them in the store.
     """
 
     metadata: dict[str, Any]
@@ -121,6 +126,7 @@ class EvaluationResults:
     repeats: RepeatAnalysis | None = field(default=None, repr=False)
     curves: BudgetCurves | None = field(default=None, repr=False)
     figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -155,27 +161,24 @@ class EvaluationResults:
 
         Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
         """
-        questions: dict[tuple[str, str, str], dict[str, Any]] = {}
-        for result in self.results:
-            entry = questions.setdefault(
-                (result.imdb_key, result.sample_id, result.question),
-                {
-                    "id": result.sample_id,
-                    "imdb_key": result.imdb_key,
-                    "question": result.question,
-                    "ground_truth": result.ground_truth,
-                    "methods": {},
-                },
-            )
-            if result.trial == 0:
-                entry["methods"][result.method] = _detail(result)
-            else:
-                entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
-        return {"metadata": self.metadata, "results": list(questions.values())}
+        return {"metadata": self.metadata, "results": list(self._list_questions())}
 
     def to_detailed_json(self, indent: int | None = 2) -> str:
         """Return every response as JSON."""
-        return _to_json(self.to_detailed_dict(), indent)
+        return "".join(self.detailed_pieces(indent))
+
+    def detailed_pieces(self, indent: int | None = 2) -> Iterator[str]:
+        """Yield every response as JSON, a question a piece."""
+        values = {"metadata": self.metadata, "results": self._list_questions()}
+        yield from json_pieces(values, indent)
+        yield "\n"
+
+    def _list_questions(self) -> Iterator[dict[str, Any]]:
+        by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
+        for result in self.results:
+            key = (result.imdb_key, result.sample_id, result.question)
+            by_question.setdefault(key, []).append(result)
+        return (_question(found) for found in by_question.values())
 
     def save(self, output_dir: Path | str) -> tuple[Path, Path]:
         """Write the summary and the detailed file, both whole or neither.
@@ -192,7 +195,7 @@ class EvaluationResults:
         """
         summary, detailed = write_whole(
             Path(output_dir),
-            {SUMMARY_FILE: self.to_json(), DETAILED_FILE: self.to_detailed_json()},
+            {SUMMARY_FILE: self.to_json(), DETAILED_FILE: self.detailed_pieces()},
         )
         return summary, detailed
 
@@ -361,6 +364,24 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
                 f"would count it {n} times; keep one, or number the repeats by their trial."
             )
             raise UsageError(msg)
+
+
+def _question(found: Sequence[QueryResult]) -> dict[str, Any]:
+    """Return one question with every response to it, in the order of the results."""
+    first = found[0]
+    entry: dict[str, Any] = {
+        "id": first.sample_id,
+        "imdb_key": first.imdb_key,
+        "question": first.question,
+        "ground_truth": first.ground_truth,
+        "methods": {},
+    }
+    for result in found:
+        if result.trial == 0:
+            entry["methods"][result.method] = _detail(result)
+        else:
+            entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
+    return entry
 
 
 def _detail(result: QueryResult) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""A run that is read from its store is in memory once."""
+"""A run that is read from its store leaves its contexts there."""
 
 import tracemalloc
 from pathlib import Path
@@ -6,35 +6,65 @@ from typing import Any
 
 from graphrag.eval import EvaluationConfig
 from graphrag.eval.dataset import Sample
-from graphrag.eval.records import JudgeResult
+from graphrag.eval.records import JudgeResult, Retrieved
 from graphrag.eval.run import describe_setup, read_run
-from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse
+from graphrag.eval.store import EvaluationStore, Run, RunDetails, StoredResponse
 from graphrag.query.usage import Usage
 
-N, CONTEXT = 100, 50_000
+FEW, MANY, CONTEXT = 100, 300, 50_000
 
 
-async def test_a_run_is_read_with_its_contexts_once(tmp_path: Path):
-    given: Any = {"root": tmp_path, "metrics": ["correctness"], "output": {"dir": str(tmp_path)}}
+def keep_run(store: EvaluationStore, folder: Path, n: int) -> Run:
+    given: Any = {"root": folder, "metrics": ["correctness"], "output": {"dir": str(folder)}}
     config = EvaluationConfig(**given)
-    samples = [Sample(f"s{i}", "a", f"What is {i}?", "x") for i in range(N)]
+    samples = [Sample(f"s{i}", "a", f"What is {i}?", "x") for i in range(n)]
     setup = describe_setup(config, samples, {"a": {"local": {"models": {}}}}, {"model": "m"})
-    details = RunDetails("command", N, {**config.to_dict(), "methods": ["local"]})
+    details = RunDetails("command", n, {**config.to_dict(), "methods": ["local"]})
+    run = store.add_run(setup, samples, details)
+    for i, sample in enumerate(samples):
+        context = f"{i} ".ljust(CONTEXT, "x")
+        told = Retrieved("local", (f"t{i}",), 1, ("A", "B"))
+        found = StoredResponse(
+            *(sample.id, sample.id, "local", "y", context, 1.0, Usage()), retrieved=told
+        )
+        store.append_response(run.run_id, found)
+        verdict = {"correctness": JudgeResult(1, "so")}
+        store.append_verdicts(run.run_id, sample.id, verdict, Usage())
+    store.finish_run(run.run_id)
+    return run
+
+
+async def test_memory_does_not_grow_with_the_contexts_of_a_run(tmp_path: Path):
+    peaks: dict[int, int] = {}
     with EvaluationStore(tmp_path / "eval.db") as store:
-        run = store.add_run(setup, samples, details)
-        for i, sample in enumerate(samples):
-            context = f"{i} ".ljust(CONTEXT, "x")
-            found = StoredResponse(sample.id, sample.id, "local", "y", context, 1.0, Usage(), None)
-            store.append_response(run.run_id, found)
-            store.append_verdicts(
-                run.run_id, sample.id, {"correctness": JudgeResult(1, "so")}, Usage()
-            )
-        store.finish_run(run.run_id)
-        tracemalloc.start()
-        try:
-            read = await read_run(store, run, tmp_path, None)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-    assert [len(result.context_text) for result in read.outcome.results] == [CONTEXT] * N
-    assert peak < 1.5 * N * CONTEXT
+        for n in (FEW, MANY):
+            run = keep_run(store, tmp_path, n)
+            tracemalloc.start()
+            try:
+                read = await read_run(store, run, tmp_path, None)
+                lengths = [
+                    len(r.context_text) for r in read.outcome.read_whole(read.outcome.results)
+                ]
+                _, peaks[n] = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert lengths == [CONTEXT] * n
+    assert peaks[MANY] - peaks[FEW] < (MANY - FEW) * CONTEXT / 4
+
+
+async def test_results_in_outline_say_how_much_was_retrieved_and_are_given_whole_in_any_order(
+    tmp_path: Path,
+):
+    with EvaluationStore(tmp_path / "eval.db") as store:
+        run = keep_run(store, tmp_path, 3)
+        outcome = (await read_run(store, run, tmp_path, None)).outcome
+        outlines = outcome.results
+        assert [r.context_text for r in outlines] == [""] * 3
+        assert [r.retrieved for r in outlines] == [Retrieved("local", (), 1)] * 3
+        whole = list(outcome.read_whole([outlines[2], outlines[0]]))
+    assert [r.sample_id for r in whole] == ["s2", "s0"]
+    assert [r.context_text[:2] for r in whole] == ["2 ", "0 "]
+    assert [r.retrieved for r in whole] == [
+        Retrieved("local", (f"t{i}",), 1, ("A", "B")) for i in (2, 0)
+    ]
+    assert [r.in_outline() for r in whole] == [outlines[2], outlines[0]]

@@ -50,7 +50,12 @@ from .question_changes import QuestionChange
 from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .race import MethodRace, RaceEnd
 from .repeats import RepeatAnalysis, analyse_repeats
-from .retrieval_file import REPORT_FILE, render_retrieval_report, retrieval_report
+from .retrieval_file import (
+    REPORT_FILE,
+    render_retrieval_report,
+    retrieval_pieces,
+    retrieval_report,
+)
 from .rows import End, Row, end_of, gate_score, paired_score, rows_of, state_of
 from .runs import (
     RunRows,
@@ -150,6 +155,7 @@ __all__ = [
     "read_rows",
     "read_usages",
     "render_retrieval_report",
+    "retrieval_pieces",
     "retrieval_report",
     "rows_of",
     "shared_metrics",

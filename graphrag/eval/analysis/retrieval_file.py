@@ -1,7 +1,7 @@
 """The retrieval measures as a file of their own: summary, and every question's results."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,8 @@ from graphrag.eval.analysis.criteria import check_criteria
 from graphrag.eval.config import SuccessCriterion
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import Answered, MeasuredAnswer, MeasureSettings, summarize_measures
+from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
+from graphrag.text.json_pieces import json_pieces
 
 REPORT_FILE = "retrieval_results.json"
 
@@ -23,6 +25,7 @@ def retrieval_report(
     means: Mapping[str, Mapping[str, float | None]] | None = None,
     metadata: Mapping[str, Any] | None = None,
     timestamp: datetime | None = None,
+    tells_retrieved: bool = True,
 ) -> dict[str, Any]:
     """Put the measures of a run together.
 
@@ -42,6 +45,8 @@ def retrieval_report(
         JSON-ready; written as it is, beside the settings.
     timestamp : datetime or None
         With a time zone; now when None.
+    tells_retrieved : bool
+        Whether each response has what it retrieved; if not, :func:`retrieval_pieces` adds it.
 
     Returns
     -------
@@ -54,7 +59,10 @@ def retrieval_report(
     by_method = summarize_measures([measured for _, measured in responses], settings)
     results = {sample.id: _question(sample) for sample in samples}
     for answered, measured in responses:
-        results[answered.sample_id]["methods"][answered.method] = _response(answered, measured)
+        entry = _response(answered, measured)
+        if tells_retrieved:
+            entry = _with_retrieved(entry, answered.retrieved)
+        results[answered.sample_id]["methods"][answered.method] = entry
     averages = {
         method: {
             name: {**_estimate(asdict(summary.estimate)), "n_excluded": summary.n_excluded}
@@ -94,6 +102,50 @@ def render_retrieval_report(report: Mapping[str, Any]) -> str:
     return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
+def retrieval_pieces(
+    report: Mapping[str, Any], results: Iterable[QueryResult], read_whole: ReadWhole
+) -> Iterator[str]:
+    """Yield a report as JSON, a question a piece, with what each response retrieved.
+
+    Parameters
+    ----------
+    report : mapping
+        Made without it.
+    results : iterable of QueryResult
+        Those that it is of, at least.
+    read_whole : callable
+        Gives them with what they retrieved.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or infinite.
+    """
+    entries: list[dict[str, Any]] = report["results"]
+    by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
+    whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
+    questions = (
+        {
+            **entry,
+            "methods": {
+                name: _with_retrieved(told, next(whole).retrieved)
+                for name, told in entry["methods"].items()
+            },
+        }
+        for entry in entries
+    )
+    yield from json_pieces({**report, "results": questions}, indent=2)
+    yield "\n"
+
+
+def _with_retrieved(response: Mapping[str, Any], found: Retrieved | None) -> dict[str, Any]:
+    return {
+        "measures": response["measures"],
+        "retrieved": None if found is None else found.to_dict(),
+        **response,
+    }
+
+
 def _estimate(values: dict[str, Any]) -> dict[str, Any]:
     return {"interval" if name == "method" else name: value for name, value in values.items()}
 
@@ -117,7 +169,6 @@ def _question(sample: Sample) -> dict[str, Any]:
 def _response(answered: Answered, measured: MeasuredAnswer) -> dict[str, Any]:
     return {
         "measures": dict(measured.values),
-        "retrieved": None if answered.retrieved is None else answered.retrieved.to_dict(),
         "n_unmatched_sources": measured.n_unmatched,
         "correctness": answered.correctness,
         "quality": answered.quality,

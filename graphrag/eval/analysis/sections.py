@@ -1,7 +1,7 @@
 """What is said of a run beyond the verdicts: retrieval, losses, further judges."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from graphrag.eval.measures import (
     Answered,
     CombinedSettings,
     IndexView,
+    LossRecord,
     LossRow,
     LossSettings,
     MeasuredAnswer,
@@ -41,7 +42,7 @@ from graphrag.eval.metrics import (
     summarize_preferences,
     summarize_rubric,
 )
-from graphrag.eval.records import QueryResult, measured_latency
+from graphrag.eval.records import QueryResult, ReadWhole, measured_latency
 from graphrag.eval.run import Unit, pair_kind
 from graphrag.eval.statistics import Estimate, mean_real
 from graphrag.eval.store import Judgement
@@ -68,7 +69,8 @@ class Figures:
     usage : Usage
         What the further judges cost.
     retrieval : dict
-        The content of retrieval_results.json.
+        The content of retrieval_results.json but for what was retrieved; see
+        :func:`retrieval_pieces`.
     evaluations : dict
         Method -> content of its evaluation file.
     curves : BudgetCurves or None
@@ -121,6 +123,8 @@ class FigureSources:
         Method -> name -> mean of what the results hold, for success criteria.
     is_judged : bool
         Whether the judge was to be asked; else a failed search has no score of it either.
+    read_whole : callable
+        Gives the results with what they retrieved and were shown.
     """
 
     samples: Sequence[Sample]
@@ -131,6 +135,7 @@ class FigureSources:
         default_factory=dict[str, Mapping[str, float | None]]
     )
     is_judged: bool = True
+    read_whole: ReadWhole = iter
 
 
 def compute_figures(
@@ -145,9 +150,10 @@ def compute_figures(
     settings = _measure_settings(config)
     overall = _overall_scores(sources.judged)
     given = [_answered(result, config, sources.is_judged, overall) for result in first]
+    measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
     answered = [a for a in given if a.imdb_key in sources.views and a.sample_id in samples]
-    measured = _measure_all(answered, samples, sources.views, settings)
-    by_method = summarize_measures(measured, settings)
+    # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
+    telling = {each.method for each in measurable if each.retrieved is not None}
     loss_settings = LossSettings(
         not_needed={
             name: NOT_NEEDED[method]
@@ -155,10 +161,15 @@ def compute_figures(
             if method in NOT_NEEDED
         }
     )
-    records = [
-        trace_loss(samples[a.sample_id], a, sources.views[a.imdb_key], loss_settings)
-        for a in answered
-    ]
+    measured: list[MeasuredAnswer] = []
+    records: list[LossRecord] = []
+    for outline, result in zip(answered, sources.read_whole(measurable), strict=True):
+        sample, view = samples[result.sample_id], sources.views[result.imdb_key]
+        whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
+        is_told = result.method in telling
+        measured.append(measure(sample, whole, view, settings, is_told=is_told))
+        records.append(trace_loss(sample, whole, view, loss_settings))
+    by_method = summarize_measures(measured, settings)
     rubric = _rubric(config, first, sources.judged)
     quality = _quality(config, first, sources.judged)
     by_answer = {(m.sample_id, m.method): m for m in measured}
@@ -198,6 +209,7 @@ def compute_figures(
             means=means,
             metadata=metadata,
             timestamp=datetime.fromisoformat(metadata["timestamp"]),
+            tells_retrieved=False,
         ),
         evaluations=evaluations,
         curves=draw_curves(
@@ -224,6 +236,7 @@ def _answered(
     is_judged: bool,
     overall: Mapping[tuple[str, str], float | None],
 ) -> Answered:
+    """Return what is known of a response beside what it retrieved and was shown."""
     (row,) = rows_of([result])
     failed = result.failure is not None
     # A failed search is 0 in what the judge was to be asked, and in nothing else.
@@ -236,8 +249,6 @@ def _answered(
         imdb_key=result.imdb_key,
         method=result.method,
         response=result.response,
-        context_text=result.context_text,
-        retrieved=result.retrieved,
         correctness=paired_score(row, "correctness") if has_verdict else None,
         quality=quality,
         tokens=result.efficiency.tokens,
@@ -256,26 +267,6 @@ def _overall_scores(
         for unit, found in judged
         if found.kind == "quality" and unit.trial == 0
     }
-
-
-def _measure_all(
-    answered: Sequence[Answered],
-    samples: Mapping[str, Sample],
-    views: Mapping[str, IndexView],
-    settings: MeasureSettings,
-) -> list[MeasuredAnswer]:
-    # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
-    telling = {each.method for each in answered if each.retrieved is not None}
-    return [
-        measure(
-            samples[each.sample_id],
-            each,
-            views[each.imdb_key],
-            settings,
-            is_told=each.method in telling,
-        )
-        for each in answered
-    ]
 
 
 def _values(

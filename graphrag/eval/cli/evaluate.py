@@ -195,8 +195,8 @@ class _Command:
                 store.finish_run(run.run_id)
             recorded_at = store.recorded_at(run.run_id)
             forgotten = store.forgotten_usage(run.run_id)
-        description = RunDescription(run, config, recorded_at=recorded_at, forgotten=forgotten)
-        return await self._finish(prepared, outcome, description)
+            description = RunDescription(run, config, recorded_at=recorded_at, forgotten=forgotten)
+            return await self._finish(prepared, outcome, description)
 
     def _details(self, prepared: Prepared) -> RunDetails:
         return RunDetails(
@@ -310,6 +310,7 @@ class _Command:
             units=prepared.units,
             session=session,
             skip_judge=self._options.skip_judge,
+            holds_contexts=False,
             max_cost_usd=self._options.max_cost_usd,
             shuffle=watch is not None,
         )

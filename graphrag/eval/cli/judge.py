@@ -110,6 +110,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
             units=judging.units,
             session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),
             max_cost_usd=options.max_cost_usd,
+            holds_contexts=False,
         )
         used = {
             key: root for key, root in config.project_folders().items() if key in judging.headers
@@ -126,22 +127,22 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         forgotten = store.forgotten_usage(run.run_id)
         before = store.verdicts(judging.origin.run_id).values()
         is_comparable = any(m in verdicts for verdicts in before for m in judging.config.metrics)
-    with working(notes, "Reading what was searched"):
-        views = await read_searched_views(judging.config.project_folders(), judging.setup)
-    for line in describe_unmeasured(key for key in judging.setup.indexes if key not in views):
-        supervisor.warn(line)
-    code = supervisor.finish(
-        RunDescription(
-            run=run,
-            config=judging.config,
-            samples=judging.samples,
-            views=views,
-            recorded_at=recorded_at,
-            file=place.file,
-            forgotten=forgotten,
-        ),
-        outcome,
-    )
+        with working(notes, "Reading what was searched"):
+            views = await read_searched_views(judging.config.project_folders(), judging.setup)
+        for line in describe_unmeasured(key for key in judging.setup.indexes if key not in views):
+            supervisor.warn(line)
+        code = supervisor.finish(
+            RunDescription(
+                run=run,
+                config=judging.config,
+                samples=judging.samples,
+                views=views,
+                recorded_at=recorded_at,
+                file=place.file,
+                forgotten=forgotten,
+            ),
+            outcome,
+        )
     if code == DONE and is_comparable:
         line = eval_line_here("compare", run.run_id, judging.origin.run_id)
         supervisor.note(f"Compare with: {line}")

@@ -2,6 +2,7 @@
 
 import asyncio
 import webbrowser
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, pl
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
     from graphrag.eval.pages import Baseline
+    from graphrag.eval.store import StorePlace
 
 
 def report(
@@ -47,28 +49,30 @@ async def _report(
     from graphrag.eval.cli.terminal import DONE, open_console, working
 
     with starting():
-        from graphrag.eval.cli.show import read_report
+        from graphrag.eval.cli.show import open_report
         from graphrag.eval.errors import UsageError
         from graphrag.eval.results import PAGE_FILE
         from graphrag.eval.store import run_folder, write_file
 
     notes = open_console(stderr=True)
-    with working(notes, "Reading the run and its indexes"):
-        report = await read_report(place, name)
-    store_path = place.store_path()
-    run = report.description.run
-    if not report.results.results:
-        msg = f"Run {run.run_id} has no results yet; continue it with --resume."
-        raise UsageError(msg)
     to, is_opened = where
-    baseline = None
-    if compare is not None:
-        with working(notes, "Comparing with the other run"):
-            baseline = _compare(place, run.run_id, compare)
-    names = PAGE_FILE if baseline is None else f"report-against-{_file_part(baseline)}.html"
-    path = to or run_folder(store_path.parent, run.run_id) / names
-    with working(notes, "Drawing the page"):
-        write_file(path, report.page(baseline), "--to")
+    store_path, taken = place.store_path(), place.take_run(name)
+    other = None if compare is None else place.take_run(compare)
+    async with AsyncExitStack() as stack:
+        with working(notes, "Reading the run and its indexes"):
+            report = await stack.enter_async_context(open_report(place, taken))
+        run = report.description.run
+        if not report.results.results:
+            msg = f"Run {run.run_id} has no results yet; continue it with --resume."
+            raise UsageError(msg)
+        baseline = None
+        if other is not None:
+            with working(notes, "Comparing with the other run"):
+                baseline = compare_for_page(store_path, run.run_id, other)
+        names = PAGE_FILE if baseline is None else f"report-against-{_file_part(baseline)}.html"
+        path = to or run_folder(store_path.parent, run.run_id) / names
+        with working(notes, "Drawing the page"):
+            write_file(path, report.page(baseline), "--to")
     for line in report.description.unread:
         notes.print(f"Warning: {line}", style="yellow", soft_wrap=True)
     open_console().print(f"Report: {path}", soft_wrap=True)
@@ -78,12 +82,12 @@ async def _report(
     return DONE
 
 
-def _compare(place: "Place", run_id: str, other: str) -> "Baseline":
+def compare_for_page(store_path: "StorePlace", run_id: str, other: str) -> "Baseline":
+    """Return what a run's page says of another run; reads also beside a process with the store."""
     from graphrag.eval.analysis import GateTerms, compare_runs, read_both_labels, read_rows
     from graphrag.eval.pages import Baseline
 
-    store_path = place.store_path()
-    new, old = read_rows(run_id, store_path), read_rows(place.take_run(other), store_path)
+    new, old = (read_rows(name, store_path, reads_only=True) for name in (run_id, other))
     terms = GateTerms(labels=read_both_labels(new, old, store_path.parent))
     return Baseline(compare_runs(new, old, terms=terms), old.rows)
 

@@ -1,7 +1,7 @@
 """What is made of a run when it ends or is shown again: its results, figures and files."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from graphrag.eval.cli.race import open_race
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import IndexView
-from graphrag.eval.pages import Baseline, ReportInput, render_report
+from graphrag.eval.pages import Baseline, ReportInput, report_pieces
 from graphrag.eval.reports import render_files
 from graphrag.eval.results import (
     PAGE_FILE,
@@ -33,7 +33,7 @@ from graphrag.eval.results import (
     aggregate_results,
 )
 from graphrag.eval.run import AVERAGES, RunOutcome, is_asked
-from graphrag.eval.store import Run, RunDetails
+from graphrag.eval.store import Content, Run, RunDetails
 from graphrag.query.usage import Usage
 
 
@@ -82,20 +82,23 @@ class RunDescription:
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables."""
+    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables.
+
+    Files are made while the run's store is open: contexts are read from it.
+    """
 
     results: EvaluationResults
     figures: Figures
     notes: tuple[str, ...]
     description: RunDescription
 
-    def files(self) -> dict[str, str]:
-        """Return name -> content of the run's files."""
+    def files(self) -> dict[str, Content]:
+        """Return name -> content of the run's files, made when it is written, once."""
         files = render_files(self.results, self.figures.retrieval, self.figures.evaluations)
         return {**files, PAGE_FILE: self.page()}
 
-    def page(self, baseline: Baseline | None = None) -> str:
-        """Return the run's page; with a baseline, which it is held against."""
+    def page(self, baseline: Baseline | None = None) -> Iterator[str]:
+        """Yield the run's page in pieces; with a baseline, which it is held against."""
         told = self.description
         no_root = has_place() or told.config.root == Path()
         place = () if no_root else ("--root", told.config.root)
@@ -105,7 +108,7 @@ class RunReport:
             "Print its tables": eval_line_here("show", run_id, *place) if told.is_stored else "",
             "Write this page": eval_line_here("report", run_id, *place) if told.is_stored else "",
         }
-        return render_report(
+        return report_pieces(
             ReportInput(
                 self.results,
                 self.figures,
@@ -133,6 +136,7 @@ def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
             outcome.judged,
             {m: {**found, **_averages(results, m)} for m, found in results.by_method.items()},
             is_judged=not description.details.skip_judge,
+            read_whole=outcome.read_whole,
         ),
         results.metadata,
     )
@@ -185,6 +189,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         timestamp = recorded.isoformat(timespec="seconds")
     return replace(
         results,
+        read_whole=outcome.read_whole,
         metadata={
             **results.metadata,
             "timestamp": timestamp,

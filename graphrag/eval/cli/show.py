@@ -1,6 +1,8 @@
 """What ``graphrag eval show`` does: a run's tables and files, made again from eval.db."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,9 +18,9 @@ from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.reports import (
     check_inspect_path,
     check_table_file,
+    inspect_pieces,
     place_log,
     read_shown_run,
-    render_inspect,
     render_table,
     run_folder,
     tabulate_rows,
@@ -94,21 +96,23 @@ async def _show(place: Place, options: ShowOptions) -> int:
         with working(notes, f"Reading run {run.run_id}"):
             found = await read_run(store, run, root, present)
             before = await _read_baseline(store, place, options.wanted, root, present)
-    output_dir = store_path.parent
-    if options.wanted.is_any:
-        located = _located(found, output_dir)
-        with working(notes, "Reading the indexes"):
-            views = await read_searched_views(located.config.project_folders(), run.setup)
-        description = RunDescription(run, located.config, located.samples, views)
-        show_questions(console, description, located, options.wanted, store_path, before)
-        return DONE
-    newest = next((each for each in runs if each.origin in ("command", None)), None)
-    await _present(supervisor, _located(found, output_dir), place, options, newest)
+        located = _located(found, store_path.parent)
+        if options.wanted.is_any:
+            with working(notes, "Reading the indexes"):
+                views = await read_searched_views(located.config.project_folders(), run.setup)
+            description = RunDescription(run, located.config, located.samples, views)
+            show_questions(console, description, located, options.wanted, store_path, before)
+            return DONE
+        newest = next((each for each in runs if each.origin in ("command", None)), None)
+        await _present(supervisor, located, place, options, newest)
     return DONE
 
 
-async def read_report(place: Place, name: str, reads_only: bool = False) -> RunReport:
-    """Return what a run's files show, from what the store holds.
+@asynccontextmanager
+async def open_report(
+    place: Place, name: str, reads_only: bool = False
+) -> AsyncGenerator[RunReport]:
+    """Give what a run's files show, while the store that they are made from is open.
 
     ``reads_only``: also beside a run that writes the store.
 
@@ -126,8 +130,8 @@ async def read_report(place: Place, name: str, reads_only: bool = False) -> RunR
             raise UsageError(msg)
         present = _present_config(place)
         found = await read_run(store, run, place.root if present is not None else None, present)
-    found = _located(found, store_path.parent)
-    return make_report(await _describe(found, None), found.outcome)
+        found = _located(found, store_path.parent)
+        yield make_report(await _describe(found, None), found.outcome)
 
 
 async def _read_baseline(
@@ -190,7 +194,7 @@ async def _present(
         supervisor.note(f"Wrote {counted(len(table), 'row')} to {options.export}.")
     if options.inspect is not None:
         path = place_log(options.inspect, report.results)
-        write_file(path, render_inspect(report.results, report.figures.retrieval), "--inspect")
+        write_file(path, inspect_pieces(report.results, report.figures.retrieval), "--inspect")
         supervisor.note(f"Wrote a log that Inspect reads to {path}.")
     if options.to is not None:
         write_whole(options.to, report.files())

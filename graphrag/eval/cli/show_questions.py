@@ -42,7 +42,7 @@ def show_questions(
     store_path: StorePlace,
     before: ReadRun | None = None,
 ) -> None:
-    """Print the questions of a run that are wanted.
+    """Print the questions of a run that are wanted, while its store is open.
 
     Raises
     ------
@@ -69,16 +69,16 @@ def show_questions(
     label = report.results.metadata["embedded_models"]
     earlier = _by_answer([] if before is None else before.outcome.results)
     theirs = "" if before is None else _label(before)
+    run_of = {} if before is None else {id(result): before for result in earlier.values()}
     for sample in samples:
         told = _answers(sample, chosen if wanted.baseline is not None else of_these, earlier)
-        old = {id(result) for result in earlier.values()}
         show_question(
             console,
             ShownQuestion(
                 sample,
-                told,
+                [(name, _whole(result, run_of.get(id(result), found))) for name, result in told],
                 measures.get(sample.id, {}),
-                {name: theirs for name, result in told if id(result) in old},
+                {name: theirs for name, result in told if id(result) in run_of},
             ),
             f" ({label})" if label else "",
             wanted.full,
@@ -86,6 +86,11 @@ def show_questions(
     if len(shown) < len(ids):
         left = counted(len(ids) - len(shown), "more question")
         say(console, f"... and {left}; all of them with: {again('--full')}")
+
+
+def _whole(result: QueryResult, run: ReadRun) -> QueryResult:
+    (whole,) = run.outcome.read_whole([result])
+    return whole
 
 
 def _label(before: ReadRun) -> str:
@@ -102,8 +107,9 @@ def _choose(found: ReadRun, wanted: Wanted, store_path: StorePlace) -> list[Quer
     if wanted.failed:
         results = [result for result in results if is_wrong(result)]
     if wanted.baseline is not None:
-        new = read_rows(found.run.run_id, store_path)
-        comparison = compare_runs(new, read_rows(wanted.baseline, store_path))
+        new = read_rows(found.run.run_id, store_path, reads_only=True)
+        old = read_rows(wanted.baseline, store_path, reads_only=True)
+        comparison = compare_runs(new, old)
         flipped = {(flip.question_id, flip.method) for flip in comparison.flips}
         results = [r for r in results if (r.sample_id, r.method) in flipped]
     return list(results)

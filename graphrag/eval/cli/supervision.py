@@ -215,16 +215,16 @@ class Supervisor:
             self.note("Preparing the drawings of report.html, once on this machine ...")
         try:
             with working(self._notes, "Writing the files"):
-                texts = report.files()
-                own = write_run(output_dir, run_id, texts)
+                files = report.files()
+                own = write_run(output_dir, run_id, files)
                 shown = read_shown_run(output_dir) if on_top else None
                 other = None if shown is None or shown.run_id == run_id else shown
                 kept = None if other is None else set_aside(output_dir, other)
                 if on_top:
-                    write_whole(output_dir, texts)
+                    write_whole(output_dir, {name: own / name for name in files})
                     remove_others(output_dir, run_id)
                 if description.file is not None:
-                    written = {description.file.name: texts[SUMMARY_FILE]}
+                    written = {description.file.name: own / SUMMARY_FILE}
                     write_whole(description.file.parent, written)
         except StoreError as error:
             again_by = eval_line_in(output_dir, "show", run_id)

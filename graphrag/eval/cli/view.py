@@ -11,8 +11,6 @@ from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, pl
 
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
-    from graphrag.eval.pages import Baseline
-    from graphrag.eval.store import StorePlace
     from graphrag.eval.view import Viewed
 
 
@@ -70,21 +68,19 @@ def _view(place: "Place", port: int, is_opened: bool) -> int:
 
 
 def _render(place: "Place", run_id: str, other: str | None) -> str:
-    from graphrag.eval.cli.show import read_report
+    return asyncio.run(_draw(place, run_id, other))
+
+
+async def _draw(place: "Place", run_id: str, other: str | None) -> str:
+    from graphrag.eval.cli.report import compare_for_page
+    from graphrag.eval.cli.show import open_report
     from graphrag.eval.errors import UsageError
 
-    report = asyncio.run(read_report(place, run_id, reads_only=True))
-    if not report.results.results:
-        msg = f"Run {run_id} has no results yet."
-        raise UsageError(msg)
-    baseline = None if other is None else _compare(place.store_path(), run_id, other)
-    return report.page(baseline)
-
-
-def _compare(store_path: "StorePlace", run_id: str, other: str) -> "Baseline":
-    from graphrag.eval.analysis import GateTerms, compare_runs, read_both_labels, read_rows
-    from graphrag.eval.pages import Baseline
-
-    new, old = (read_rows(name, store_path, reads_only=True) for name in (run_id, other))
-    terms = GateTerms(labels=read_both_labels(new, old, store_path.parent))
-    return Baseline(compare_runs(new, old, terms=terms), old.rows)
+    async with open_report(place, run_id, reads_only=True) as report:
+        if not report.results.results:
+            msg = f"Run {run_id} has no results yet."
+            raise UsageError(msg)
+        baseline = None
+        if other is not None:
+            baseline = compare_for_page(place.store_path(), run_id, other)
+        return "".join(report.page(baseline))

@@ -4,14 +4,14 @@ Contexts are many and alike: the lines of an index's tables come back in one con
 other. Each line stands in the page once, and a context is a list of their numbers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, TypeAlias, cast
 
 from graphrag.eval.analysis import state_of
 from graphrag.eval.dataset import Sample
 from graphrag.eval.judged import METRICS
-from graphrag.eval.records import QueryResult, Walk
+from graphrag.eval.records import QueryResult, ReadWhole, Walk
 from graphrag.query.usage import Usage
 
 Json: TypeAlias = dict[str, Any]
@@ -20,28 +20,36 @@ MOST_CONTEXT_CHARACTERS = 24_000_000
 _SCORED = "scored"
 
 
-@dataclass(slots=True)
 class _Lines:
-    """The distinct lines of all contexts."""
+    """The distinct lines of all contexts, given away as they come; kept is a digest of each."""
 
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
-    n_characters: int = 0
+    def __init__(self, give: Callable[[str], None]) -> None:
+        self._give = give
+        self._numbers: dict[bytes, int] = {}
+        self._n_characters = 0
 
     def take(self, text: str) -> list[int] | None:
         """Return the numbers of a text's lines; None once the page would grow too large."""
-        lines = text.split("\n")
-        new = {line for line in lines if line not in self.numbers}
-        size = sum(map(len, new))
-        if self.n_characters + size > MOST_CONTEXT_CHARACTERS:
+        lines = [(_digest(line), line) for line in text.split("\n")]
+        new = {digest: line for digest, line in lines if digest not in self._numbers}
+        size = sum(map(len, new.values()))
+        if self._n_characters + size > MOST_CONTEXT_CHARACTERS:
             return None
-        self.n_characters += size
-        return [self.numbers.setdefault(line, len(self.numbers)) for line in lines]
+        self._n_characters += size
+        for digest, line in new.items():
+            self._numbers[digest] = len(self._numbers)
+            self._give(line)
+        return [self._numbers[digest] for digest, _ in lines]
+
+
+def _digest(line: str) -> bytes:
+    return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def list_questions(
     results: Sequence[QueryResult], samples: Iterable[Sample], metrics: Sequence[str]
-) -> tuple[Json, Json]:
-    """Return what the list of questions needs, and the details of each, JSON-ready.
+) -> Json:
+    """Return what the list of questions needs, JSON-ready.
 
     Parameters
     ----------
@@ -52,33 +60,66 @@ def list_questions(
     metrics : sequence of str
         What was to be judged, the primary one first.
     """
-    judged = [m for m in METRICS if m in metrics or _has_score(results, m)]
-    judged.sort(key=lambda name: list(metrics).index(name) if name in metrics else len(metrics))
-    by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
-    for result in results:
-        key = (result.imdb_key, result.sample_id, result.question)
-        by_question.setdefault(key, []).append(result)
+    judged = _order_metrics(results, metrics)
     tags = {(s.imdb_key, s.id): _tags(s) for s in samples}
-    lines = _Lines()
-    listed: list[Json] = []
-    details: list[list[Json]] = []
-    for (film, sample_id, question), found in by_question.items():
-        found.sort(key=lambda result: result.trial)
-        listed.append(
-            {
-                "id": sample_id,
-                "film": film,
-                "question": question,
-                "truth": found[0].ground_truth,
-                "tags": tags.get((film, sample_id), []),
-                "answers": [_answer(result, judged) for result in found],
-            }
-        )
-        details.append([_detail(result, judged, lines) for result in found])
+    listed: list[Json] = [
+        {
+            "id": sample_id,
+            "film": film,
+            "question": question,
+            "truth": found[0].ground_truth,
+            "tags": tags.get((film, sample_id), []),
+            "answers": [_answer(result, judged) for result in found],
+        }
+        for (film, sample_id, question), found in _by_question(results).items()
+    ]
     methods = list(dict.fromkeys(result.method for result in results))
     films = list(dict.fromkeys(result.imdb_key for result in results))
-    index = {"methods": methods, "metrics": judged, "films": films, "questions": listed}
-    return index, {"lines": list(lines.numbers), "details": details}
+    return {"methods": methods, "metrics": judged, "films": films, "questions": listed}
+
+
+def detail_questions(
+    results: Sequence[QueryResult],
+    metrics: Sequence[str],
+    read_whole: ReadWhole,
+    give_line: Callable[[str], None],
+) -> Iterator[list[Json]]:
+    """Yield the details of each question, JSON-ready, in the order of :func:`list_questions`.
+
+    Parameters
+    ----------
+    results : sequence of QueryResult
+    metrics : sequence of str
+    read_whole : callable
+        Gives the results with their contexts.
+    give_line : callable
+        Takes each line of a context that is new; the details name lines by their numbers.
+    """
+    judged = _order_metrics(results, metrics)
+    questions = list(_by_question(results).values())
+    whole = iter(read_whole(result for found in questions for result in found))
+    lines = _Lines(give_line)
+    for found in questions:
+        yield [_detail(next(whole), judged, lines) for _ in found]
+
+
+def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
+    judged = [m for m in METRICS if m in metrics or _has_score(results, m)]
+    judged.sort(key=lambda name: list(metrics).index(name) if name in metrics else len(metrics))
+    return judged
+
+
+def _by_question(
+    results: Sequence[QueryResult],
+) -> dict[tuple[str, str, str], list[QueryResult]]:
+    """Return the results of each question, by trial."""
+    found: dict[tuple[str, str, str], list[QueryResult]] = {}
+    for result in results:
+        key = (result.imdb_key, result.sample_id, result.question)
+        found.setdefault(key, []).append(result)
+    for of_question in found.values():
+        of_question.sort(key=lambda result: result.trial)
+    return found
 
 
 def _has_score(results: Sequence[QueryResult], metric: str) -> bool:

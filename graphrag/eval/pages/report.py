@@ -1,10 +1,9 @@
 """The page of a run, put together: figures, plots and questions in one HTML file."""
 
 import base64
-import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
@@ -16,8 +15,9 @@ from graphrag.eval.analysis import Analysis, Figures
 from graphrag.eval.dataset import Sample
 from graphrag.eval.pages.baseline import Baseline
 from graphrag.eval.pages.library import drawing_library
+from graphrag.eval.pages.packing import Aside, pack
 from graphrag.eval.pages.plots import N_STYLES, make_plots, title_plots
-from graphrag.eval.pages.questions import list_questions
+from graphrag.eval.pages.questions import detail_questions, list_questions
 from graphrag.eval.pages.tables import (
     Table,
     areas_table,
@@ -45,8 +45,10 @@ from graphrag.eval.reports import (
 )
 from graphrag.eval.results import EvaluationResults
 from graphrag.redaction import redact_data
+from graphrag.text.json_pieces import json_pieces
 
 _SCRIPTS = ("report.js", "list.js", "context.js", "walk.js", "question.js")
+_COMPACT = (",", ":")
 _SETTINGS = ("origin", "metrics", "concurrency", "equal_terms", "n_planned", "n_done")
 
 
@@ -87,7 +89,12 @@ class ReportInput:
 
 
 def render_report(given: ReportInput) -> str:
-    """Return the page as HTML that needs nothing from a network.
+    """Return the page as HTML; see :func:`report_pieces`."""
+    return "".join(report_pieces(given))
+
+
+def report_pieces(given: ReportInput) -> Iterator[str]:
+    """Yield the page, in pieces, as HTML that needs nothing from a network.
 
     Raises
     ------
@@ -98,7 +105,7 @@ def render_report(given: ReportInput) -> str:
     if analysis is None:
         msg = "these results hold no analysis; make them with aggregate_results"
         raise ValueError(msg)
-    index, details = list_questions(results.results, given.samples, results.metrics)
+    index = list_questions(results.results, given.samples, results.metrics)
     if given.baseline is not None:
         _add_baseline(index, given.baseline)
     # The style's colours and shapes go by the methods' places.
@@ -113,11 +120,15 @@ def render_report(given: ReportInput) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     metadata, label = results.metadata, label_results(results)
-    return environment.from_string(_read("report.html.j2")).render(
+    yield from environment.from_string(_read("report.html.j2")).generate(
         policy=_policy(style, (script, library)),
         style=Markup(style),
         script=Markup(script),
-        packed={name: _pack(text) for name, text in _blocks(index, details, library).items()},
+        packed={
+            "index": pack(_index_pieces(index)),
+            "details": pack(_detail_pieces(results)),
+            "library": pack([library]),
+        },
         page=page,
         titles=title_plots(results, analysis),
         run_id=metadata.get("run_id", ""),
@@ -201,20 +212,32 @@ def _add_baseline(index: dict[str, Any], baseline: Baseline) -> None:
                 answer["before"] = [states.get(metric) for metric in index["metrics"]]
 
 
-def _blocks(index: Mapping[str, Any], details: Mapping[str, Any], library: str) -> dict[str, str]:
+def _index_pieces(index: Mapping[str, Any]) -> Iterator[str]:
+    given = {**index, "questions": iter(index["questions"])}
     # Packed, a key would be hidden from those who look for keys in what is written.
-    told = {"index": index, "details": details}
-    return {**{name: redact_data(_json(value)) for name, value in told.items()}, "library": library}
+    return map(redact_data, json_pieces(given, separators=_COMPACT))
+
+
+def _detail_pieces(results: EvaluationResults) -> Iterator[str | bytes]:
+    """Yield the lines of all contexts, each once, and then the details that name them."""
+    new: list[str] = []
+    aside, comma = Aside(), ""
+    yield '{"lines":['
+    details = detail_questions(results.results, results.metrics, results.read_whole, new.append)
+    for position, each in enumerate(details):
+        aside.put(f"{',' if position else ''}{_json(each)}")
+        for line in new:
+            yield f"{comma}{_json(line)}"
+            comma = ","
+        new.clear()
+    yield '],"details":['
+    yield from aside.take()
+    yield "]}"
 
 
 def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-
-
-def _pack(text: str) -> str:
-    # A lone surrogate, which a model's reply may hold, has no UTF-8.
-    data = text.encode("utf-8", "replace")
-    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode("ascii")
+    text = json.dumps(value, ensure_ascii=False, separators=_COMPACT, allow_nan=False)
+    return redact_data(text)
 
 
 def _policy(style: str, scripts: Sequence[str]) -> str:

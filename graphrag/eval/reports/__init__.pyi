@@ -34,7 +34,7 @@ from .curves import (
 from .gate_cells import label_of
 from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, render_json, word_of
 from .heartbeat import beating
-from .inspect_log import check_inspect_path, place_log, render_inspect
+from .inspect_log import check_inspect_path, inspect_pieces, place_log, render_inspect
 from .judge_error import describe_judge_error
 from .junit import render_junit
 from .lines import plain_table, say, show_table, tell
@@ -92,6 +92,7 @@ __all__ = [
     "describe_oddities",
     "describe_price",
     "describe_race",
+    "inspect_pieces",
     "is_wrong",
     "label_of",
     "label_results",

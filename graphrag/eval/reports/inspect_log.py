@@ -4,8 +4,7 @@ Written from Inspect's published log format (version 2 of its JSON form) without
 log a run, one sample a question and method, one epoch a trial.
 """
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,6 +14,7 @@ from graphrag.eval.records import QueryResult, measured_latency
 from graphrag.eval.results import EvaluationResults
 from graphrag.eval.statistics import Outcomes, State
 from graphrag.query.usage import Usage
+from graphrag.text.json_pieces import json_pieces
 
 _TASK = "graphrag-eval"
 _SUFFIX = ".json"
@@ -50,7 +50,12 @@ def place_log(path: Path, results: EvaluationResults) -> Path:
 
 
 def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> str:
-    """Return a run as a log of Inspect, as JSON.
+    """Return a run as a log of Inspect; see :func:`inspect_pieces`."""
+    return "".join(inspect_pieces(results, retrieval))
+
+
+def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a run as a log of Inspect, as JSON, a sample a piece.
 
     A verdict is a score of 0 or 1 with the judge's reason. One that is missing or that no mean
     counts, as an abstention's, is none, and stands with its cause in the sample's metadata; a
@@ -72,11 +77,11 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
         for method, told in question["methods"].items()
     }
     means = {} if results.analysis is None else results.analysis.outcomes
-    samples = [
+    samples = (
         _sample(r, _counted(r, results.metrics, means), measured.get(key))
-        for r in results.results
+        for r in results.read_whole(results.results)
         for key in [(r.imdb_key, r.sample_id, r.method)]
-    ]
+    )
     stamp, run_id = given["timestamp"], given.get("run_id") or "unknown"
     values = {
         "version": 2,
@@ -110,7 +115,7 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
         # The reader of a log's header takes no log without it.
         "plan": {"name": "plan", "steps": [{"solver": m} for m in given.get("methods", ())]},
         "results": {
-            "total_samples": given.get("n_planned", len(samples)),
+            "total_samples": given.get("n_planned", len(results.results)),
             "completed_samples": sum(r.failure is None for r in results.results),
             "scores": [_mean(metric, means) for metric in results.metrics],
         },
@@ -120,7 +125,8 @@ def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
         },
         "samples": samples,
     }
-    return json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
+    yield from json_pieces(values)
+    yield "\n"
 
 
 def _mean(metric: str, means: _Means) -> dict[str, Any]:

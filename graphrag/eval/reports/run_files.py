@@ -16,6 +16,7 @@ from graphrag.eval.analysis import (
     REPORT_FILE,
     evaluation_names,
     render_retrieval_report,
+    retrieval_pieces,
 )
 from graphrag.eval.errors import StoreError
 from graphrag.eval.reports.curves import CURVES_HEADING, render_curves
@@ -26,7 +27,7 @@ from graphrag.eval.results import (
     SUMMARY_FILE,
     EvaluationResults,
 )
-from graphrag.eval.store import run_folder, write_whole
+from graphrag.eval.store import Content, run_folder, write_whole
 
 CURVES_FILE = "budget_curves.md"
 _NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE, PAGE_FILE, CURVES_FILE)
@@ -53,14 +54,17 @@ def render_files(
     results: EvaluationResults,
     retrieval: Mapping[str, Any],
     evaluations: Mapping[str, Mapping[str, Any]],
-) -> dict[str, str]:
-    """Return name -> content of a run's files; ``evaluations`` are by method."""
+) -> dict[str, Content]:
+    """Return name -> content of a run's files, which is made when it is written, once.
+
+    ``retrieval`` lacks what was retrieved; ``evaluations`` are by method.
+    """
     names = evaluation_names(list(evaluations))
     return {
         **{names[method]: render_retrieval_report(found) for method, found in evaluations.items()},
         SUMMARY_FILE: results.to_json(),
-        DETAILED_FILE: results.to_detailed_json(),
-        REPORT_FILE: render_retrieval_report(retrieval),
+        DETAILED_FILE: results.detailed_pieces(),
+        REPORT_FILE: retrieval_pieces(retrieval, results.results, results.read_whole),
         **({} if results.curves is None else {CURVES_FILE: render_curves(results, results.curves)}),
     }
 
@@ -154,7 +158,7 @@ def _evaluations_in(folder: Path) -> Iterator[tuple[Path, str]]:
             yield path, run_id
 
 
-def write_run(output_dir: Path, run_id: str, texts: Mapping[str, str]) -> Path:
+def write_run(output_dir: Path, run_id: str, texts: Mapping[str, Content]) -> Path:
     """Write a run's own files and return their folder; raises StoreError if it can't."""
     folder = run_folder(output_dir, run_id)
     write_whole(folder, texts)

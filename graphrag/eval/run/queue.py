@@ -13,6 +13,7 @@ from graphrag.eval.records import (
     JudgeResult,
     MetricScores,
     QueryResult,
+    ReadWhole,
     failed_search_scores,
 )
 from graphrag.eval.run.bounds import (
@@ -27,6 +28,7 @@ from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit, shuffled
 from graphrag.eval.run.verdicts import judgeable
+from graphrag.eval.run.whole_results import WholeResults
 from graphrag.eval.store import (
     CallScope,
     Finished,
@@ -61,6 +63,9 @@ class RunRequest:
         Whether the questions are begun in a shuffled order, the same each time; the results
         keep the order of the units.
     progress : Progress
+    holds_contexts : bool
+        Whether the results of the outcome hold what searches showed to their models; if not, and
+        the session keeps it elsewhere, they are in outline, and its ``read_whole`` reads it.
     """
 
     units: Sequence[Unit]
@@ -69,6 +74,7 @@ class RunRequest:
     max_cost_usd: float | None = None
     shuffle: bool = False
     progress: Progress = field(default_factory=Unwatched)
+    holds_contexts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +85,8 @@ class RunOutcome:
     stopped the run, as it would refuse every further request. ``judged`` holds what further
     judges said, with the unit that each of them is about. ``allow_usd`` is given when the
     allowed cost stopped the run: a limit that lets it go on. ``n_searched`` counts the searches
-    that were made, judged or not.
+    that were made, judged or not. ``read_whole`` gives results with their contexts, where these
+    are not held.
     """
 
     results: list[QueryResult]
@@ -89,6 +96,7 @@ class RunOutcome:
     judged: tuple[tuple[Unit, Judgement], ...] = ()
     allow_usd: float | None = None
     n_searched: int = 0
+    read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
 
     @property
     def is_complete(self) -> bool:
@@ -146,7 +154,9 @@ class Work:
     def outcome(self) -> RunOutcome:
         """Return what is done so far."""
         units = self._request.units
-        results = [*self._read([unit for unit in units if self._is_done(unit)])]
+        contexts = None if self._request.holds_contexts else self._session.contexts()
+        found = self._read([unit for unit in units if self._is_done(unit)])
+        results = [result if contexts is None else result.in_outline() for result in found]
         stopped = self._stop.reason if len(results) < len(units) else None
         return RunOutcome(
             results,
@@ -155,6 +165,7 @@ class Work:
             self._refused,
             allow_usd=self.allow_usd,
             n_searched=sum(self._session.standing(u.key) is not None for u in units),
+            read_whole=iter if contexts is None else WholeResults(contexts, units),
         )
 
     async def run(self) -> None:

@@ -30,6 +30,7 @@ class ReadRun:
         As it was when the run was made, as far as that is known.
     samples : tuple of Sample
     outcome : RunOutcome
+        Its results are in outline; ``outcome.read_whole`` reads the rest while the store is open.
     recorded_at : str or None
         When its latest result was kept; None without any.
     lacks : tuple of str
@@ -103,7 +104,9 @@ async def _outcome_of(
     assert run.details is not None
     stop = Stop()
     stop.request(_UNFINISHED)
-    request = RunRequest(units=units, session=session, skip_judge=run.details.skip_judge)
+    request = RunRequest(
+        units=units, session=session, skip_judge=run.details.skip_judge, holds_contexts=False
+    )
     work = Work(request, config, _ask_nothing, _judge_nothing, stop)
     await work.run()
     found = work.outcome()

@@ -1,3 +1,4 @@
+from .contexts import StoredContexts
 from .damage import check_pages, damage_error
 from .database import EvaluationStore
 from .journal import StoreJournal
@@ -18,7 +19,7 @@ from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_
 from .recovery import Recovery, recover_store
 from .session import Finished, MemorySession, Session, Standing, StoredSession
 from .setup import RunSetup
-from .whole_files import replace_files, run_folder, write_file, write_whole
+from .whole_files import Content, replace_files, run_folder, write_file, write_whole
 
 __all__ = [
     "BASELINE_FILE",
@@ -26,6 +27,7 @@ __all__ = [
     "ORIGIN_NAMES",
     "PINNED",
     "CallScope",
+    "Content",
     "EvaluationStore",
     "Finished",
     "Judgement",
@@ -39,6 +41,7 @@ __all__ = [
     "StoreJournal",
     "StoreLocation",
     "StorePlace",
+    "StoredContexts",
     "StoredResponse",
     "StoredSession",
     "baseline_path",

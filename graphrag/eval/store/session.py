@@ -5,12 +5,13 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
 
 from graphrag.eval.records import JudgeResult
+from graphrag.eval.store.contexts import StoredContexts
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.journal import StoreJournal
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
 from graphrag.query.usage import CallJournal, Usage, summarize_attempts
 
-_READ_AT_ONCE = 256
+_READ_AT_ONCE = 64
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -42,6 +43,10 @@ class Session(Protocol):
 
     def finished(self, units: Sequence[str]) -> Iterator[Finished]:
         """Read units that have a response, one after the other, in this order."""
+        ...
+
+    def contexts(self) -> StoredContexts | None:
+        """Return what reads responses again; None where they are kept in memory alone."""
         ...
 
     def release(self, unit: str) -> None:
@@ -112,6 +117,10 @@ class MemorySession:
         """Yield what is there of units that have a response."""
         for unit in units:
             yield Finished(self._responses[unit], self.verdicts(unit), self.judge_usage(unit))
+
+    def contexts(self) -> StoredContexts | None:
+        """Return None: responses are nowhere else."""
+        return None
 
     def release(self, unit: str) -> None:
         """Keep everything: it is nowhere else."""
@@ -239,6 +248,10 @@ class StoredSession(MemorySession):
             absent = self._read([unit for unit in block if unit not in self._responses])
             for unit in block:
                 yield absent[unit] if unit in absent else next(super().finished([unit]))
+
+    def contexts(self) -> StoredContexts:
+        """Return what reads responses again while the store is open."""
+        return StoredContexts(self.store, self.run_id)
 
     def _read(self, units: Sequence[str]) -> dict[str, Finished]:
         if not units:

@@ -2,14 +2,19 @@
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from graphrag.eval.errors import StoreError
-from graphrag.redaction import redact_data
+from graphrag.redaction import StreamRedactor, redact_data
 
 RUNS_FOLDER = "runs"
+Content: TypeAlias = str | bytes | Path | Iterable[str]
+"""What a file is to hold: a text, also in pieces that are gone through once; bytes; or what another
+file holds."""
 _READABLE = 0o644
+_WRITTEN_AT_ONCE = 1 << 20
 
 
 def run_folder(output_dir: Path, run_id: str) -> Path:
@@ -26,7 +31,7 @@ def run_folder(output_dir: Path, run_id: str) -> Path:
     return output_dir / RUNS_FOLDER / run_id
 
 
-def write_whole(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+def write_whole(folder: Path, texts: Mapping[str, Content]) -> list[Path]:
     """Write files into a folder, which is made when missing, and return their paths.
 
     A file is replaced only once all of them are on the disk, so that a full disk leaves the
@@ -36,7 +41,7 @@ def write_whole(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     ----------
     folder : Path
     texts : mapping
-        Name -> content, written as UTF-8.
+        Name -> content; text is written as UTF-8.
 
     Raises
     ------
@@ -54,7 +59,7 @@ def write_whole(folder: Path, texts: Mapping[str, str]) -> list[Path]:
     return list(files)
 
 
-def write_file(path: Path, content: str | bytes, flag: str | None = None) -> None:
+def write_file(path: Path, content: Content, flag: str | None = None) -> None:
     """Write a file that a person named, in a folder that is made when missing.
 
     It keeps its permissions, and a protected one stays as it is. Through a link, a pipe or a
@@ -63,7 +68,7 @@ def write_file(path: Path, content: str | bytes, flag: str | None = None) -> Non
     Parameters
     ----------
     path : Path
-    content : str or bytes
+    content : Content
         Text is written as UTF-8.
     flag : str or None
         The flag that chooses another place, for the error.
@@ -76,7 +81,8 @@ def write_file(path: Path, content: str | bytes, flag: str | None = None) -> Non
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            path.write_bytes(_encode(content))
+            with path.open("wb") as file:
+                file.writelines(_encoded(content))
         else:
             replace_files({path: content}, _mode(path))
     except OSError as error:
@@ -86,7 +92,7 @@ def write_file(path: Path, content: str | bytes, flag: str | None = None) -> Non
         raise StoreError(msg) from error
 
 
-def replace_files(files: Mapping[Path, str | bytes], mode: int = _READABLE) -> None:
+def replace_files(files: Mapping[Path, Content], mode: int = _READABLE) -> None:
     """Replace files once all of them are on the disk; raises OSError if one can't be written."""
     written: list[tuple[Path, Path]] = []
     try:
@@ -94,7 +100,7 @@ def replace_files(files: Mapping[Path, str | bytes], mode: int = _READABLE) -> N
             handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
             written.append((Path(temporary), path))
             with os.fdopen(handle, "wb") as file:
-                file.write(_encode(content))
+                file.writelines(_encoded(content))
                 file.flush()
                 os.fsync(file.fileno())
             Path(temporary).chmod(mode)
@@ -105,10 +111,36 @@ def replace_files(files: Mapping[Path, str | bytes], mode: int = _READABLE) -> N
             temporary.unlink(missing_ok=True)
 
 
-def _encode(content: str | bytes) -> bytes:
+def _encoded(content: Content) -> Iterator[bytes]:
     if isinstance(content, bytes):
-        return content
-    return redact_data(content).replace("\n", os.linesep).encode()
+        yield content
+    elif isinstance(content, Path):
+        with content.open("rb") as file:
+            while read := file.read(_WRITTEN_AT_ONCE):
+                yield read
+    elif isinstance(content, str):
+        yield _encode(redact_data(content))
+    else:
+        redactor = StreamRedactor()
+        for text in _gathered(content):
+            yield _encode(redactor.feed(text))
+        yield _encode(redactor.end())
+
+
+def _gathered(pieces: Iterable[str]) -> Iterator[str]:
+    held: list[str] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _WRITTEN_AT_ONCE:
+            yield "".join(held)
+            held, size = [], 0
+    yield "".join(held)
+
+
+def _encode(text: str) -> bytes:
+    return text.replace("\n", os.linesep).encode()
 
 
 def _mode(path: Path) -> int:
