@@ -68,17 +68,20 @@ def test_a_service_that_never_returns_ends_the_run_incomplete_and_resumable(
     assert not any(found.failure for found in responses.values())
     assert not any(v.failure for each in verdicts.values() for v in each.values())
     answered = sum(record.outcome == "answered" for record in server.records[before:])
+    assert basic.count_calls() == len(server.records) - before > answered, "failed ones as well"
 
     server.behaviour = Behaviour(offline_reply())
     begun = len(server.records)
     assert basic.run("--resume").exit_code == 0
     assert answered + len(server.records) - begun == 6 * 6, "nothing is asked twice"
+    assert basic.count_calls() == len(server.records) - before
 
 
 def test_a_key_that_is_refused_stops_the_run_and_another_goes_on_with_it(
     basic: Evaluation, server: LocalServer
 ):
     fail_from(server, 16, Fault(status=401))
+    before = len(server.records)
     stopped = basic.run()
     assert stopped.exit_code == 1, stopped.output
     assert "--resume" in stopped.output
@@ -90,6 +93,7 @@ def test_a_key_that_is_refused_stops_the_run_and_another_goes_on_with_it(
     server.behaviour = Behaviour(offline_reply())
     resumed = basic.run("--resume")
     assert resumed.exit_code == 0, resumed.output
+    assert basic.count_calls() == len(server.records) - before
 
 
 def test_a_suite_whose_service_is_down_is_incomplete_and_resumable(

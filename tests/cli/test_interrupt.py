@@ -92,11 +92,14 @@ def test_what_hangs_is_cut_off_after_ten_seconds(
         assert process.wait(30) == INTERRUPTED, process.output
         assert 9.9 < time.monotonic() - sent_s < 10 + END_S
         assert "Stopped after 0 of 6: interrupted" in process.output
+    assert evaluation.count_calls() == 2
     watched.slow_down(0)
     resumed = evaluation.run("--resume")
     assert resumed.exit_code == 0, resumed.output
     assert "2 calls were in flight" in " ".join(resumed.output.split())
-    assert len(watched.records) == 6 * 6 + 2
+    assert evaluation.count_calls() == len(watched.records) == 6 * 6 + 2
+    earlier = evaluation.read_results("summary")["metadata"]["earlier_attempts"]
+    assert earlier["calls"] == 2
 
 
 def test_a_second_interrupt_stops_at_once(make_evaluation: MakeEvaluation, server: LocalServer):
@@ -115,6 +118,7 @@ def test_a_second_interrupt_stops_at_once(make_evaluation: MakeEvaluation, serve
     watched.slow_down(0)
     assert arguments == ["eval", "--root", str(evaluation.root), "--resume"]
     assert evaluation.run("--resume", "--quiet").exit_code == 0
+    assert evaluation.count_calls() == len(watched.records)
 
 
 def test_an_interrupted_build_leaves_no_half_index(

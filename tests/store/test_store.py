@@ -27,7 +27,14 @@ from graphrag.eval.store import (
     StorePlace,
 )
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
-from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
+from graphrag.query.usage import (
+    CallAttempt,
+    CallLog,
+    RecordedCall,
+    Usage,
+    sum_usages,
+    summarize_attempts,
+)
 
 # SQLite's text is UTF-8, in which lone surrogates can't be written.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -279,6 +286,24 @@ def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
         assert found.spent_usd() == pytest.approx(7 * (one.cost_usd or 0))
 
 
+def test_what_is_cut_off_costs_its_lost_attempts_beside_its_finished_calls(
+    store: EvaluationStore,
+):
+    run, one = store.add_run(RunSetup({})), summarize_attempts([attempt()])
+    session, scope = StoredSession(store, run.run_id), CallScope.of_search("u")
+    session.journal(scope).finish("k", RecordedCall("Ann", (attempt(), attempt())))
+    log = CallLog()
+    log.attempts, log.counted = [attempt()] * 5, {"k"}  # two of the five are the finished call's
+    session.keep_cut_off(scope, log)
+    session.keep_cut_off(CallScope.of_search("another"), CallLog())
+    assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [3]
+    assert store.unclaimed_usage(run.run_id)[scope.stored].llm_calls == 2
+    later = StoredSession(store, run.run_id)
+    assert later.spent_usd() == pytest.approx(5 * (one.cost_usd or 0))
+    later.keep_response(response(), {"k"})
+    assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [3]
+
+
 def test_retrying_forgets_failures_and_nothing_else(store: EvaluationStore):
     run = store.add_run(RunSetup({}))
     broken = Failure("search", "error", "503")
@@ -486,7 +511,7 @@ def test_too_little_space_is_found_beforehand(tmp_path: Path):
 def test_a_session_keeps_of_a_finished_unit_only_how_far_it_is(store: EvaluationStore) -> None:
     run = store.add_run(RunSetup({}))
     session = StoredSession(store, run.run_id)
-    units = [f"u{n}" for n in range(600)]  # more than are read at once
+    units = [f"u{n}" for n in range(200)]  # more than are read at once
     verdict = JudgeResult(1, "so it is")
     for unit in units:
         session.keep_response(response(unit))

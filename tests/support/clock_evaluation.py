@@ -67,6 +67,17 @@ class Evaluation:
         with EvaluationStore(self.store_path) as store:
             return self.output / "runs" / store.runs()[0].run_id
 
+    def count_calls(self) -> int:
+        """Return the requests of the newest run, as its store counts them."""
+        from graphrag.eval.store import EvaluationStore
+
+        with EvaluationStore(self.store_path) as store:
+            run_id = store.runs()[0].run_id
+            usages = [found.usage for found in store.responses(run_id).values()]
+            usages += [usage for each in store.judge_usage(run_id).values() for usage in each]
+            usages += [*store.unclaimed_usage(run_id).values(), *store.forgotten_usage(run_id)]
+            return sum(usage.llm_calls + usage.embedding_calls for usage in usages)
+
     def configure(self, **changes: Any) -> None:
         path = self.root / "eval_config.yaml"
         config = yaml.safe_load(path.read_text(encoding="utf-8"))

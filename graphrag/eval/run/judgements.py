@@ -10,7 +10,7 @@ from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError, ServiceDownStop
 from graphrag.eval.metrics import EvaluableQueryResult
 from graphrag.eval.records import Failure, QueryResult
-from graphrag.eval.run.bounds import check_service, judge_bound, judge_time
+from graphrag.eval.run.bounds import check_service
 from graphrag.eval.run.progress import Tally
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Work
 from graphrag.eval.run.units import Unit
@@ -193,14 +193,13 @@ class FurtherWork:
     ) -> int:
         """Run the tasks side by side; return how many are left."""
         session = request.session
-        bound, time = judge_bound(self._config), judge_time(self._config)
         n_done = 0
 
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
-            journal = session.journal(CallScope(task.kind, task.subject))
-            log = CallLog(work.limit, journal, bound=bound, time=time)
-            session.keep_judgement(await _judge(task, log), log.counted)
+            with work.judging(CallScope(task.kind, task.subject)) as log:
+                judged = await _judge(task, log)
+            session.keep_judgement(judged, log.counted)
             n_done += 1
             tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())
             request.progress.advance(tally, outcome.results[-1])

@@ -1,7 +1,8 @@
 """One run in progress: what is still to be done, what it may spend, when it stops."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -37,7 +38,8 @@ from graphrag.eval.store import (
     Session,
     StoredResponse,
 )
-from graphrag.query.usage import CallLog, sum_usages
+from graphrag.query.limits import CallTime
+from graphrag.query.usage import CallLog, OutputBound, sum_usages
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
 JudgeUnit = Callable[
@@ -232,18 +234,16 @@ class Work:
             return True
         if not self.may_begin():
             return False
-        journal = self._session.journal(CallScope.of_verdicts(unit.key))
-        bound, time = judge_bound(self._config), judge_time(self._config)
-        log = CallLog(self.limit, journal, bound=bound, time=time)
-        verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
+        with self.judging(CallScope.of_verdicts(unit.key)) as log:
+            verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
-        journal = self._session.journal(CallScope.of_search(unit.key))
-        bound, time = search_bound(self._config), search_time(self._config)
-        log = CallLog(self.limit, journal, bound=bound, time=time)
-        found = await self._search_unit(unit, log)
+        with self._calling(
+            CallScope.of_search(unit.key), search_bound(self._config), search_time(self._config)
+        ) as log:
+            found = await self._search_unit(unit, log)
         self._session.keep_response(found, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if found.failure else 0
         if found.failure is not None and self._failed_in_a_row >= _HOPELESS_AFTER:
@@ -252,6 +252,21 @@ class Work:
                 f"{found.failure.message}"
             )
         return found
+
+    @contextmanager
+    def judging(self, scope: CallScope) -> Generator[CallLog]:
+        """Give the log of what a judge is asked; what it cost is kept also when it is cut off."""
+        with self._calling(scope, judge_bound(self._config), judge_time(self._config)) as log:
+            yield log
+
+    @contextmanager
+    def _calling(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
+        log = CallLog(self.limit, self._session.journal(scope), bound=bound, time=time)
+        try:
+            yield log
+        except (RunStoppedError, asyncio.CancelledError):
+            self._session.keep_cut_off(scope, log)
+            raise
 
     def _count(self, result: QueryResult) -> None:
         spent = [usage for usage in (result.usage, result.judge_usage) if usage is not None]

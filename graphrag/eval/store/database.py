@@ -315,6 +315,10 @@ class EvaluationStore:
             )
             self._db.execute("DELETE FROM responses WHERE run_id = ? AND unit = ?", (run_id, unit))
 
+    def append_forgotten(self, run_id: str, unit: str, usage: Usage) -> None:
+        """Keep what calls cost that are part of nothing else that is kept."""
+        self._write(insert("forgotten"), (run_id, unit, usage_text(usage)))
+
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what forgotten responses cost, and calls that are no part of what is kept."""
         rows = self._read("SELECT usage FROM forgotten WHERE run_id = ? ORDER BY rowid", (run_id,))

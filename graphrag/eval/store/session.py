@@ -1,5 +1,6 @@
 """Where a run keeps what it has paid for: in the store, or only in memory."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Protocol
@@ -9,7 +10,7 @@ from graphrag.eval.store.contexts import StoredContexts
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.journal import StoreJournal
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
-from graphrag.query.usage import CallJournal, Usage, summarize_attempts
+from graphrag.query.usage import CallJournal, CallLog, Usage, summarize_attempts
 
 _READ_AT_ONCE = 64
 _NOTHING: frozenset[str] = frozenset()
@@ -91,6 +92,10 @@ class Session(Protocol):
         """Return where the finished calls of a search or a judging are kept."""
         ...
 
+    def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
+        """Keep what a search or a judging that was cut off has cost by then."""
+        ...
+
     def spent_usd(self) -> float:
         """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
         ...
@@ -166,6 +171,10 @@ class MemorySession:
     def journal(self, scope: CallScope) -> CallJournal | None:
         """Return None: calls are not kept."""
         return None
+
+    def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
+        """Count what it cost as spent."""
+        self._spent_usd += log.usage().spent_usd
 
     def spent_usd(self) -> float:
         """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
@@ -330,6 +339,17 @@ class StoredSession(MemorySession):
         """Return the journal of a search or a judging."""
         kept = self._calls.setdefault(scope.stored, {})
         return StoreJournal(self.store, self.run_id, scope, kept)
+
+    def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
+        """Keep what its failed calls cost, and those in flight: no journal has them."""
+        calls = self._calls.get(scope.stored, {})
+        kept = (attempt for key in log.counted for attempt in calls[key].attempts)
+        lost = Counter(log.attempts)
+        lost.subtract(kept)
+        usage = summarize_attempts(lost.elements())
+        if usage.llm_calls or usage.embedding_calls:
+            self.store.append_forgotten(self.run_id, scope.unit, usage)
+            self._spent_usd += usage.spent_usd
 
     def _left_over(self, scope: CallScope, counted: AbstractSet[str]) -> Usage | None:
         """Return what finished calls cost that are no part of what they were made for.
