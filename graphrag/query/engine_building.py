@@ -48,6 +48,7 @@ from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
 from graphrag.query.structured_search.tog_search.search import ToGSearch
+from graphrag.text.ranking import WordIndexes
 from graphrag.utils.api import get_embedding_store, load_search_prompt
 
 if TYPE_CHECKING:
@@ -232,10 +233,16 @@ class EngineBuilder:
         return read_indexer_text_units(self.tables.table("text_units"))
 
 
-def open_graph_of(tables: Tables) -> OpenedGraph:
+def open_graph_of(tables: Tables, words: WordIndexes | None = None) -> OpenedGraph:
     """Map the graph of tables that are files, see ``graph_cache``; build that of others in memory.
 
     May take seconds on a large index that was not opened before.
+
+    Parameters
+    ----------
+    tables : Tables
+    words : WordIndexes or None
+        Where the words of the text units are counted, if a search asks for them.
 
     Raises
     ------
@@ -245,22 +252,30 @@ def open_graph_of(tables: Tables) -> OpenedGraph:
     if isinstance(tables, StoredTables):
         paths = tables.paths
         files = TableFiles(paths["entities"], paths["relationships"], paths["text_units"])
-        return open_graph(files)
-    graph = GraphStore.from_tables(tables.table("entities"), tables.table("relationships"))
-    # Without them a walk answers from its paths alone.
-    units = tables.table("text_units") if tables.has("text_units") else _no_text_units()
-    return OpenedGraph(graph, TextUnits.from_table(units))
+        opened = open_graph(files)
+    else:
+        graph = GraphStore.from_tables(tables.table("entities"), tables.table("relationships"))
+        # Without them a walk answers from its paths alone.
+        units = tables.table("text_units") if tables.has("text_units") else _no_text_units()
+        opened = OpenedGraph(graph, TextUnits.from_table(units))
+    return OpenedGraph(opened.graph, opened.text_units.counted_in(words or WordIndexes()))
 
 
-def rank_texts_of(tables: Tables) -> RankedTexts:
+def rank_texts_of(tables: Tables, words: WordIndexes) -> RankedTexts:
     """Prepare the text units of an index for ``bm25`` and ``hybrid``; seconds for a large one.
+
+    Parameters
+    ----------
+    tables : Tables
+    words : WordIndexes
+        Where their words are counted.
 
     Raises
     ------
     IndexNotBuiltError
         If the index has no text units.
     """
-    return RankedTexts(read_indexer_text_units(tables.table("text_units")))
+    return RankedTexts(read_indexer_text_units(tables.table("text_units")), words)
 
 
 def _no_text_units() -> "pd.DataFrame":

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from graphrag.query.counted_result import CountedSearchResult
     from graphrag.query.engines import OnText, SearchEngine
     from graphrag.query.ranked_search import RankedTexts
+    from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
+    from graphrag.text.ranking import WordIndexes
+
+Made = TypeVar("Made")
 
 
 class SearchError(RuntimeError):
@@ -51,7 +56,7 @@ class GraphIndex:
         self.tables = tables
         self._engines: dict[str, SearchEngine] = {}
         self._building = asyncio.Lock()
-        self._texts = _LaterTexts(tables)
+        self._shared = _Shared(tables)
         self._unchecked: Path | str | None = None
 
     @classmethod
@@ -80,7 +85,7 @@ class GraphIndex:
         return index
 
     def under(self, header: IndexHeader) -> "GraphIndex":
-        """Return the index as searched under these settings; what is made of its texts is shared.
+        """Return the index as searched under these settings; what is made of its tables is shared.
 
         Parameters
         ----------
@@ -90,7 +95,7 @@ class GraphIndex:
         if header is self.header:
             return self
         varied = GraphIndex(header, self.tables)
-        varied._texts, varied._unchecked = self._texts, self._unchecked
+        varied._shared, varied._unchecked = self._shared, self._unchecked
         return varied
 
     async def search(
@@ -160,7 +165,7 @@ class GraphIndex:
 
     async def _build(self, method: str) -> "SearchEngine":
         # They load the search engines, which takes a second; who only judges needs none.
-        from graphrag.query.engine_building import EngineBuilder, open_graph_of
+        from graphrag.query.engine_building import EngineBuilder
         from graphrag.query.models import open_completion, open_embedding
 
         self.header.prompt_files(method)  # the released engines would take their own in silence
@@ -172,9 +177,9 @@ class GraphIndex:
         # For a large index both take seconds, in which other searches go on.
         prepared = None
         if method == "tog":
-            prepared = await asyncio.to_thread(open_graph_of, self.tables)
+            prepared = await self._shared.graph()
         elif method in ("bm25", "hybrid"):
-            prepared = await self._texts.read()
+            prepared = await self._shared.texts()
         return EngineBuilder(self.header, self.tables).build(
             method,
             open_completion(models["completion"]),
@@ -183,19 +188,44 @@ class GraphIndex:
         )
 
 
-class _LaterTexts:
-    """The text units of an index, made ready for ranking by the first search that ranks them."""
+class _Shared:
+    """What all searches of an index share, each part made by the first search that needs it."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._made: RankedTexts | None = None
-        self._making = asyncio.Lock()
+        self._words: WordIndexes | None = None
+        self._graph: _Later[OpenedGraph] = _Later()
+        self._texts: _Later[RankedTexts] = _Later()
 
-    async def read(self) -> "RankedTexts":
-        """Return them."""
+    async def graph(self) -> "OpenedGraph":
+        """Return its graph."""
+        from graphrag.query.engine_building import open_graph_of
+
+        return await self._graph.made_by(open_graph_of, self._tables, self._counted())
+
+    async def texts(self) -> "RankedTexts":
+        """Return its text units, made ready for ranking."""
         from graphrag.query.engine_building import rank_texts_of
 
+        return await self._texts.made_by(rank_texts_of, self._tables, self._counted())
+
+    def _counted(self) -> "WordIndexes":
+        from graphrag.text.ranking import WordIndexes
+
+        self._words = self._words or WordIndexes()
+        return self._words
+
+
+class _Later(Generic[Made]):
+    """Something that is made once, in a thread, however many tasks ask for it."""
+
+    def __init__(self) -> None:
+        self._made: Made | None = None
+        self._making = asyncio.Lock()
+
+    async def made_by(self, make: Callable[..., Made], *given: object) -> Made:
+        """Return it; if it was not made yet, by this function."""
         async with self._making:
             if self._made is None:
-                self._made = await asyncio.to_thread(rank_texts_of, self._tables)
+                self._made = await asyncio.to_thread(make, *given)
             return self._made

@@ -9,7 +9,7 @@ from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
 
 from graphrag.query.engines import AwaitedEmbedding, OnText, Outcome, answer_from_context
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
-from graphrag.text.ranking import WordIndex, fuse_ranks
+from graphrag.text.ranking import WordIndexes, fuse_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +38,14 @@ class RankedTexts:
     ----------
     units : sequence of TextUnit
         In the order of the index's table; they are not written into.
+    words : WordIndexes
+        Where their words are counted.
     """
 
-    def __init__(self, units: "Sequence[TextUnit]") -> None:
+    def __init__(self, units: "Sequence[TextUnit]", words: WordIndexes) -> None:
         self.units = tuple(units)
         self.places = {unit.id: place for place, unit in enumerate(self.units)}
-        self.words = WordIndex([unit.text for unit in self.units])
+        self.words = words.of([unit.text for unit in self.units])
 
 
 class ByWords:

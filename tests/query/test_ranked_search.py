@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import bm25s
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,9 +31,9 @@ from graphrag.offline.vectors import embed_text
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
-from graphrag.query.ranked_search import RankedTexts
 from graphrag.text.lexicon import STOP_WORDS
-from graphrag.text.ranking import WordIndex, fuse_ranks
+from graphrag.text.ranking import WordIndex, WordIndexes, fuse_ranks
+from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
 
@@ -251,18 +252,67 @@ def test_any_texts_are_ranked(given: list[str], question: str) -> None:
     assert set(ranked) <= set(range(len(given)))
 
 
-async def test_the_words_of_an_index_are_read_once(config: ProjectConfig) -> None:
-    def count() -> int:
-        gc.collect()
-        return sum(isinstance(found, RankedTexts) for found in gc.get_objects())
+def test_texts_are_ranked_as_bm25s_ranks_them() -> None:
+    """Bit by bit: of so many texts some scores differ in their last digits alone."""
+    chance = np.random.default_rng(11)
+    drawn = chance.zipf(1.3, size=(3_000, 40)) % 900
+    given = [
+        " ".join(f"w{word}" for word in row[: chance.integers(0, 41)]) + CJK[row[0] % 4][:3]
+        for row in drawn
+    ]
+    collection = split_terms(given)
+    oracle: Any = bm25s.BM25(method="lucene")
+    oracle.index(collection, show_progress=False)
+    index = WordIndex(given)
 
-    before, index = count(), index_of(config, texts())
-    varied = index.under(index.header.changed("hybrid", {"k": 3}))
-    asked = [(opened, method) for opened in (index, varied) for method in ("bm25", "hybrid")]
-    await asyncio.gather(*(opened.search(method, QUESTION) for opened, method in asked))
+    for words in (["w1", "w2", "w3"], ["w40", "w1", "w40"], ["w7", "灯台", "w800", "w3"]):
+        scores = oracle.get_scores(list(dict.fromkeys(words)))
+        best = np.argsort(-scores, kind="stable")
+        expected = best[scores[best] > 0].tolist()
+        assert index.rank(" ".join(words)) == expected
+        backwards = np.arange(len(given))[::-1]
+        last = index.rank(" ".join(words), backwards)
+        assert [scores[at] for at in last] == [scores[at] for at in expected]
+        assert last == sorted(expected, key=lambda at: (-scores[at], -at))
+        assert last != expected
 
-    assert count() == before + 1
-    assert len(await shown(varied, "hybrid", QUESTION)) == 3
+
+def counted() -> int:
+    """Return how many collections have their words counted at this moment."""
+    gc.collect()
+    return sum(isinstance(found, WordIndex) for found in gc.get_objects())
+
+
+async def test_the_words_of_an_index_are_counted_once_for_all_that_rank_them(
+    project: Path,
+) -> None:
+    before, index = counted(), await GraphIndex.open(project)
+    await index.search("basic", QUESTION)
+    assert counted() == before, "who does not rank by words pays nothing"
+
+    varied = [
+        *(index.under(index.header.changed("hybrid", {"k": k})) for k in (1, 3)),
+        *(index.under(index.header.changed("tog", {"max_context_tokens": n})) for n in (500, 900)),
+    ]
+    asked = [(each, name) for each in (index, *varied) for name in ("bm25", "hybrid", "tog")]
+    await asyncio.gather(*(each.search(name, QUESTION) for each, name in asked))
+    assert counted() == before + 1
+    assert len(await shown(varied[0], "hybrid", QUESTION)) == 1
+
+    del index, varied, asked
+    assert counted() == before, "an index that is closed keeps no words"
+
+
+def test_other_texts_are_counted_apart() -> None:
+    """Also those that are the same when they are written one after the other."""
+    words = WordIndexes()
+    given = [["ab", "c"], ["a", "bc"], ["abc"], ["c", "ab"], []]
+
+    made = [words.of(each) for each in given]
+
+    assert len({id(each) for each in made}) == len(given)
+    assert [words.of(list(each)) for each in given] == made
+    assert [each.rank("ab") for each in made] == [[0], [], [], [1], []]
 
 
 @pytest.mark.parametrize("method", ["bm25", "hybrid"])

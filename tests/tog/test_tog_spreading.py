@@ -21,6 +21,7 @@ from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
 from graphrag.query.structured_search.tog_search.state import Question
 from graphrag.query.structured_search.tog_search.walk.spreading import fused_units, spread
+from graphrag.text.ranking import WordIndexes
 
 THRIFTY = {"preset": "thrifty", "passage_ranking": "pagerank"}
 
@@ -94,6 +95,23 @@ def test_words_are_compared_by_their_stems_in_any_script() -> None:
     assert units.rank_by_words("富士山はどこから見えますか", 1) == ["t7"]
     assert units.rank_by_words("zircon", 5) == []
     assert TextUnits.from_table(pd.DataFrame({"id": [], "text": []})).rank_by_words("x", 1) == []
+
+
+def test_of_texts_that_fit_equally_the_first_number_leads() -> None:
+    """Whatever the order of the table, which other methods go by."""
+    table = pd.DataFrame(
+        {
+            "id": ["d", "b", "e", "a", "c"],
+            "human_readable_id": [1, 7, 0, 1, 7],
+            "text": ["A mill.", "A mill.", "No word of it.", "A mill.", "A mill, a mill."],
+        }
+    )
+    words = WordIndexes()
+    units = TextUnits.from_table(table).counted_in(words)
+
+    assert units.rank_by_words("Which mill?", 9) == ["c", "a", "d", "b"]
+    assert units.rank_by_words("Which mill?", 2) == ["c", "a"]
+    assert words.of(table["text"].tolist()).rank("Which mill?") == [4, 0, 1, 3]
 
 
 async def test_a_thrifty_search_asks_once_and_shows_the_walk(world: World) -> None:

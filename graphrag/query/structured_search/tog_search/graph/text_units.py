@@ -6,6 +6,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from graphrag.query.structured_search.tog_search.graph.names import (
@@ -15,7 +16,7 @@ from graphrag.query.structured_search.tog_search.graph.names import (
 )
 from graphrag.query.structured_search.tog_search.graph.row_tables import TEXT_UNITS, RowTable
 from graphrag.query.structured_search.tog_search.graph.table_reading import stream_frame
-from graphrag.text.ranking import WordIndex
+from graphrag.text.ranking import WordIndex, WordIndexes
 from graphrag.text.terms import split_terms
 
 _N_CACHED_TERMS = 512
@@ -37,13 +38,16 @@ class TextUnits:
     ----------
     ids : NameIndex
     table : RowTable
+    words : WordIndexes or None
+        Where the words of all texts are counted; None: here alone.
     """
 
-    def __init__(self, ids: NameIndex, table: RowTable) -> None:
+    def __init__(self, ids: NameIndex, table: RowTable, words: WordIndexes | None = None) -> None:
         self._ids = ids
         self._table = table
         self._terms: dict[str, list[str]] = {}
-        self._words: tuple[list[str], WordIndex] | None = None
+        self._words = words or WordIndexes()
+        self._ranked: tuple[WordIndex, npt.NDArray[np.int64]] | None = None
         self._counting = Lock()
 
     @classmethod
@@ -65,6 +69,10 @@ class TextUnits:
         rows = np.arange(len(ids), dtype=np.int32)
         return cls(index_names(hash_names(ids), rows), RowTable.of(batches))
 
+    def counted_in(self, words: WordIndexes) -> "TextUnits":
+        """Return the same text units, their words counted where others find them too."""
+        return TextUnits(self._ids, self._table, words)
+
     def get(self, unit_id: str) -> TextUnit | None:
         """Return a text unit, None for an unknown id or one without text."""
         for row in self._ids.find([unit_id])[0]:
@@ -76,19 +84,21 @@ class TextUnits:
     def rank_by_words(self, question: str, k: int) -> list[str]:
         """Return the ids of the `k` best text units by BM25 over all of them, best first.
 
-        The first call counts the words of all texts: about a second for each 10,000 text units.
+        The first call counts the words of all texts, unless they were counted before: a second or
+        so for each 10,000 text units.
         """
         with self._counting:  # of searches that begin together one counts, the others wait
-            if self._words is None:
-                self._words = self._count_words()
-        ids, words = self._words
-        return [ids[row] for row in words.rank(question)[:k]]
+            if self._ranked is None:
+                self._ranked = self._words.of(self._column("text")), self._precedence()
+        words, precedence = self._ranked
+        return [self._table.value(row, "id") for row in words.rank(question, precedence)[:k]]
 
-    def _count_words(self) -> tuple[list[str], WordIndex]:
-        """Count in an order that is not the table's: of equal texts the same comes first."""
-        rows = zip(*map(self._column, ("human_readable_id", "id", "text")), strict=True)
-        ordered = sorted(rows, key=lambda row: row[:2])
-        return [name for _, name, _ in ordered], WordIndex([text for _, _, text in ordered])
+    def _precedence(self) -> npt.NDArray[np.int64]:
+        """Return the place of each row by number and id, which no order of the table changes."""
+        keys = list(zip(self._column("human_readable_id"), self._column("id"), strict=True))
+        numbers = np.empty(len(keys), dtype=np.int64)
+        numbers[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+        return numbers
 
     def _column(self, name: str) -> list[Any]:
         return [value for part in self._table.column(name) for value in part.to_pylist()]
