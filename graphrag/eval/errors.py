@@ -7,6 +7,7 @@ EvalError
 │   ├── IndexUnavailableError
 │   └── ResumeError        nothing to resume, or what would be resumed differs
 ├── IndexBuildError        a workflow of the indexing failed: exit code 1
+├── BuildInterruptedError  Ctrl-C or SIGTERM while an index was built: exit code 130
 ├── StoreError             the results can't be kept: exit code 1
 └── RunStoppedError        every further model call would fail: exit code 1
     └── ServiceDownStop    the service is down for longer than it is waited for: exit code 3
@@ -39,6 +40,10 @@ class ResumeError(UsageError):
 
 class IndexBuildError(EvalError):
     """Building an index failed; the message names the workflow and the cause."""
+
+
+class BuildInterruptedError(EvalError):
+    """An index was not built, as it was asked to stop; the message says how to begin again."""
 
 
 class StoreError(EvalError):

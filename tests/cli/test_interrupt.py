@@ -138,3 +138,35 @@ def test_an_interrupted_build_leaves_no_half_index(
     built = evaluation.run("--index", "--limit", "1")
     assert built.exit_code == 0, built.output
     assert is_built(evaluation.project)
+
+
+@pytest.mark.parametrize(
+    "sent", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT, signal.SIGINT]]
+)
+def test_a_build_by_the_embedded_models_ends_with_one_sentence(
+    make_evaluation: MakeEvaluation, sent: list[signal.Signals]
+):
+    """They compute in the loop itself: thousands of calls are waiting when it is interrupted."""
+    evaluation = make_evaluation(methods=["basic"])
+    shutil.rmtree(evaluation.project / "output")
+    first = next((evaluation.project / "input").iterdir())
+    first.write_text(first.read_text(encoding="utf-8") * 400, encoding="utf-8")
+    there = sorted(path.name for path in evaluation.project.iterdir())
+    with evaluation.start("--index") as process:
+        texts_are_cut = (evaluation.project / "output.building" / "text_units.parquet").exists
+        assert wait_until(texts_are_cut), process.output
+        time.sleep(0.3)
+        for number in sent:
+            process.send(number)
+            time.sleep(0.02)
+        assert process.wait(30) == INTERRUPTED, process.output
+        said = process.output.splitlines()
+    shown = ("Starting", "Building", "Stopping")
+    assert [line for line in said if line and not line.startswith(shown)] == [
+        "Interrupted: index clock is not built. Begin again with: "
+        f"graphrag eval --root {evaluation.root} --index"
+    ]
+    assert sorted(path.name for path in evaluation.project.iterdir()) in (
+        there,
+        sorted([*there, "cache"]),
+    )

@@ -1,11 +1,19 @@
 """Building the indexes that are missing before a run, and saying how far that is."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+import contextlib
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
+from graphrag.command_lines import again
 from graphrag.eval.cli.terminal import working
+from graphrag.eval.errors import BuildInterruptedError
 from graphrag.eval.run import build_index, is_built, list_input_warnings
 
 
@@ -20,6 +28,9 @@ async def build_missing(
         If the settings of a project can't be used.
     IndexBuildError
         If a workflow failed.
+    BuildInterruptedError
+        At Ctrl-C or SIGTERM, as soon as the workflow waits for something; a second one stops at
+        once.
     """
     for key, root in roots.items():
         if is_built(root):
@@ -28,7 +39,7 @@ async def build_missing(
             warn(line)
         with working(notes, f"Building index {key}") as tell:
             shown = _Shown(key, tell)
-            seconds = await build_index(root, shown.begin, shown.advance)
+            seconds = await _build(key, root, shown)
         notes.print(f"Built index {key} in {seconds:.1f} s.")
 
 
@@ -48,3 +59,57 @@ class _Shown:
     def advance(self, done: int, total: int) -> None:
         """Receive how much of it is done."""
         self._tell(f"Building index {self._key}: {self._step}, {done:,} of {total:,}")
+
+    def stop(self) -> None:
+        """Receive that the work is asked to stop, which some of it does not notice at once."""
+        self._tell(f"Stopping to build index {self._key}; Ctrl-C again to stop at once")
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Take what a loop has to say of tasks that are lost."""
+
+
+async def _build(key: str, root: Path, shown: _Shown) -> float:
+    with _interruptible(key, shown):
+        return await build_index(root, shown.begin, shown.advance)
+
+
+@contextlib.contextmanager
+def _interruptible(key: str, shown: _Shown) -> Generator[None]:
+    """Cancel this task at Ctrl-C, so that what runs ends in order, and say so in one sentence.
+
+    An interrupt that is raised wherever the work happens to be ends the loop with thousands of
+    tasks in it, each of which says that it is lost. So this is what ``asyncio.run`` does at
+    Ctrl-C, at SIGTERM as well, and says how to begin again.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    interrupts = 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal interrupts
+        interrupts += 1
+        # What is still to come of the work has nothing to say: not the calls that had not begun,
+        # nor, at the second time, the tasks that are left.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        if interrupts > 1:
+            loop.set_exception_handler(_ignore)
+            raise KeyboardInterrupt
+        shown.stop()
+        task.cancel()
+        loop.call_soon_threadsafe(lambda: None)  # wakes it from waiting
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        if not interrupts:
+            raise
+        msg = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
+        raise BuildInterruptedError(msg) from None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

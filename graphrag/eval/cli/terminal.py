@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from graphrag.command_lines import again, can_resume
-from graphrag.eval.errors import EvalError, UsageError
+from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.reports import beating
 from graphrag.redaction import redact
 
@@ -82,6 +82,9 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
     errors = open_console(stderr=True)
     try:
         return run()
+    except BuildInterruptedError as error:
+        errors.print(str(error), soft_wrap=True)
+        return INTERRUPTED
     except EvalError as error:
         errors.print(f"Error: {error}", style="red", soft_wrap=True)
         if verbose:
