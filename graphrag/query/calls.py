@@ -98,7 +98,8 @@ def describe_error(error: BaseException) -> str:
     if advice is not None and not advice.startswith(";"):
         return advice
     name = type(error).__name__
-    text = text.removeprefix(f"litellm.{name}: ")  # litellm says its own kind in the message too
+    # litellm says its own kind in the message too, of some errors twice.
+    text = text.removeprefix(f"litellm.{name}: ").removeprefix(f"{name}: ")
     named = f"{name}: {text}"[:300] if text else name
     return f"{named}{advice or ''}"
 

@@ -64,7 +64,8 @@ def show_question(
         tell(console, f"Evidence: {quote}")
     for name, result in question.results:
         console.print()
-        tell(console, f"{name}{question.notes.get(name, note)}: {result.response}")
+        said = result.response if result.failure is None else "no answer"
+        tell(console, f"{name}{question.notes.get(name, note)}: {said}")
         measures = question.measures.get(name, {})
         for line in (*_verdicts(result), *_evidence(sample, measures), _cost(result)):
             tell(console, f"  {line}")
@@ -84,12 +85,13 @@ def is_wrong(result: QueryResult) -> bool:
 
 def _verdicts(result: QueryResult) -> list[str]:
     if result.failure is not None:
-        return [f"failed ({result.failure.kind}): {result.failure.message}"]
+        return [f"search failed ({result.failure.kind}): {result.failure.message}"]
     lines = ["abstained"] if result.abstained else []
     for metric in METRICS:
         verdict = result.scores.get(metric)
         if verdict.failure is not None:
-            lines.append(f"{metric}: unscored ({verdict.failure.kind}): {verdict.reason}")
+            cause = f"({verdict.failure.kind}): {verdict.failure.message}"
+            lines.append(f"{metric}: unscored {cause}")
         elif verdict.score is not None:
             votes = f" ({sum(v == verdict.score for v in verdict.repeats)} of "
             votes += f"{len(verdict.repeats)} verdicts)"
@@ -117,6 +119,8 @@ def _cost(result: QueryResult) -> str:
     spent = result.efficiency
     seconds = number(spent.latency, ".2f", UNKNOWN)
     calls = f"{UNKNOWN} calls" if spent.llm_calls is None else counted(spent.llm_calls, "call")
+    failed = 0 if result.usage is None else result.usage.failed_calls
+    calls += f" and {failed} that failed" if failed else ""
     dollars = None if result.usage is None else result.usage.cost_usd
     paid = "" if dollars == 0 else f", {money(dollars, '$', 'price not known')}"
     return f"{calls}, {number(spent.tokens, ',', UNKNOWN)} tokens, {seconds} s{paid}"
