@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from graphrag.eval.errors import ConfigError
 from graphrag.eval.run import list_input_warnings
 
 SETTINGS = """\
@@ -55,3 +56,27 @@ def test_files_without_text_are_counted(project: Path):
     assert warnings_of(project) == [
         "town: 2 input files, such as blank.txt, have no text and can not be found by any search"
     ]
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_project_without_a_text_is_refused(project: Path, made: bool):
+    folder = project / "input"
+    (folder / "good.txt").rename(folder / "good.md")
+    if not made:
+        folder.rename(project / "texts")
+    with pytest.raises(ConfigError) as refused:
+        warnings_of(project)
+    assert str(refused.value) == (
+        f"Index town can't be built: no file in {folder} matches .*\\.txt$; put the texts there, "
+        "or name others in input.file_pattern or input_storage.base_dir"
+    )
+
+
+def test_a_project_whose_files_have_no_text_is_refused(project: Path):
+    for name in ("good.txt", "other.txt"):
+        (project / "input" / name).write_text("\n \n", encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        warnings_of(project)
+    assert str(refused.value) == (
+        f"Index town can't be built: 2 files in {project / 'input'} have no text"
+    )

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.eval.errors import ConfigError
+from graphrag.text.phrases import counted
 
 _NAMES: Mapping[str, str] = {
     "text": r".*\.txt$",
@@ -21,6 +23,7 @@ _NAMES: Mapping[str, str] = {
 class _Found:
     """Files that give nothing: name -> why it can't be read, and the names of empty ones."""
 
+    n_files: int = 0
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
     empty: list[str] = field(default_factory=list[str])
 
@@ -42,6 +45,8 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     ------
     SettingsError
         If the settings can't be read.
+    ConfigError
+        If there is no file, or none with text: the release would begin, and say less.
     """
     config = read_settings(root)
     kind = str(config.input.type)
@@ -49,6 +54,19 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
         return []
     encoding = config.input.encoding or "utf-8"
     found = await asyncio.to_thread(_read_all, config, kind, encoding)
+    folder, pattern = Path(str(config.input_storage.base_dir)), _pattern(config, kind)
+    if not found.n_files:
+        msg = (
+            f"Index {key} can't be built: no file in {folder} matches {pattern}; put the texts "
+            "there, or name others in input.file_pattern or input_storage.base_dir"
+        )
+        raise ConfigError(msg)
+    if len(found.empty) == found.n_files:
+        msg = (
+            f"Index {key} can't be built: {counted(found.n_files, 'file')} in {folder} "
+            f"{'has' if found.n_files == 1 else 'have'} no text"
+        )
+        raise ConfigError(msg)
     warnings: list[str] = []
     if found.unreadable:
         name, cause = next(iter(found.unreadable.items()))
@@ -66,11 +84,12 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
 def _read_all(config: ProjectConfig, kind: str, encoding: str) -> _Found:
     """Read the files one by one; the texts are not kept, as all together may be large."""
     folder = Path(str(config.input_storage.base_dir))
-    pattern = re.compile(config.input.file_pattern or _NAMES[kind])
+    pattern = re.compile(_pattern(config, kind))
     found = _Found()
     for path in sorted(folder.rglob("*")):
         if not pattern.search(str(path)) or not path.is_file():
             continue
+        found.n_files += 1
         name = path.relative_to(folder).as_posix()
         data = path.read_bytes()
         try:
@@ -78,11 +97,15 @@ def _read_all(config: ProjectConfig, kind: str, encoding: str) -> _Found:
         except UnicodeDecodeError as error:
             found.unreadable[name] = f"byte {data[error.start]:#04x} at {error.start:,}"
         except LookupError:  # an encoding that Python does not know: the release says so
-            return _Found()
+            return _Found(n_files=1)
         else:
             if not text.strip():
                 found.empty.append(name)
     return found
+
+
+def _pattern(config: ProjectConfig, kind: str) -> str:
+    return config.input.file_pattern or _NAMES[kind]
 
 
 def _named(names: Sequence[str], one: str, many: str) -> tuple[str, str]:
