@@ -6,29 +6,33 @@
 
 Writes made-up prose (long_prose.py) and questions with evidence quotes, indexes it with the
 embedded models, validates the index, looks all quotes up, searches with each method, runs an
-evaluation of 20 questions, and writes its page again; every step is a process of its own, imports
-included. Ratios are to indexing in the same run; the last column is what each MB of text more than
-the smallest size's costs: where it grows with the size, the work does more than keep pace with the
-text. Figures go to --json as they are measured.
+evaluation of 20 questions with all of them, writes its page again and opens it in Chromium, where
+there is one; every step is a process of its own, imports included. Ratios are to indexing in the
+same run; the last column is what each MB of text more than the smallest size's costs: where it
+grows with the size, the work does more than keep pace with the text. Figures go to --json as they
+are measured.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-METHODS = ("tog", "local", "basic")
+METHODS = ("tog", "local", "basic", "bm25", "hybrid")
 N_ASKED = 20
 KEY = "prose"
+PAGE = "page.html"
 SETTINGS = """\
 completion_models:
   default_completion_model: {type: offline, model_provider: offline, model: rules}
@@ -42,7 +46,7 @@ extract_graph: {entity_types: [person, place, organization, object, event], max_
 CONFIG = """\
 dataset: {path: questions.json}
 indexes: {prose: project}
-methods: [tog, local, basic]
+methods: [tog, local, basic, bm25, hybrid]
 output: {dir: results}
 """
 
@@ -153,6 +157,26 @@ def step_search(folder: Path, method: str) -> dict[str, float]:
     return asyncio.run(search())
 
 
+def step_paint(folder: Path, _: Size) -> dict[str, float]:
+    """Open the page: wall milliseconds to its first paint, and until its list can be used."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        began = time.perf_counter()
+        page.goto((folder / PAGE).as_uri(), wait_until="commit")
+        page.wait_for_selector("html[data-listed=yes]", state="attached")
+        listed_ms = 1000 * (time.perf_counter() - began)
+        page.wait_for_selector("html[data-drawn=yes]", state="attached")
+        paints: list[dict[str, Any]] = page.evaluate(
+            "performance.getEntriesByType('paint').map(e => ({name: e.name, at: e.startTime}))"
+        )
+        browser.close()
+    painted = next(each["at"] for each in paints if each["name"] == "first-contentful-paint")
+    return {"first_paint_ms": painted, "listed_ms": listed_ms}
+
+
 def _samples(folder: Path) -> list[Any]:
     from graphrag.eval.dataset import Sample
 
@@ -167,7 +191,8 @@ def run_step(name: str, folder: Path, size: Size) -> dict[str, float]:
     """Run a step of this file by its name."""
     if name.startswith("search "):
         return step_search(folder, name.removeprefix("search "))
-    return {"write": step_write, "count": step_count, "trace": step_trace}[name](folder, size)
+    steps = {"write": step_write, "count": step_count, "trace": step_trace, "paint": step_paint}
+    return steps[name](folder, size)
 
 
 # Measuring ----------------------------------------------------------------------------------
@@ -209,7 +234,7 @@ def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
     own += ["--size", size.name, "--documents", str(size.n_documents)]
     own += ["--characters", str(size.n_characters), *([] if size.has_lines else ["--one-line"])]
     tool = [sys.executable, "-m", "graphrag", "eval"]
-    page = folder / "page.html"
+    page = folder / PAGE
     commands = {
         "write": [*own, "--step", "write"],
         "index": [*tool, "--index", "--skip-judge", "--methods", "basic", "--limit", "1"],
@@ -220,6 +245,8 @@ def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
         "eval": [*tool, "--limit", str(N_ASKED)],
         "report": [*tool, "report", "--to", str(page)],
     }
+    if shutil.which("chromium") is not None and find_spec("playwright") is not None:
+        commands["paint"] = [*own, "--step", "paint"]
     found: dict[str, dict[str, Any]] = {}
     for name, command in commands.items():
         found[name] = run_process(command, folder)
@@ -235,14 +262,20 @@ def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
 def print_tables(results: dict[str, dict[str, dict[str, Any]]]) -> None:
     """Print figures, and ratios to the smallest size and to indexing."""
     smallest = next(iter(results.values()))
-    print("| text | MB | text units | entities | relationships | reports | page MB |")
-    print("|---|---:|---:|---:|---:|---:|---:|")
+    print(
+        "| text | MB | text units | entities | relationships | reports | page MB | "
+        "first paint ms | list usable ms |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
     for name, found in results.items():
         count = found["count"]
         names = ("text_units", "entities", "relationships", "community_reports")
         held = " | ".join(f"{count[each]:,}" for each in names)
+        opened = found.get("paint")
+        seen = "| |" if opened is None else "{first_paint_ms:.0f} | {listed_ms:.0f} |"
         print(
-            f"| {name} | {found['write']['mb']:.2f} | {held} | {found['report']['page_mb']:.2f} |"
+            f"| {name} | {found['write']['mb']:.2f} | {held} | {found['report']['page_mb']:.2f} | "
+            + seen.format(**opened or {})
         )
     print("\n| step | text | wall s | CPU s | CPU to indexing | peak MB | CPU s a further MB |")
     print("|---|---|---:|---:|---:|---:|---:|")
