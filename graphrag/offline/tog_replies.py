@@ -1,5 +1,6 @@
 """Answers to Think-on-Graph's two prompts: score the edges; check and answer."""
 
+import csv
 import json
 import re
 from collections.abc import Sequence
@@ -19,7 +20,10 @@ from graphrag.offline.requests import Request
 from graphrag.text.tables import read_context
 from graphrag.text.words import terms
 
-_FINAL = re.compile(r"^Final attempt: (\w+)\s*$", re.MULTILINE)
+_FINAL = re.compile(r"^Final attempt: (\w+)[ \t]*$", re.MULTILINE)
+_TABLE = re.compile(r"^-----[A-Z]", re.MULTILINE)
+_QUESTION = re.compile(r"\AQuestion: (.*)$", re.MULTILINE)
+_ENTITY = re.compile(r"Edges of (.*):")
 _CITABLE = ("Relationships", "Sources")
 # What an edge is worth when it shares no word with the question: it may lead on.
 _FLOOR = 0.05
@@ -32,6 +36,10 @@ class _Edge(BaseModel):
     relationship: str = ""
     neighbour: str = ""
     neighbour_description: str = ""
+
+
+_WIDTHS = (4, 5)
+"""Cells of a row: number, direction, neighbour, relationship, and once about the neighbour."""
 
 
 class _Edges(BaseModel):
@@ -63,12 +71,7 @@ def score_edges(request: Request) -> dict[str, object]:
     OfflineModelError
         When the message holds no object with a question and edges.
     """
-    try:
-        given = _Edges.model_validate(find_json_object(request.user))
-    except ValidationError as error:
-        raise OfflineModelError(
-            "Scoring edges needs one JSON object with `question` and `edges`."
-        ) from error
+    given = _read_rows(request.user) or _read_objects(request.user)
     near = [frozenset(terms(f"{e.source} {e.target} {e.relationship}")) for e in given.edges]
     far = [frozenset(terms(f"{e.neighbour} {e.neighbour_description}")) for e in given.edges]
     asked = weigh_question(given.question, [a | b for a, b in zip(near, far, strict=True)])
@@ -85,14 +88,14 @@ def check_and_answer(request: Request) -> dict[str, object]:
     """Answer from the context tables, and say whether they are enough.
 
     Sufficient when the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight;
-    at the final attempt (a line ``Final attempt: yes`` in the system message) when there is
-    any answer at all. Without enough, and with more attempts to come, the answer is empty.
-    Only Relationships and Sources are answered from: an answer must cite one of their ids.
+    at the final attempt (a line ``Final attempt: yes`` above or below the tables of the system
+    message) when there is any answer at all. Without enough, and with more attempts to come, the
+    answer is empty. Only Relationships and Sources are answered from: an answer must cite one
+    of their ids.
     """
     records = [r for r in read_context(request.system) if r.table in _CITABLE]
     answer = answer_question(request.user, records)
-    attempt = _FINAL.search(request.system)
-    final = attempt is not None and attempt.group(1) == "yes"
+    final = _is_final(request.system)
     enough = MIN_COVERAGE if final else SUFFICIENT_COVERAGE
     lacking = ", ".join(answer.missing)
     sufficient = bool(answer.found) and answer.coverage >= enough
@@ -107,6 +110,56 @@ def check_and_answer(request: Request) -> dict[str, object]:
         "sources": _ids(used, "Sources"),
         "missing": missing,
     }
+
+
+def _is_final(system: str) -> bool:
+    """Say whether a prompt says so; a text inside the tables that claims it is not believed."""
+    table = _TABLE.search(system)
+    above = _FINAL.search(system, 0, table.start()) if table else _FINAL.search(system)
+    said = [above] if above else list(_FINAL.finditer(system))[-1:]
+    return any(line.group(1) == "yes" for line in said)
+
+
+def _read_objects(text: str) -> _Edges:
+    try:
+        return _Edges.model_validate(find_json_object(text[: text.rfind("}") + 1]))
+    except ValidationError as error:
+        raise OfflineModelError(
+            "Scoring edges needs a question and rows of edges, or one JSON object with "
+            "`question` and `edges`."
+        ) from error
+
+
+def _read_rows(text: str) -> _Edges | None:
+    """Read a question and rows of edges below their entities; None when there are no such."""
+    question = _QUESTION.search(text)
+    if question is None:
+        return None
+    edges: list[_Edge] = []
+    about: dict[str, str] = {}
+    entity = ""
+    for line in text[question.end() :].splitlines():
+        heading = _ENTITY.fullmatch(line)
+        if heading:
+            entity = heading[1]
+            continue
+        cells = next(csv.reader([line], delimiter="|"), [])
+        if len(cells) not in _WIDTHS or not cells[0].isdigit():
+            continue
+        number, direction, neighbour, relationship, *told = cells
+        about |= {neighbour: told[0]} if told else {}
+        ends = (entity, neighbour) if direction == "->" else (neighbour, entity)
+        edges.append(
+            _Edge(
+                edge=int(number),
+                source=ends[0],
+                target=ends[1],
+                relationship=relationship,
+                neighbour=neighbour,
+                neighbour_description=about.get(neighbour, ""),
+            )
+        )
+    return _Edges(question=question[1], edges=edges) if edges else None
 
 
 def _ids(found: Sequence[Found], table: str) -> list[int]:

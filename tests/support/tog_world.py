@@ -1,5 +1,6 @@
 """A small hand-made index with a real vector store, and models that follow a script."""
 
+import csv
 import json
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -255,11 +256,8 @@ class ScriptedModel:
 
     @property
     def scoring(self) -> list[dict[str, Any]]:
-        """The scoring requests: what the last message carried."""
-        return [
-            json.loads(text[text.index('{"question"') :])
-            for text in self._texts(EdgeScores, role="user")
-        ]
+        """The scoring requests, in whichever form, as question and edges with all their fields."""
+        return [read_scoring(text) for text in self._texts(EdgeScores, role="user")]
 
     @property
     def reasoning(self) -> list[str]:
@@ -292,6 +290,37 @@ class ScriptedModel:
             ]
             return json.dumps({"scores": scores})
         return json.dumps(self._answer(self.reasoning[-1]), ensure_ascii=False)
+
+
+def read_scoring(text: str) -> dict[str, Any]:
+    """Read a scoring request, rows below their entities or one JSON object."""
+    if text.startswith("{"):
+        return json.JSONDecoder().raw_decode(text)[0]
+    asked, *groups = text.split("\n\n")
+    edges: list[dict[str, Any]] = []
+    about: dict[str, str] = {}
+    for group in groups:
+        heading, *rows = group.splitlines()
+        if not heading.startswith("Edges of "):
+            continue
+        entity = heading.removeprefix("Edges of ").removesuffix(":")
+        for number, direction, neighbour, relationship, *told in csv.reader(rows, delimiter="|"):
+            assert direction in {"->", "<-"}
+            assert bool(told) == (neighbour not in about), "a neighbour is described once"
+            if told:
+                about[neighbour] = told[0]
+            ends = (entity, neighbour)[:: 1 if direction == "->" else -1]
+            edges.append(
+                {
+                    "edge": int(number),
+                    "source": ends[0],
+                    "target": ends[1],
+                    "relationship": relationship,
+                    "neighbour": neighbour,
+                    "neighbour_description": about[neighbour],
+                }
+            )
+    return {"question": asked.removeprefix("Question: "), "edges": edges}
 
 
 async def _in_chunks(content: str) -> AsyncIterator[Any]:

@@ -87,6 +87,40 @@ async def test_neighbours_are_named_and_described_to_the_scorer(world: World) ->
     }
 
 
+async def test_edges_are_rows_below_their_entity(world: World) -> None:
+    """An entity is named once, a neighbour described once, a direction is an arrow."""
+    model = ScriptedModel()
+    await world.search(model, depth=1, width=3).search("Did the SCARECROW meet TOTO?")
+    request = model.requests[0]["messages"][1]["content"]
+    assert request.startswith("Question: Did the SCARECROW meet TOTO?\n\nEdges of ")
+    rows = request.splitlines()
+    edge = next(row for row in rows if "guards Dorothy at night" in row).split("|")
+    assert edge[1:4] == [
+        "<-",
+        "DOROTHY",
+        "Dorothy frees the Scarecrow from his pole; "
+        "(SCARECROW to DOROTHY) The Scarecrow guards Dorothy at night",
+    ]
+    assert request.count("A farm girl from Kansas") == 1
+    assert sum("|DOROTHY|" in row for row in rows) > 1
+    entities = [row for row in rows if row.startswith("Edges of ")]
+    assert len(entities) == len(set(entities)) > 1
+
+
+async def test_own_scoring_prompts_get_the_objects_that_they_describe(
+    world: World, tmp_path: Path
+) -> None:
+    """A project's prompt speaks of fields; the model is shown the same edges as in rows."""
+    path = tmp_path / "scoring.txt"
+    path.write_text('Score by "neighbour_description".', encoding="utf-8")
+    rows, objects = ScriptedModel(), ScriptedModel()
+    await world.search(rows, depth=1).search(QUESTION)
+    await world.search(objects, depth=1, relation_scoring_prompt=str(path)).search(QUESTION)
+    long, short = (model.requests[0]["messages"][1]["content"] for model in (objects, rows))
+    assert json.loads(long) == rows.scoring[0]
+    assert TOKENIZER.num_tokens(short) < 0.7 * TOKENIZER.num_tokens(long)
+
+
 async def test_at_most_two_calls_a_depth_and_the_last_one_must_answer(world: World) -> None:
     """Three depths cost at most six calls; only the last check is final."""
     model = ScriptedModel(answer=explore_on)
@@ -216,9 +250,8 @@ async def test_a_hub_is_capped_and_its_matching_edge_is_seen(tmp_path: Path) -> 
     assert "SPOKE 7" in {edge["neighbour"] for edge in shown}
     assert sorted(edge["edge"] for edge in shown) == list(range(1, 41))
     assert len(model.scoring) > 1
-    for asked in model.scoring:
-        edges = "".join(json.dumps(edge, ensure_ascii=False) for edge in asked["edges"])
-        assert TOKENIZER.num_tokens(edges) <= 1000
+    for request in model.requests[: len(model.scoring)]:
+        assert TOKENIZER.num_tokens(request["messages"][1]["content"]) <= 1020
     assert TOKENIZER.num_tokens(str(result.context_text)) <= 1000
 
 

@@ -6,12 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.query.structured_search.tog_search.asking.edges import (
+    Render,
+    render_objects,
+    render_rows,
+)
 from graphrag.query.structured_search.tog_search.asking.replies import ToGSearchError
 
 EDGE_SCORING_PROMPT = """\
-You guide a walk through a knowledge graph. You are given a question and a list of edges. Each
-edge joins an entity that was already reached to a neighbour; "relationship" describes the edge
-from "source" to "target", and "neighbour" is the entity that following it would reach.
+You guide a walk through a knowledge graph. You are given a question and rows of edges. Each row
+stands below the entity that was already reached, which its edge joins to a neighbour:
+
+number|direction|neighbour|relationship|about the neighbour
+
+"->" is a relationship from the entity to the neighbour, "<-" one from the neighbour to the entity.
+A neighbour of several rows is described in the first of them only.
 
 Give every edge a score between 0 and 1: how likely following it is to lead to the answer.
 1: the edge or its neighbour holds the answer, or a part of it.
@@ -69,6 +78,8 @@ class Prompts:
     ----------
     scoring : str
         System message of a scoring call.
+    render_edges : Render
+        Makes its user message: rows for the built-in prompt, objects for a project's own.
     per_entity : bool
         Whether each entity of the frontier has a scoring call of its own.
     reasoning : str
@@ -77,6 +88,7 @@ class Prompts:
     """
 
     scoring: str
+    render_edges: Render
     per_entity: bool
     reasoning: str
 
@@ -95,6 +107,7 @@ def read_prompts(config: ToGSearchConfig) -> Prompts:
     name = "entity_scoring_prompt" if config.entity_scoring_prompt else "relation_scoring_prompt"
     return Prompts(
         scoring=_read(scoring, name, ()) if scoring else EDGE_SCORING_PROMPT,
+        render_edges=render_objects if scoring else render_rows,
         per_entity=config.scores_per_entity,
         reasoning=_read(config.reasoning_prompt, "reasoning_prompt", _REASONING_FIELDS)
         if config.reasoning_prompt

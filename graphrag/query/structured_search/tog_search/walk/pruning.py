@@ -1,14 +1,14 @@
 """Scoring the edges ahead: by the completion model, by stored vectors or by word statistics."""
 
 import asyncio
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from graphrag.query.calls import CutOffReplyError
+from graphrag.query.structured_search.tog_search.asking.edges import ShownEdge
 from graphrag.query.structured_search.tog_search.asking.prompts import Prompts
 from graphrag.query.structured_search.tog_search.asking.replies import (
     CompletionModel,
@@ -110,7 +110,7 @@ class Pruner:
         return Scores(self._score_by_words(question, candidates).values, "bm25", note)
 
     def _score_by_words(self, question: Question, candidates: Sequence[Candidate]) -> Scores:
-        texts = [" ".join(self._describe(candidate).values()) for candidate in candidates]
+        texts = [_as_text(self._describe(candidate)) for candidate in candidates]
         raw = bm25_scores(question.text, split_terms(texts))
         best = float(raw.max(initial=0.0))
         values = [_FLOOR + (1 - _FLOOR) * (float(s) / best if best > 0 else 0.0) for s in raw]
@@ -144,8 +144,7 @@ class Pruner:
     ) -> Scores | str:
         """Return the model's scores, or why they can't be used."""
         edges = [
-            {"edge": number, **self._describe(candidate)}
-            for number, candidate in enumerate(candidates, start=1)
+            self._describe(candidate, number) for number, candidate in enumerate(candidates, 1)
         ]
         batches = self._split(edges, candidates)
         try:
@@ -171,18 +170,17 @@ class Pruner:
         return Scores(tuple(values), "llm", note)
 
     def _split(
-        self, edges: list[dict[str, Any]], candidates: Sequence[Candidate]
-    ) -> list[list[dict[str, Any]]]:
-        batches: list[list[dict[str, Any]]] = []
+        self, edges: list[ShownEdge], candidates: Sequence[Candidate]
+    ) -> list[list[ShownEdge]]:
+        batches: list[list[ShownEdge]] = []
         per_entity = self.prompts.per_entity
         numbered = zip(edges, candidates, strict=True)
         # A beam ends at different entities, so without per_entity there is one group.
         for _, group in groupby(numbered, lambda pair: pair[1].edge.source if per_entity else 0):
             used = self.max_tokens + 1
             for edge, _ in group:
-                n_tokens = int(
-                    self.model.tokenizer.num_tokens(json.dumps(edge, ensure_ascii=False))
-                )
+                alone = self.prompts.render_edges("", [edge])
+                n_tokens = int(self.model.tokenizer.num_tokens(alone))
                 if used + n_tokens > self.max_tokens:
                     batches.append([])
                     used = 0
@@ -191,25 +189,25 @@ class Pruner:
         return batches
 
     async def _ask_for_scores(
-        self, question: str, edges: list[dict[str, Any]]
+        self, question: str, edges: list[ShownEdge]
     ) -> dict[int, float | None] | str:
         """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
-        request = json.dumps({"question": question, "edges": edges}, ensure_ascii=False)
-        known = {int(edge["edge"]) for edge in edges}
+        request = self.prompts.render_edges(question, edges)
+        known = {edge.number for edge in edges}
         n_tokens = _TOKENS_AROUND_SCORES + self.tokens_per_edge * len(edges)
         bound = OutputBound(n_tokens, "tog_search.max_tokens_per_scored_edge")
         problem = ""
         for _ in range(2):
             messages = [
                 {"role": "system", "content": self.prompts.scoring},
-                {"role": "user", "content": problem + request},
+                {"role": "user", "content": request + problem},
             ]
             try:
                 reply = await ask(self.model, messages, self.temperature, EdgeScores, bound)
             except CutOffReplyError as error:
                 return str(error)
             except UnreadableReplyError as error:
-                problem = f"Your last reply could not be used: {error}. Reply with JSON only.\n"
+                problem = f"\n\nYour last reply could not be used: {error}. Reply with JSON only."
                 continue
             found: dict[int, float | None] = {}
             for item in reply.scores:
@@ -218,11 +216,12 @@ class Pruner:
                     found.setdefault(item.edge, item.score if valid else None)
             if found:
                 return found
-            problem = "Your last reply scored none of these edges. Use their numbers.\n"
+            problem = "\n\nYour last reply scored none of these edges. Use their numbers."
         return "the model's scores could not be read"
 
-    def _describe(self, candidate: Candidate) -> dict[str, str]:
-        rows = [self.store.relationship_row(link.relationship) for link in candidate.edge.links]
+    def _describe(self, candidate: Candidate, number: int = 1) -> ShownEdge:
+        edge = candidate.edge
+        rows = [self.store.relationship_row(link.relationship) for link in edge.links]
         first = rows[0]
         told = [
             row.description
@@ -230,14 +229,22 @@ class Pruner:
             else f"({row.source} to {row.target}) {row.description}"
             for row in rows
         ]
-        neighbour = self.store.entity_row(candidate.edge.target)
-        return {
-            "source": shorten(first.source, _MAX_TITLE_CHARS),
-            "target": shorten(first.target, _MAX_TITLE_CHARS),
-            "relationship": shorten("; ".join(told), _MAX_RELATIONSHIP_CHARS),
-            "neighbour": shorten(neighbour.title, _MAX_TITLE_CHARS),
-            "neighbour_description": shorten(neighbour.description, _MAX_DESCRIPTION_CHARS),
-        }
+        neighbour = self.store.entity_row(edge.target)
+        return ShownEdge(
+            number=number,
+            entity=shorten(self.store.title(edge.source), _MAX_TITLE_CHARS),
+            neighbour=shorten(neighbour.title, _MAX_TITLE_CHARS),
+            forward=edge.links[0].forward,
+            relationship=shorten("; ".join(told), _MAX_RELATIONSHIP_CHARS),
+            about_neighbour=shorten(neighbour.description, _MAX_DESCRIPTION_CHARS),
+        )
+
+
+def _as_text(edge: ShownEdge) -> str:
+    """Join what is said of an edge; the neighbour's name counts twice, as it is what is sought."""
+    names = (edge.entity, edge.neighbour)
+    ends = names if edge.forward else names[::-1]
+    return " ".join((*ends, edge.relationship, edge.neighbour, edge.about_neighbour))
 
 
 def _put_back(scores: Scores, shown: Sequence[int], n_candidates: int) -> Scores:
