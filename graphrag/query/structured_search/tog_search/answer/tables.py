@@ -77,12 +77,16 @@ def render_context(
     relationships: Iterable[str],
     sources: Iterable[str],
 ) -> str:
-    """Join rendered rows to the context; a section without rows keeps its heading."""
+    """Join rendered rows to the context; a section without rows keeps its heading.
+
+    Text units come first: their ranking is the same at every depth, so that the contexts of one
+    search begin alike, and a provider need not read that beginning anew.
+    """
     sections: tuple[tuple[str, list[str], Iterable[str]], ...] = (
-        ("Paths", [], path_lines),
+        ("Sources", ["id|text"], sources),
         ("Entities", ["id|entity|description"], entities),
         ("Relationships", ["id|source|target|description"], relationships),
-        ("Sources", ["id|text"], sources),
+        ("Paths", [], path_lines),
     )
     return "\n\n".join(
         "\n".join([f"-----{name}-----", *header, *rows]) for name, header, rows in sections

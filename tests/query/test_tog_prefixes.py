@@ -1,0 +1,68 @@
+"""What a provider can read from its cache: the calls of one search begin alike."""
+
+import json
+from itertools import takewhile
+from typing import Any
+
+import pytest
+from support.lighthouse import SpiedServer
+from support.openai_server import offline_reply
+from support.tog_world import read_scoring
+
+from graphrag.query.graph_index import GraphIndex
+
+QUESTION = "Who repaired the great lamp with Marta Quill?"
+THOROUGH = "tog_search: {preset: thorough}\n"
+
+
+def looking_further(request: dict[str, Any]) -> str:
+    """Answer as the embedded model, but never before the final attempt."""
+    reply = offline_reply()(request)
+    if "Final attempt: no" not in request["messages"][0]["content"]:
+        return reply
+    return json.dumps(json.loads(reply) | {"sufficient": False, "answer": ""})
+
+
+@pytest.fixture
+async def calls(make_project: Any, server: SpiedServer) -> dict[str, list[str]]:
+    """What each call of one thorough search was sent, by what it is for."""
+    server.behave(reply=looking_further)
+    index = await GraphIndex.open(make_project(THOROUGH))
+    await index.search("tog", QUESTION)
+    sent: dict[str, list[str]] = {"scoring": [], "checking": []}
+    for request in server.requests.values():
+        if "messages" in request:
+            text = "\n".join(message["content"] for message in request["messages"])
+            sent["scoring" if "Give every edge a score" in text else "checking"].append(text)
+    assert [len(texts) for texts in sent.values()] == [3, 3]
+    return sent
+
+
+def begin_alike(texts: list[str]) -> str:
+    """The longest text that all of these begin with."""
+    columns = zip(*texts, strict=False)
+    return "".join(each[0] for each in takewhile(lambda each: len(set(each)) == 1, columns))
+
+
+async def test_checks_begin_with_the_instructions_and_all_texts(
+    calls: dict[str, list[str]],
+) -> None:
+    """What a depth adds to the graph, and whether it is the last, stand behind the texts."""
+    alike = begin_alike(calls["checking"])
+    instructions, shown = alike.split("-----Sources-----\nid|text\n")
+    assert "Reply with JSON only" in instructions
+    assert "Marta Quill keeps the lighthouse" in shown
+    assert "Rufus Doyle carried the letter" in shown
+    assert "-----Entities-----" in shown
+
+
+async def test_scoring_begins_with_the_instructions_and_the_question(
+    calls: dict[str, list[str]],
+) -> None:
+    """And every edge is sent once a search."""
+    alike = begin_alike(calls["scoring"])
+    assert "Reply with JSON only" in alike
+    assert f"Question: {QUESTION}\n" in alike
+    asked = [read_scoring(text[text.index("Question: ") :])["edges"] for text in calls["scoring"]]
+    sent = [(e["source"], e["target"], e["relationship"]) for edges in asked for e in edges]
+    assert len(sent) == len(set(sent)) > 0
