@@ -21,7 +21,7 @@ found enough does.
 import argparse
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +36,19 @@ from graphrag.query.index_header import read_header
 from graphrag.query.models import CountedCompletion
 from graphrag.query.usage import CallLog, current_scope
 
-BEFORE = {"preset": "thorough", "passage_ranking": "paths", "max_scored_edges": None}
+# A prompt of one's own is shown each edge as an object with all of its fields.
+OBJECTS = {
+    "relation_scoring_prompt": str(Path(__file__).resolve().with_name("edge_objects_prompt.txt"))
+}
+BEFORE = {
+    "preset": "thorough",
+    "passage_ranking": "paths",
+    "max_scored_edges": None,
+    "stop_when_unimproved": False,
+    **OBJECTS,
+}
+THOROUGH = {"method": "tog", "preset": "thorough"}
+ALL_STARTS = {"start_ranking": ["descriptions", "texts", "words"]}
 ROWS: dict[str, dict[str, Any]] = {
     "basic": {"method": "basic"},
     "local": {"method": "local"},
@@ -45,7 +57,16 @@ ROWS: dict[str, dict[str, Any]] = {
     "hybrid, 4,000 tokens of context": {"method": "hybrid", "k": 100, "max_context_tokens": 4000},
     "hybrid, 2,000 tokens of context": {"method": "hybrid", "k": 100, "max_context_tokens": 2000},
     "tog before": {"method": "tog", **BEFORE},
-    "thorough": {"method": "tog", "preset": "thorough"},
+    "thorough": THOROUGH,
+    "thorough, each walk to its end": {**THOROUGH, "stop_when_unimproved": False},
+    "thorough, edges as objects": {**THOROUGH, **OBJECTS},
+    "thorough, texts behind paths": {**THOROUGH, "passage_ranking": "paths"},
+    "thorough, so, walks to the end": {
+        **THOROUGH,
+        "passage_ranking": "paths",
+        "stop_when_unimproved": False,
+    },
+    "thorough, so, starts by all": {**THOROUGH, "passage_ranking": "paths", **ALL_STARTS},
     "thrifty": {"method": "tog"},
     "  2,000 tokens of context": {"method": "tog", "max_context_tokens": 2000},
     "  4,000 tokens of context": {"method": "tog", "max_context_tokens": 4000},
@@ -54,12 +75,24 @@ ROWS: dict[str, dict[str, Any]] = {
     "  edges by words": {"method": "tog", "prune_strategy": "bm25"},
     "  edges by vectors": {"method": "tog", "prune_strategy": "semantic"},
     "  30 edges by the model": {"method": "tog", "prune_strategy": "llm"},
+    "  the same, edges as objects": {"method": "tog", "prune_strategy": "llm", **OBJECTS},
+    "  the same, stop if unimproved": {
+        "method": "tog",
+        "prune_strategy": "llm",
+        "stop_when_unimproved": True,
+    },
     "  all edges by the model": {
         "method": "tog",
         "prune_strategy": "llm",
         "max_scored_edges": None,
     },
     "  a check at each depth": {"method": "tog", "check": "each_depth"},
+    "  starts by texts' vectors, too": {
+        "method": "tog",
+        "start_ranking": ["descriptions", "texts"],
+    },
+    "  starts by words, too": {"method": "tog", "start_ranking": ["descriptions", "words"]},
+    "  starts by all three": {"method": "tog", **ALL_STARTS},
     "  depth 1": {"method": "tog", "depth": 1},
     "  depth 2": {"method": "tog", "depth": 2},
     "  graph share 0.4": {"method": "tog", "graph_share": 0.4},
@@ -105,7 +138,7 @@ class Prefixes:
         earlier.append(tokens)
 
     @contextmanager
-    def watching(self) -> Iterator[None]:
+    def watching(self) -> Generator[None]:
         """Add every completion that is asked for meanwhile."""
         ask = CountedCompletion.completion_async
 

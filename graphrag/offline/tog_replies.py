@@ -141,7 +141,7 @@ def _read_rows(text: str) -> _Edges | None:
     for line in text[question.end() :].splitlines():
         heading = _ENTITY.fullmatch(line)
         if heading:
-            entity = heading[1]
+            entity = heading.group(1)
             continue
         cells = next(csv.reader([line], delimiter="|"), [])
         if len(cells) not in _WIDTHS or not cells[0].isdigit():

@@ -124,7 +124,7 @@ class EngineBuilder:
                 text_units=opened.text_units,
                 entity_vectors=self._store(entity_description_embedding),
                 text_unit_vectors=self._store(text_unit_text_embedding)
-                if config.prune_strategy == "semantic" or config.passage_ranking == "pagerank"
+                if config.reads_text_unit_vectors
                 else None,
                 config=config,
                 response_type=self.options.response_type,

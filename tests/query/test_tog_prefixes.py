@@ -12,7 +12,7 @@ from support.tog_world import read_scoring
 from graphrag.query.graph_index import GraphIndex
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"
-THOROUGH = "tog_search: {preset: thorough}\n"
+THOROUGH = "tog_search: {preset: thorough, stop_when_unimproved: false}\n"
 
 
 def looking_further(request: dict[str, Any]) -> str:

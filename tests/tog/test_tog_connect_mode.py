@@ -246,6 +246,7 @@ def shuffled(world: World, **settings: Any) -> ToGSearch:
         {"prune_strategy": "semantic"},
         {"prune_strategy": "llm"},
         {"prune_strategy": "llm", "scoring": "per_entity"},
+        {"start_ranking": ["words", "texts", "descriptions"]},
         {"prune_strategy": "llm", "passage_ranking": "pagerank", "max_scored_edges": 5},
         {"preset": "thrifty", "passage_ranking": "pagerank"},
         {"preset": "thrifty", "passage_ranking": "pagerank", "width": 1, "depth": 2},

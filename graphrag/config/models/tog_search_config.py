@@ -12,9 +12,22 @@ import_without("graphrag_storage.tables.table_provider", "pandas", {"DataFrame":
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.strict_section import StrictSection
 
+StartRanking = Literal["descriptions", "texts", "words"]
+"""Entities by their descriptions' vectors, by those of the text units that name them, by BM25."""
+
 _PRESETS: dict[str, dict[str, Any]] = {
-    "thrifty": {"prune_strategy": "pagerank", "check": "once", "graph_share": 0.1},
-    "thorough": {"prune_strategy": "llm", "check": "each_depth", "graph_share": 0.4},
+    "thrifty": {
+        "prune_strategy": "pagerank",
+        "check": "once",
+        "graph_share": 0.1,
+        "stop_when_unimproved": False,
+    },
+    "thorough": {
+        "prune_strategy": "llm",
+        "check": "each_depth",
+        "graph_share": 0.4,
+        "stop_when_unimproved": True,
+    },
 }
 
 
@@ -27,12 +40,18 @@ class ToGSearchConfig(StrictSection):
         Keys of ``completion_models`` and ``embedding_models``.
     preset : {"thrifty", "thorough"}
         What the settings are that are not given themselves. thrifty: ``prune_strategy``
-        pagerank, ``check`` once, ``graph_share`` 0.1. thorough, and always in connect mode: llm,
-        each_depth, 0.4.
+        pagerank, ``check`` once, ``graph_share`` 0.1, ``stop_when_unimproved`` false. thorough,
+        and always in connect mode: llm, each_depth, 0.4, true.
     mode : {"explore", "connect"}
         Whether to walk from the question's entities, or to join them by paths, which answers
         how they are related. Connect asks the completion model once, for the answer;
         ``depth``, ``num_retain_entity`` and what belongs to scoring are not used by it.
+    start_ranking : list of {"descriptions", "texts", "words"}
+        What chooses the entities to start from beside those whose title stands in the question,
+        fused by reciprocal rank: the vectors of their descriptions; those of the ten nearest text
+        units, each of which speaks for the entities that it names; BM25 over titles and
+        descriptions, which counts the words of all entities at the first search. Each at most
+        once.
     width : int
         Paths kept after each depth, or for each two entities that are joined, >= 1.
     depth : int
@@ -49,6 +68,10 @@ class ToGSearchConfig(StrictSection):
     check : {"once", "each_depth"}
         Whether the model is asked for the answer after the whole walk, or after each depth
         whether what was found suffices.
+    stop_when_unimproved : bool
+        Whether the walk ends before ``depth`` once ``max_exploration_paths`` are held and the last
+        step found none that scores more than the least of them; no longer path could, as scores
+        multiply.
     graph_share : float
         The part of ``max_context_tokens`` that paths, relationships and entities may take where
         there are text units, in (0, 1).
@@ -88,12 +111,20 @@ class ToGSearchConfig(StrictSection):
     embedding_model_id: str = graphrag_config_defaults.local_search.embedding_model_id
     preset: Literal["thrifty", "thorough"] = "thrifty"
     mode: Literal["explore", "connect"] = "explore"
+    # Left out of a run's setup at its default, as further down.
+    start_ranking: list[StartRanking] = Field(
+        default=["descriptions"],
+        min_length=1,
+        exclude_if=lambda value: value == ["descriptions"],
+    )
     width: int = Field(default=3, ge=1)
     depth: int = Field(default=3, ge=1)
     max_hops: int = Field(default=4, ge=1)
     prune_strategy: Literal["llm", "semantic", "bm25", "pagerank"] = "pagerank"
     passage_ranking: Literal["pagerank", "paths"] = "pagerank"
     check: Literal["once", "each_depth"] = "once"
+    # Runs from before it existed did not stop.
+    stop_when_unimproved: bool = Field(default=False, exclude_if=lambda value: not value)
     graph_share: float = Field(default=0.1, gt=0, lt=1)
     scoring: Literal["combined", "per_entity"] | None = None
     num_retain_entity: int = Field(default=5, ge=1)
@@ -116,6 +147,15 @@ class ToGSearchConfig(StrictSection):
         """Whether each node of the frontier has a scoring call of its own."""
         return self.scoring == "per_entity" or bool(self.entity_scoring_prompt)
 
+    @property
+    def reads_text_unit_vectors(self) -> bool:
+        """Whether a search asks the vectors of the text units."""
+        return (
+            self.prune_strategy == "semantic"
+            or self.passage_ranking == "pagerank"
+            or "texts" in self.start_ranking
+        )
+
     @model_validator(mode="after")
     def _fill_in(self) -> "ToGSearchConfig":
         """Take the preset's values, which count as not given: a variant may change the preset."""
@@ -127,6 +167,9 @@ class ToGSearchConfig(StrictSection):
 
     @model_validator(mode="after")
     def _refuse_contradiction(self) -> "ToGSearchConfig":
+        if len(set(self.start_ranking)) < len(self.start_ranking):
+            msg = f"start_ranking names a ranking twice: {', '.join(self.start_ranking)}."
+            raise ValueError(msg)
         if self.scoring == "combined" and self.entity_scoring_prompt:
             msg = (
                 "scoring: combined never reads entity_scoring_prompt; set scoring: per_entity, "

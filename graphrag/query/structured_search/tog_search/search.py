@@ -41,7 +41,7 @@ from graphrag.query.structured_search.tog_search.state import (
 )
 from graphrag.query.structured_search.tog_search.walk.connect_mode import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.walk.exploration import (
-    find_starts,
+    is_unimproved,
     keep_best,
     list_candidates,
     select_evidence,
@@ -52,6 +52,7 @@ from graphrag.query.structured_search.tog_search.walk.spreading import (
     spread,
     weigh_starts,
 )
+from graphrag.query.structured_search.tog_search.walk.starting import StartFinder
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
@@ -138,7 +139,9 @@ class ToGSearch:
         self._text_embedder = text_embedder
         self._text_units = text_units
         self._text_unit_vectors = text_unit_vectors
-        self._entity_vectors = entity_vectors
+        self._finder = StartFinder(
+            graph, entity_vectors, text_unit_vectors, tuple(config.start_ranking)
+        )
         self._pruner = Pruner(
             store=graph,
             model=model,
@@ -259,7 +262,7 @@ class ToGSearch:
     async def _connect(self, question: Question, live: LiveText | None) -> _Found:
         """Join the question's entities, and answer from the paths; without a path, ask nobody."""
         config, graph = self._config, self._graph
-        ends = await find_ends(question, graph, self._entity_vectors, config)
+        ends = await find_ends(question, graph, self._finder, config)
         joined = join_ends(ends, graph, config)
         rounds = (Round(0, "start", 0, len(ends.nodes), ends.note), *joined.rounds)
         if not joined.paths:
@@ -272,9 +275,7 @@ class ToGSearch:
         return _Found(response, context, rounds, verdict.abstained, Walk(ends.nodes))
 
     async def _explore(self, question: Question, live: LiveText | None) -> _Found:
-        walked = await find_starts(
-            question.text, question.vector, self._graph, self._entity_vectors, self._config.width
-        )
+        walked = await self._finder.find(question, self._config.width)
         if not walked.starts:
             msg = (
                 "No entity to start from: none is named in the question and the vector store "
@@ -291,11 +292,16 @@ class ToGSearch:
         reached = await self._spread(question, walked)
         candidates = list_candidates(walked, self._graph, question.text, config)
         while True:
+            deeper = True
             if candidates:
                 scores = await self._pruner.score(question, candidates, reached.entities)
+                before = walked
                 walked = keep_best(walked, candidates, scores, self._graph, config)
+                deeper = not config.stop_when_unimproved or not is_unimproved(
+                    before, walked, config.max_exploration_paths
+                )
             # Looking ahead costs no call, and tells whether this check is the last.
-            deeper = len(walked.rounds) <= config.depth
+            deeper = deeper and len(walked.rounds) <= config.depth
             candidates = (
                 list_candidates(walked, self._graph, question.text, config)
                 if candidates and deeper

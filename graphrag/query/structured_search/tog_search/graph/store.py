@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
+from threading import Lock
 from typing import Any
 
 import pandas as pd
@@ -19,6 +20,7 @@ from graphrag.query.structured_search.tog_search.graph.row_tables import (
     RowTable,
 )
 from graphrag.query.structured_search.tog_search.graph.table_reading import stream_frame
+from graphrag.text.ranking import WordIndex
 from graphrag.text.terms import word_keys
 
 _N_CACHED_ROWS = 4096
@@ -72,6 +74,7 @@ class GraphStore:
         # A search reads a row for scoring it, ranking it, rendering it and for its texts.
         self._entity = lru_cache(_N_CACHED_ROWS)(partial(_read_entity, tables))
         self._relationship = lru_cache(_N_CACHED_ROWS)(partial(_read_relationship, tables))
+        self._counting = Lock()
 
     @classmethod
     def from_tables(cls, entities: pd.DataFrame, relationships: pd.DataFrame) -> "GraphStore":
@@ -161,6 +164,26 @@ class GraphStore:
     def entities_in(self, unit_id: str, cap: int) -> list[int]:
         """Return at most `cap` entities that a text unit names; none for an unknown id."""
         return self._mentions.entities_in(unit_id, cap)
+
+    def rank_by_words(self, question: str, k: int) -> list[int]:
+        """Return the `k` best entities by BM25 over titles and descriptions, best first.
+
+        The first call counts the words of all entities, in time and memory that grow with them.
+        """
+        with self._counting:  # of searches that begin together one counts, the others wait
+            nodes, words = self._words
+        return [nodes[place] for place in words.rank(question)[:k]]
+
+    @cached_property
+    def _words(self) -> tuple[list[int], WordIndex]:
+        """The nodes by title, so that of equal texts the same comes first, and their words."""
+        columns = [
+            [value for part in self._tables.entities.column(name) for value in part.to_pylist()]
+            for name in ("title", "description")
+        ]
+        rows = sorted(zip(*columns, range(self.n_entities), strict=True))
+        texts = [f"{title} {description}" for title, description, _ in rows]
+        return [node for _, _, node in rows], WordIndex(texts)
 
     @cached_property
     def _mentions(self) -> Mentions:

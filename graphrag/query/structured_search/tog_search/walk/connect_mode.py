@@ -3,18 +3,14 @@
 import math
 from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
-from typing import TYPE_CHECKING
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.asking.replies import ToGSearchError
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.state import Path, Question, Round
 from graphrag.query.structured_search.tog_search.walk.connecting import Connection, connect
-from graphrag.query.structured_search.tog_search.walk.exploration import find_starts
+from graphrag.query.structured_search.tog_search.walk.starting import StartFinder
 from graphrag.text.terms import shorten
-
-if TYPE_CHECKING:
-    from graphrag_vectors import VectorStore
 
 _MIN_ENDS = 2
 _MAX_TITLE_CHARS = 200
@@ -49,12 +45,12 @@ class Joined:
 
 
 async def find_ends(
-    question: Question, store: GraphStore, entity_vectors: "VectorStore", config: ToGSearchConfig
+    question: Question, store: GraphStore, finder: StartFinder, config: ToGSearchConfig
 ) -> Ends:
     """Choose the entities to join: those named in the question.
 
     At most ``width`` of them, but two even at width 1. When fewer than two are named, those
-    nearest by vector complete the pair, and the note says so.
+    nearest to the question complete the pair, and the note says so.
 
     Raises
     ------
@@ -66,7 +62,7 @@ async def find_ends(
     if len(named) >= _MIN_ENDS:
         left_out = f", {len(named) - most} more left out" if len(named) > most else ""
         return Ends(tuple(named[:most]), f"{min(most, len(named))} named in the question{left_out}")
-    found = await find_starts(question.text, question.vector, store, entity_vectors, most)
+    found = await finder.find(question, most)
     nodes = found.starts[:_MIN_ENDS]
     if len(nodes) < _MIN_ENDS:
         msg = (
@@ -74,8 +70,9 @@ async def find_ends(
             f"{len(nodes)}; name both in the question, or build the index again."
         )
         raise ToGSearchError(msg)
+    by = " by vector" if tuple(finder.rankings) == ("descriptions",) else ""
     added = " and ".join(_title(store, node) for node in nodes[len(named) :])
-    return Ends(nodes, f"{len(named)} named in the question; nearest to it by vector: {added}")
+    return Ends(nodes, f"{len(named)} named in the question; nearest to it{by}: {added}")
 
 
 def join_ends(ends: Ends, store: GraphStore, config: ToGSearchConfig) -> Joined:

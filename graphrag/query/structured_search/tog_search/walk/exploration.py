@@ -1,10 +1,8 @@
-"""Walking the graph: where to start, which edges lie ahead, which paths are kept."""
+"""Walking the graph: which edges lie ahead, which paths are kept."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
@@ -22,63 +20,9 @@ from graphrag.query.structured_search.tog_search.state import (
 )
 from graphrag.text.terms import split_terms
 
-if TYPE_CHECKING:
-    from graphrag_vectors import VectorStore
-
 # A hub's edges past the cap are looked at this many caps deep for names and words of the
 # question, so that the cost stays O(cap) whatever the hub's size.
 _LOOK_AHEAD = 4
-_MIN_HITS = 10
-
-
-async def find_starts(
-    question: str,
-    question_vector: list[float],
-    store: GraphStore,
-    entity_vectors: "VectorStore",
-    width: int,
-) -> Exploration:
-    """Choose the entities to start from.
-
-    Parameters
-    ----------
-    question : str
-    question_vector : list of float
-        The question's embedding, of the model that embedded the entities.
-    store : GraphStore
-    entity_vectors : VectorStore
-        Entity descriptions; a document's id is the entity's id.
-    width : int
-        At most so many entities named in the question, and as many nearest by vector.
-
-    Returns
-    -------
-    Exploration
-        A beam of paths without steps, named entities first; empty when none was found.
-    """
-    hits = await asyncio.to_thread(
-        entity_vectors.similarity_search_by_vector,
-        question_vector,
-        k=max(2 * width, _MIN_HITS),
-        include_vectors=False,
-    )
-    ranked = sorted(
-        (-hit.score, store.title(node), node)
-        for hit in hits
-        if (node := store.node_of_id(str(hit.document.id))) is not None
-    )
-    named = store.nodes_named_in(question)[:width]
-    near = [node for _, _, node in ranked if node not in named][:width]
-    starts = tuple(dict.fromkeys([*named, *near]))
-    note = f"{len(named)} named in the question, {len(starts) - len(named)} near it"
-    stale = len(hits) - len(ranked)
-    if stale:
-        note += f"; {stale} entity vectors are of no entity of this index"
-    return Exploration(
-        starts=starts,
-        beam=tuple(Path(node) for node in starts),
-        rounds=(Round(0, "start", 0, len(starts), note),),
-    )
 
 
 def list_candidates(
@@ -191,6 +135,24 @@ def select_evidence(walked: Exploration, max_paths: int) -> list[Path]:
         elif len(chosen) < max_paths:
             chosen.append(path)
     return chosen
+
+
+def is_unimproved(before: Exploration, after: Exploration, max_paths: int) -> bool:
+    """Say whether the last step led to no path that beats one of those held before it.
+
+    As scores never rise along a path, no longer one would beat them either. While fewer than
+    `max_paths` are held there is room for any path.
+
+    Parameters
+    ----------
+    before, after : Exploration
+        The walk without and with the step.
+    max_paths : int
+        How many paths are held, >= 1: the best, see :func:`select_evidence`.
+    """
+    held = select_evidence(before, max_paths)
+    best = max((path.score for path in after.beam), default=0.0)
+    return len(held) == max_paths and best <= min(path.score for path in held)
 
 
 def _begins(short: Path, long: Path) -> bool:
