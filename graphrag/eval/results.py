@@ -27,10 +27,11 @@ from graphrag.eval.analysis import (
     end_of,
     is_embedded_judge,
     label_embedded,
+    list_questions,
+    list_states,
     mean_efficiency,
     note_judge_error,
     rows_of,
-    state_of,
     tidy_frame,
 )
 from graphrag.eval.dataset import fold_wording
@@ -161,7 +162,7 @@ class EvaluationResults:
 
         Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
         """
-        return {"metadata": self.metadata, "results": list(self._list_questions())}
+        return {"metadata": self.metadata, "results": list(list_questions(self.results))}
 
     def to_detailed_json(self, indent: int | None = 2) -> str:
         """Return every response as JSON."""
@@ -169,16 +170,9 @@ class EvaluationResults:
 
     def detailed_pieces(self, indent: int | None = 2) -> Iterator[str]:
         """Yield every response as JSON, a question a piece."""
-        values = {"metadata": self.metadata, "results": self._list_questions()}
+        values = {"metadata": self.metadata, "results": list_questions(self.results)}
         yield from json_pieces(values, indent)
         yield "\n"
-
-    def _list_questions(self) -> Iterator[dict[str, Any]]:
-        by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
-        for result in self.results:
-            key = (result.imdb_key, result.sample_id, result.question)
-            by_question.setdefault(key, []).append(result)
-        return (_question(found) for found in by_question.values())
 
     def save(self, output_dir: Path | str) -> tuple[Path, Path]:
         """Write the summary and the detailed file, both whole or neither.
@@ -219,7 +213,7 @@ class EvaluationResults:
                 {
                     **{k: v for k, v in ungraded.to_dict().items() if k not in _NESTED},
                     **scores.to_dict(),
-                    **{f"{metric}_state": state for metric, state in _states(result).items()},
+                    **{f"{metric}_state": state for metric, state in list_states(result).items()},
                     **{f"{metric}_reason": scores.get(metric).reason for metric in METRICS},
                     **result.efficiency.to_dict(),
                     "failure": failure.message if failure else None,
@@ -366,39 +360,6 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
             raise UsageError(msg)
 
 
-def _question(found: Sequence[QueryResult]) -> dict[str, Any]:
-    """Return one question with every response to it, in the order of the results."""
-    first = found[0]
-    entry: dict[str, Any] = {
-        "id": first.sample_id,
-        "imdb_key": first.imdb_key,
-        "question": first.question,
-        "ground_truth": first.ground_truth,
-        "methods": {},
-    }
-    for result in found:
-        if result.trial == 0:
-            entry["methods"][result.method] = _detail(result)
-        else:
-            entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
-    return entry
-
-
-def _detail(result: QueryResult) -> dict[str, object]:
-    values = result.to_dict()
-    names = (
-        *("response", "scores", "reasons", "efficiency", "failure"),
-        *("cut_replies", "cached_prompt_tokens"),
-    )
-    repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
-    return {
-        **{name: values[name] for name in names},
-        "states": _states(result),
-        **({"repeats": repeats} if any(repeats.values()) else {}),
-        **result.grades,
-    }
-
-
 def _spread(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Return what further judges said as columns; a score goes by the name of what it scores."""
     columns: dict[str, object] = {}
@@ -410,10 +371,6 @@ def _spread(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]
         else:
             columns[prefix.removesuffix("_") if name == "score" else f"{prefix}{name}"] = value
     return columns
-
-
-def _states(result: QueryResult) -> dict[str, str]:
-    return {metric: state_of(result, metric).value for metric in METRICS}
 
 
 def _to_json(values: dict[str, object], indent: int | None) -> str:

@@ -12,6 +12,7 @@ from .compare import (
 )
 from .corrections import CorrectedComparison, JudgeErrorNote, MovedDifference
 from .criteria import CriterionResult, check_criteria
+from .detailed_file import list_questions, list_states
 from .early_stop import EarlyStop
 from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
@@ -137,7 +138,9 @@ __all__ = [
     "keep_labels",
     "label_embedded",
     "label_usages",
+    "list_questions",
     "list_runs",
+    "list_states",
     "mean_efficiency",
     "mean_of",
     "note_judge_error",
