@@ -65,7 +65,8 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
         "output": {"dir": str(folder)},
     }
     config = EvaluationConfig(**settings)
-    samples, described = as_samples(rows, ["a"]), {"a": {"local": {"models": {}}}}
+    samples = as_samples(rows, ["a"])
+    described: Any = {"a": {"local": {"models": {}}}}
     setup = describe_setup(config, samples, described, {"model": "scripted"})
     units = plan_run(samples, ["local"], described)
     with EvaluationStore(folder / "eval.db") as store:
@@ -101,7 +102,7 @@ def measure(way: str, folder: Path, items: int, characters: int) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--items", type=int, nargs="+", default=[500, 2000, 5000])
     parser.add_argument("--characters", type=int, nargs="+", default=[1000, 10_000, 40_000])
     parser.add_argument("--way", choices=WAYS)

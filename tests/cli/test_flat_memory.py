@@ -47,10 +47,11 @@ def peak_of(evaluation: Evaluation, *flags: str) -> int:
     tracemalloc.start()
     try:
         ended = evaluation.run(*flags)
-        return tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-        assert ended.exit_code == 0, ended.output
+    assert ended.exit_code == 0, ended.output
+    return peak
 
 
 def test_contexts_are_not_held_together(given_answers: Evaluation, tmp_path: Path):
