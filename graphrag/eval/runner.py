@@ -234,8 +234,7 @@ class EvaluationRunner:
         judges_here = asked is self or not set(metrics) <= set(DEFAULT_METRICS)
         if judges_here and not request.skip_judge and asks_judge(self._settings):
             check_judge(await self._load_judge(), metrics)  # before anything is paid for
-        self._stop = Stop()
-        ask = (asked.search_unit, asked.judge_unit)
+        self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
         work = Work(request, self._settings, *ask, self._stop, elsewhere=asked is not self)
         await work.run()
         outcome = work.outcome()
@@ -350,8 +349,9 @@ class EvaluationRunner:
             return None
         if key not in self._readers:
             self._readers[key] = RetrievalReader(self._indexes[key].tables)
-        method = self._methods.search_method(unit.method)
-        return self._readers[key].read(method, result.context_data)
+        return self._readers[key].read(
+            self._methods.search_method(unit.method), result.context_data
+        )
 
     async def judge_unit(
         self, unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog

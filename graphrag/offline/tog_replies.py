@@ -143,7 +143,7 @@ def _read_rows(text: str) -> _Edges | None:
         if heading:
             entity = heading.group(1)
             continue
-        cells = next(csv.reader([line], delimiter="|"), [])
+        cells = next(csv.reader([line], delimiter="|"), list[str]())
         if len(cells) not in _WIDTHS or not cells[0].isdigit():
             continue
         number, direction, neighbour, relationship, *told = cells

@@ -1,4 +1,4 @@
-"""Every response of a run with its verdicts, question by question, as the detailed file has them."""
+"""Every response of a run with its verdicts, question by question: the detailed file."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
