@@ -162,10 +162,13 @@ def test_a_build_by_the_embedded_models_ends_with_one_sentence(
         assert process.wait(30) == INTERRUPTED, process.output
         said = process.output.splitlines()
     shown = ("Starting", "Building", "Stopping")
-    assert [line for line in said if line and not line.startswith(shown)] == [
+    told = [line for line in said if line and not line.startswith(shown)]
+    assert told[-1] == (
         "Interrupted: index clock is not built. Begin again with: "
         f"graphrag eval --root {evaluation.root} --index"
-    ]
+    )
+    if len(sent) == 1:  # a second one may meet a library that has something to say of it
+        assert len(told) == 1
     assert sorted(path.name for path in evaluation.project.iterdir()) in (
         there,
         sorted([*there, "cache"]),

@@ -105,7 +105,7 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
         before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield
-    except (asyncio.CancelledError, KeyboardInterrupt):
+    except BaseException:  # a library may make another error of an interrupt
         if not interrupts:
             raise
         msg = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
@@ -113,3 +113,6 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if interrupts:  # by then it waited for nothing any more
+        msg = f"Interrupted; index {key} is built. Go on with: {again('--index')}"
+        raise BuildInterruptedError(msg)

@@ -32,9 +32,9 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     """Build a project's index by the standard method and return the seconds it took.
 
     The index is built in a folder beside the output folder and moved there when it is
-    complete; an incomplete output folder is kept under another name, and what a cancelled build has
-    made is removed. Replies of models are in the project's cache, so a build that is begun again
-    does not pay for them twice. Its vectors are indexed where they are many enough.
+    complete; an incomplete output folder is kept under another name, and what an unfinished build
+    has made is removed. Replies of models are in the project's cache, so a build that is begun
+    again does not pay for them twice. Its vectors are indexed where they are many enough.
 
     Raises
     ------
@@ -60,7 +60,7 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
         if _has_vectors(redirected):
             on_step("optimise_vectors")
             await _optimise(redirected, root)
-    except (asyncio.CancelledError, KeyboardInterrupt):
+    except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
     _put_in_place(building, output)
