@@ -1,13 +1,12 @@
 """Rankings of texts, best first: by the words of a question (BM25), and several fused into one."""
 
 import asyncio
-import math
 import sys
 from collections.abc import Hashable, Iterable, Sequence
 from hashlib import blake2b
 from importlib import import_module
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +16,6 @@ from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 
 _BATCH = 256
-_K1, _B = 1.5, 0.75
 _RRF_CONSTANT = 60
 
 Item = TypeVar("Item", bound=Hashable)
@@ -37,26 +35,25 @@ class WordIndex:
 
     Notes
     -----
-    Okapi BM25 (Robertson and Zaragoza, 2009) as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75:
-    a word found f times in a text of n words, of l on average, in d of N texts, gives it
-    ``log(1 + (N - d + 0.5) / (d + 0.5)) * f / (f + k1 * (1 - b + b * n / l))``. Scores are
-    float32 and added in the order of the question's words: bit by bit those of bm25s, which loads
-    for a second and counts text by text.
+    Okapi BM25 as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75, by bm25s.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         words = _Words()
-        lengths = np.zeros(len(texts), dtype=np.int64)
-        parts: list[_Postings] = []
-        for start in range(0, len(texts), _BATCH):
-            batch = split_terms(texts[start : start + _BATCH])
-            lengths[start : start + _BATCH] = [len(terms) for terms in batch]
-            parts.append(_count(batch, words, start))
+        documents = [
+            list(map(words.__getitem__, terms))
+            for start in range(0, len(texts), _BATCH)
+            for terms in split_terms(texts[start : start + _BATCH])
+        ]
         self._numbers = words.numbers
-        self._n_texts = len(texts)
-        if words.numbers:
-            found = _Postings(*map(np.concatenate, zip(*parts, strict=True)))
-            self._starts, self._places, self._scores = _score(found, lengths, len(words.numbers))
+        self._bm25: Any = None
+        if self._numbers:
+            import bm25s
+
+            self._bm25 = bm25s.BM25(method="lucene")
+            # It adds what it is given room for to the words it is given.
+            collection = (documents, dict(self._numbers))
+            self._bm25.index(collection, create_empty_token=False, show_progress=False)
 
     def rank(self, question: str, precedence: npt.NDArray[np.int64] | None = None) -> list[int]:
         """Return the places of the texts that share a word with a question, best first.
@@ -81,10 +78,7 @@ class WordIndex:
         known = [self._numbers[word] for word in words if word in self._numbers]
         if not known:
             return []
-        scores = np.zeros(self._n_texts, dtype=np.float32)
-        for word in known:
-            held = slice(self._starts[word], self._starts[word + 1])
-            scores[self._places[held]] += self._scores[held]
+        scores = np.asarray(self._bm25.get_scores(known))
         matching = np.flatnonzero(scores > 0)
         first = matching if precedence is None else precedence[matching]
         return matching[np.lexsort((first, -scores[matching]))].tolist()
@@ -184,43 +178,6 @@ class _Words(dict[str, int]):
         number = self.numbers.setdefault(stem(word), len(self.numbers))
         self[word] = number
         return number
-
-
-class _Postings(NamedTuple):
-    """How often words are found in texts: three arrays, shape (n,), a pair of both once."""
-
-    words: npt.NDArray[np.int32]
-    places: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int32]
-
-
-def _count(documents: Sequence[list[str]], words: _Words, start: int) -> _Postings:
-    """Count the words of at most ``_BATCH`` texts, the first of which has this place."""
-    keys = [
-        np.fromiter(map(words.__getitem__, terms), dtype=np.int64, count=len(terms)) * _BATCH + at
-        for at, terms in enumerate(documents)
-    ]
-    found, counts = np.unique(np.concatenate(keys), return_counts=True)
-    numbers, at = np.divmod(found, _BATCH)
-    return _Postings(*(part.astype(np.int32) for part in (numbers, at + start, counts)))
-
-
-def _score(
-    found: _Postings, lengths: npt.NDArray[np.int64], n_words: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    """Return where each word's scores begin, and the last ones end; their texts; the scores."""
-    order = np.argsort(found.words, kind="stable")
-    places = found.places[order]
-    held = np.bincount(found.words, minlength=n_words)
-    starts = np.concatenate(([0], np.cumsum(held)))
-    n_texts = len(lengths)
-    # math's logarithm, as numpy's may differ from it in the last bit.
-    rare = [math.log(1 + (n_texts - d + 0.5) / (d + 0.5)) for d in held.tolist()]
-    weights = np.repeat(np.asarray(rare, dtype=np.float32), held)
-    room = _K1 * (1 - _B + _B * lengths / lengths.mean())
-    counts = found.counts[order]
-    scores = weights * (counts / (room[places] + counts))
-    return starts, places, scores.astype(np.float32)
 
 
 def _digest(texts: Sequence[str]) -> bytes:

@@ -21,7 +21,7 @@ from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
 from graphrag.query.structured_search.tog_search.state import Passages, Question
-from graphrag.text.ranking import fuse_ranks
+from graphrag.text.ranking import fuse_ranks, load_bm25
 
 if TYPE_CHECKING:
     from graphrag_vectors import VectorStore
@@ -56,6 +56,7 @@ async def fused_units(
     dict of str to float
         The ten best, best first, with their score; see :func:`fuse_ranks`.
     """
+    await load_bm25()
     rankings = [await asyncio.to_thread(text_units.rank_by_words, question.text, _N_RANKED)]
     if vectors is not None:
         hits = await asyncio.to_thread(
