@@ -348,4 +348,4 @@ def test_no_progress_bars_stand_in_a_pipe(make_evaluation: MakeEvaluation):
     assert "1/1" in ended.stderr
     assert "it/s" not in ended.stderr + ended.stdout
     assert "\r" not in ended.stderr + ended.stdout
-    assert len(ended.stderr.splitlines()) < 10, ended.stderr
+    assert len(ended.stderr.splitlines()) < 14, ended.stderr

@@ -237,8 +237,10 @@ def test_a_wrong_sheet_is_refused_in_a_sentence(make_run, capsys, change, senten
     capsys.readouterr()
     assert run_audit_import(run.place, path) == USAGE
     error = capsys.readouterr().err
-    assert sentence in error
-    assert error.count("\n") == 1
+    *steps, refusal = error.splitlines()
+    assert sentence in refusal
+    assert refusal.startswith("Error: ")
+    assert all(step.endswith(" ...") for step in steps)
     assert not (run.folder / "audit_correctness.json").exists()
 
 

@@ -269,9 +269,11 @@ class _Monitor:
         """Wait for the next round; return False when the user ended the watch."""
         left = moment - time.monotonic()
         due = datetime.now(UTC) + timedelta(seconds=left)
-        self._note(f"The next round begins at {due:%Y-%m-%d %H:%M:%S} UTC; Ctrl-C ends the watch.")
         try:
             with _interruptible():
+                self._note(
+                    f"The next round begins at {due:%Y-%m-%d %H:%M:%S} UTC; Ctrl-C ends the watch."
+                )
                 time.sleep(max(0.0, left))
         except KeyboardInterrupt:
             self._errors.print(
@@ -291,7 +293,7 @@ class _Monitor:
 
 @contextmanager
 def _interruptible() -> Generator[None]:
-    """Let Ctrl-C and SIGTERM interrupt: the event loop of the last round still holds them."""
+    """Let Ctrl-C and SIGTERM interrupt, also where an event loop holds them still."""
     kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     for number in kept:
         signal.signal(number, signal.default_int_handler)
