@@ -189,7 +189,7 @@ class EvaluationRunner:
         found = {k: root for k in sorted(asked) if (root := find_project(k, self.index_roots))}
         # The headers give the stored results their meaning; without a store nothing needs them.
         kept = {k: r for k, r in found.items() if keeps and is_project(r)}
-        headers = await read_headers(kept, vectors=self._methods.reads_vectors(chosen))
+        headers = await read_headers(kept, self._methods.reads_vectors(chosen))
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
@@ -349,9 +349,8 @@ class EvaluationRunner:
             return None
         if key not in self._readers:
             self._readers[key] = RetrievalReader(self._indexes[key].tables)
-        return self._readers[key].read(
-            self._methods.search_method(unit.method), result.context_data
-        )
+        method = self._methods.search_method(unit.method)
+        return self._readers[key].read(method, result.context_data)
 
     async def judge_unit(
         self, unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog
@@ -397,6 +396,5 @@ async def run_evaluation(
     given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
     config = parse_config(given, "run_evaluation")
     samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
-    vectors = MethodSet(config).reads_vectors(config.methods)
-    await read_headers(config.project_folders(), vectors)  # refuses what is missing
+    await read_headers(config.project_folders(), MethodSet(config).reads_vectors(config.methods))
     return aggregate_results(await EvaluationRunner(config).run_evaluation(samples))
