@@ -84,10 +84,12 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
-    interrupts = 0
+    interrupts, has_ended = 0, False
 
     def interrupt(*_: object) -> None:
         nonlocal interrupts
+        if has_ended:  # the command is about to end and to say why
+            return
         interrupts += 1
         # What is still to come of the work has nothing to say: not the calls that had not begun,
         # nor, at the second time, the tasks that are left.
@@ -108,11 +110,13 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
     except BaseException:  # a library may make another error of an interrupt
         if not interrupts:
             raise
+        has_ended = True
         msg = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
         raise BuildInterruptedError(msg) from None
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler)
+            if not has_ended:
+                signal.signal(number, handler)
     if interrupts:  # by then it waited for nothing any more
         msg = f"Interrupted; index {key} is built. Go on with: {again('--index')}"
         raise BuildInterruptedError(msg)
