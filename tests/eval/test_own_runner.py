@@ -7,7 +7,7 @@ import pytest
 
 from graphrag.config.project_settings import read_settings
 from graphrag.eval import EvaluationConfig, EvaluationRunner, JudgeResult, MetricScores
-from graphrag.eval.errors import RunStoppedError
+from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.results import aggregate_results
 from graphrag.query.structured_search.base import SearchResult
 
@@ -252,3 +252,16 @@ async def test_what_is_no_project_folder_here_is_a_failed_search(built_project, 
     result = await runner.evaluate_single(key, "Who?", "Ann", "tog")
     assert result.response == f"ERROR: IndexUnavailableError: no index is configured for {key!r}"
     assert set(result.scores.to_dict().values()) == {0}
+
+
+async def test_a_judge_that_cannot_be_opened_is_told_before_anything_is_asked():
+    asked: list[str] = []
+
+    async def answer(question: str) -> str:
+        asked.append(question)
+        return "Ann"
+
+    runner = EvaluationRunner(EvaluationConfig(), None, {}, {"mine": answer})
+    with pytest.raises(ConfigError, match="could name the judge's model"):
+        await runner.evaluate_single("a", "Who?", "Ann", "mine")
+    assert asked == []
