@@ -85,6 +85,7 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     interrupts, has_ended = 0, False
+    why = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
 
     def interrupt(*_: object) -> None:
         nonlocal interrupts
@@ -96,7 +97,7 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         if interrupts > 1:
             loop.set_exception_handler(_ignore)
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(why)  # from wherever it is, this may be the last word
         shown.stop()
         task.cancel()
         loop.call_soon_threadsafe(lambda: None)  # wakes it from waiting
@@ -111,8 +112,7 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
         if not interrupts:
             raise
         has_ended = True
-        msg = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
-        raise BuildInterruptedError(msg) from None
+        raise BuildInterruptedError(why) from None
     finally:
         for number, handler in before.items():
             if not has_ended:

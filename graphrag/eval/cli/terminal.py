@@ -90,9 +90,9 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         if verbose:
             errors.print(traceback.format_exc(), soft_wrap=True)
         return USAGE if isinstance(error, UsageError) else ERROR
-    except KeyboardInterrupt:
-        text = "Interrupted."
-        if can_resume():
+    except KeyboardInterrupt as error:
+        text = str(error) or "Interrupted."
+        if not error.args and can_resume():
             text = (
                 "Interrupted; what was finished is kept, if the run had begun. "
                 f"Continue with: {again('--resume')}"
