@@ -2,19 +2,19 @@
 
 import asyncio
 import contextlib
+import shutil
 import signal
 import threading
 import warnings
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
 from graphrag.command_lines import again
-from graphrag.eval.cli.terminal import working
+from graphrag.eval.cli.terminal import end_at_once, working
 from graphrag.eval.errors import BuildInterruptedError
-from graphrag.eval.run import build_index, is_built, list_input_warnings
+from graphrag.eval.run import build_index, is_built, list_input_warnings, unfinished_folder
 
 
 async def build_missing(
@@ -39,7 +39,7 @@ async def build_missing(
             warn(line)
         with working(notes, f"Building index {key}") as tell:
             shown = _Shown(key, tell)
-            seconds = await _build(key, root, shown)
+            seconds = await _build(key, root, shown, notes)
         notes.print(f"Built index {key} in {seconds:.1f} s.")
 
 
@@ -65,39 +65,33 @@ class _Shown:
         self._tell(f"Stopping to build index {self._key}; Ctrl-C again to stop at once")
 
 
-def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Take what a loop has to say of tasks that are lost."""
-
-
-async def _build(key: str, root: Path, shown: _Shown) -> float:
-    with _interruptible(key, shown):
+async def _build(key: str, root: Path, shown: _Shown, notes: Console) -> float:
+    with _interruptible(key, unfinished_folder(root), shown, notes):
         return await build_index(root, shown.begin, shown.advance)
 
 
 @contextlib.contextmanager
-def _interruptible(key: str, shown: _Shown) -> Generator[None]:
+def _interruptible(key: str, unfinished: Path, shown: _Shown, notes: Console) -> Generator[None]:
     """Cancel this task at Ctrl-C, so that what runs ends in order, and say so in one sentence.
 
     An interrupt that is raised wherever the work happens to be ends the loop with thousands of
-    tasks in it, each of which says that it is lost. So this is what ``asyncio.run`` does at
-    Ctrl-C, at SIGTERM as well, and says how to begin again.
+    tasks in it, each of which says that it is lost, or leaves it waiting for ever. So this is
+    what ``asyncio.run`` does at Ctrl-C, at SIGTERM as well, and says how to begin again. At the
+    second time, until the process ends, there is nothing left to wait for.
     """
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    task = asyncio.current_task()
     assert task is not None
-    interrupts, has_ended = 0, False
+    loop, interrupts = task.get_loop(), 0
     why = f"Interrupted: index {key} is not built. Begin again with: {again('--index')}"
 
     def interrupt(*_: object) -> None:
         nonlocal interrupts
-        if has_ended:  # the command is about to end and to say why
-            return
         interrupts += 1
-        # What is still to come of the work has nothing to say: not the calls that had not begun,
-        # nor, at the second time, the tasks that are left.
-        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         if interrupts > 1:
-            loop.set_exception_handler(_ignore)
-            raise KeyboardInterrupt(why)  # from wherever it is, this may be the last word
+            shutil.rmtree(unfinished, ignore_errors=True)
+            end_at_once(notes, why)
+        # What is still to come of the work has nothing to say: calls that had not begun.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         shown.stop()
         task.cancel()
         loop.call_soon_threadsafe(lambda: None)  # wakes it from waiting
@@ -106,16 +100,17 @@ def _interruptible(key: str, shown: _Shown) -> Generator[None]:
     if threading.current_thread() is threading.main_thread():
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, interrupt) for number in numbers}
+    is_built = False
     try:
         yield
+        is_built = True
     except BaseException:  # a library may make another error of an interrupt
         if not interrupts:
             raise
-        has_ended = True
         raise BuildInterruptedError(why) from None
     finally:
-        for number, handler in before.items():
-            if not has_ended:
+        if is_built or not interrupts:
+            for number, handler in before.items():
                 signal.signal(number, handler)
     if interrupts:  # by then it waited for nothing any more
         msg = f"Interrupted; index {key} is built. Go on with: {again('--index')}"

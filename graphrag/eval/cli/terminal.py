@@ -3,8 +3,8 @@
 import os
 import traceback
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 from rich.console import Console
 
@@ -67,6 +67,18 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
     else:
         with beating(notes.file, f"{what} ...", at_once) as pulse:
             yield lambda text: pulse.update(f"{text} ...")
+
+
+def end_at_once(console: Console, text: str) -> NoReturn:
+    """End the process from within a signal handler with a text on stderr: code 130.
+
+    Nothing is raised, which could be lost wherever the program is, or leave it waiting for ever,
+    and nothing that shows something else is waited for.
+    """
+    start = "" if console.quiet else "\r\x1b[2K\x1b[?25h" if is_live(console) else "\n"
+    with suppress(OSError):
+        os.write(2, f"{start}{redact(text)}\n".encode())
+    os._exit(INTERRUPTED)
 
 
 DONE = 0

@@ -24,7 +24,7 @@ from .headers import (
     read_model_settings,
     read_settings_of,
 )
-from .index_building import build_index, is_built
+from .index_building import build_index, is_built, unfinished_folder
 from .index_facts import IndexFacts, read_index_facts
 from .input_files import list_input_warnings
 from .judge_choice import (
@@ -162,5 +162,6 @@ __all__ = [
     "search_bound",
     "search_failure",
     "search_time",
+    "unfinished_folder",
     "watching",
 ]

@@ -28,6 +28,11 @@ def is_built(root: Path) -> bool:
     return all(any(output.glob(f"{name}.*")) for name in names)
 
 
+def unfinished_folder(root: Path) -> Path:
+    """Return where a project's index is while it is built: beside the output folder."""
+    return _beside(Path(str(_read(root).output_storage.base_dir)))
+
+
 async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | None = None) -> float:
     """Build a project's index by the standard method and return the seconds it took.
 
@@ -52,7 +57,7 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
     except SettingsError as error:
         raise ConfigError(f"Index {root}: {error}") from error
     output = Path(str(config.output_storage.base_dir))
-    building = output.with_name(f"{output.name}.building")
+    building = _beside(output)
     shutil.rmtree(building, ignore_errors=True)
     redirected = _redirect(config, output, building)
     try:
@@ -118,6 +123,10 @@ async def _optimise(config: ProjectConfig, root: Path) -> None:
     except VectorStoreError as error:
         msg = f"Building the index of {root} failed in optimise_vectors: {error}"
         raise IndexBuildError(msg) from error
+
+
+def _beside(output: Path) -> Path:
+    return output.with_name(f"{output.name}.building")
 
 
 def _put_in_place(building: Path, output: Path) -> None:
