@@ -37,7 +37,7 @@ def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
     tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
 ):
     whole, asked_once, n_writes = undisturbed
-    assert n_writes > 30
+    assert n_writes > 20
     for number in range(1, n_writes + 1):
         for is_done in (False, True):
             folder = tmp_path / f"{number}-{is_done}"
@@ -57,6 +57,55 @@ def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
             assert asked.count() >= asked_once
             assert again.total() <= in_flight <= run.concurrency
             assert max(again.values(), default=0) <= 1
+
+
+def test_interrupted_at_every_commit_a_run_keeps_everything_once(
+    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+):
+    (whole,), asked_once, n_writes = undisturbed
+    n_codes = Counter[int]()
+    for number in range(1, n_writes):
+        for is_done in (False, True):
+            folder = tmp_path / f"{number}-{is_done}"
+            run, asked = SmallRun(folder), Asked(tmp_path / f"{number}-{is_done}.txt")
+
+            def interrupt(n: int, done: bool, at: tuple[int, bool] = (number, is_done)) -> None:
+                if (n, done) == at:
+                    raise KeyboardInterrupt
+
+            with noting(asked.note):
+                with watched_writes(interrupt, only=("COMMIT",)):
+                    code = in_child(run.go)
+                run.go_on()
+            n_codes[code] += 1
+            status, samples, responses, verdicts, judge_usage, _, in_flight, *_ = run.kept()[0]
+            assert (status, samples, responses, verdicts, judge_usage) == whole[:5]
+            assert in_flight == 0
+            assert (asked.count() - asked_once).total() <= run.concurrency
+        if code == 0:  # there are no more commits
+            break
+    assert n_codes[0] == 2
+    assert n_codes[1] > 10
+
+
+def test_a_request_is_sent_when_all_is_kept_but_the_calls_in_flight(tmp_path: Path):
+    run, sent, commits = SmallRun(tmp_path, n=8, concurrency=3), 0, 0
+
+    def look(_: str) -> None:
+        nonlocal sent
+        sent += 1
+        with EvaluationStore(run.path, reads_only=True) as store:
+            in_flight, n_kept = run.count_noted(store)
+        assert sent - n_kept <= in_flight <= run.concurrency
+
+    def count(_: int, is_done: bool) -> None:
+        nonlocal commits
+        commits += is_done
+
+    with noting(look), watched_writes(count, only=("COMMIT",)):
+        assert run.go().is_complete
+    assert sent == 8 * 4
+    assert commits < 2 * sent, "a reply is kept with what comes next"
 
 
 def test_what_a_resumed_search_does_not_ask_again_is_counted_as_cost(tmp_path: Path):
@@ -81,6 +130,15 @@ def test_what_a_resumed_search_does_not_ask_again_is_counted_as_cost(tmp_path: P
     assert (left.llm_calls, left.prompt_tokens) == (1, len("Plan: What is ?"))
     assert (paid.llm_calls, paid.failed_calls) == (len(lines), 0)
     assert spent == pytest.approx(paid.cost_usd)
+
+
+def test_a_call_in_flight_is_told_at_the_next_resume_alone(tmp_path: Path):
+    run, told = SmallRun(tmp_path, n=1, concurrency=1), list[int]()
+    for first, resume in (("Plan", False), ("Muse", True), ("Look", True)):
+        with noting(lambda _: kill_self()):
+            assert in_child(lambda: replace(run, first=first).go(resume)) == -signal.SIGKILL  # noqa: B023
+        told.append(run.noted_calls()[0])
+    assert told == [1, 1, 1]
 
 
 def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(

@@ -107,7 +107,7 @@ def test_tables_of_another_format_are_refused(url: str, statement: str, said: st
 
 
 def test_a_lost_connection_stops_everything_and_keeps_what_was_written(
-    postgresql: PostgreSQLServer, url: str
+    postgresql: PostgreSQLServer, url: str, caplog: pytest.LogCaptureFixture
 ):
     store = store_at(url)
     run = store.add_run(RunSetup({}))
@@ -122,6 +122,7 @@ def test_a_lost_connection_stops_everything_and_keeps_what_was_written(
         journal.finish("other", RecordedCall("Bo", ()))
     assert again.value is lost.value
     store.close()
+    assert caplog.text == ""
     with store_at(url) as reopened:
         reopened.reopen_run(run.run_id)
         journal = StoredSession(reopened, run.run_id).journal(scope)

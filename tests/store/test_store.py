@@ -1,11 +1,13 @@
 """The store through its public methods: what goes in comes out, and trouble is one sentence."""
 
+import asyncio
 import contextlib
 import resource
 import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -35,6 +37,7 @@ from graphrag.query.usage import (
     sum_usages,
     summarize_attempts,
 )
+from graphrag.redaction import REDACTED, _Known, know_settings  # pyright: ignore
 
 # SQLite's text is UTF-8, in which lone surrogates can't be written.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -493,6 +496,65 @@ def test_a_full_disk_stops_the_run_and_earlier_results_stay(path: Path):
         assert set(store.responses(run.run_id)) == {"u"}
     with EvaluationStore(path) as store:
         assert store.responses(run.run_id) == {"u": response("u")}
+
+
+async def test_what_could_not_be_kept_is_told_at_the_next_write_and_at_the_end(
+    store: EvaluationStore,
+):
+    scope, wrong = CallScope.of_search("a"), cast("str", object())
+
+    async def write() -> None:
+        with store.grouped():
+            store.write_call("run", scope, "first", None)
+            store.drop_call("run", scope, "none")
+            store.drop_call("run", scope, wrong)
+            await asyncio.sleep(0)
+            with pytest.raises(StoreError):
+                store.write_call("run", scope, "second", None)
+
+    with pytest.raises(StoreError):
+        await write()
+    assert store.calls_in_flight("run") == 1
+
+
+async def test_a_call_is_noted_at_once_and_its_end_with_what_comes_next(store: EvaluationStore):
+    scope = CallScope.of_search("a")
+
+    def seen_beside() -> int:
+        with EvaluationStore(store.path, reads_only=True) as other:
+            return other.calls_in_flight("run")
+
+    with store.grouped():
+        for call in ("first", "second", "third", "fourth"):
+            store.write_call("run", scope, call, None)
+        assert seen_beside() == 4
+        store.drop_call("run", scope, "first")
+        assert seen_beside() == 4
+        store.write_call("run", scope, "fifth", None)
+        assert seen_beside() == 4
+        store.drop_call("run", scope, "second")
+        assert store.calls_in_flight("run") == seen_beside() == 3
+        store.drop_call("run", scope, "third")
+        await asyncio.sleep(0)
+        assert seen_beside() == 2
+        store.drop_call("run", scope, "fourth")
+        assert seen_beside() == 2
+    assert seen_beside() == 1
+
+
+def test_no_key_and_no_half_of_a_character_is_kept(
+    store: EvaluationStore, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("said", "data"):
+        monkeypatch.setattr(_Known, name, getattr(_Known, name))
+    key = "9f86d081884c7d659a2feaa0c55ad015"
+    know_settings({"api_key": key})
+    run = store.add_run(RunSetup({"said": key}))
+    for unit, text in (("a", f"It is {key}."), ("b", "Half \ud83d of it."), ("c", "Zoë.")):
+        store.append_response(run.run_id, response(unit, text))
+    found = {unit: each.response for unit, each in store.responses(run.run_id).items()}
+    assert found == {"a": f"It is {REDACTED}.", "b": "Half ? of it.", "c": "Zoë."}
+    assert store.runs()[0].setup == RunSetup({"said": REDACTED})
 
 
 def test_a_folder_that_can_not_be_written_is_refused(tmp_path: Path):

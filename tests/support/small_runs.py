@@ -164,15 +164,19 @@ class SmallRun:
     def noted_calls(self) -> tuple[int, int]:
         """Return how many calls are noted as sent and not answered, and how many as answered."""
         with EvaluationStore(self.path) as store:
-            runs = store.runs()
-            if not runs:
-                return 0, 0
-            session = StoredSession(store, runs[0].run_id)
-            usages = [found.usage for found in store.responses(runs[0].run_id).values()]
-            usages += [u for each in store.judge_usage(runs[0].run_id).values() for u in each]
-            usages += store.unclaimed_usage(runs[0].run_id).values()
-            assert session.spent_usd() == pytest.approx(sum(u.cost_usd or 0 for u in usages))
-            return store.calls_in_flight(runs[0].run_id), sum(u.llm_calls for u in usages)
+            return self.count_noted(store)
+
+    def count_noted(self, store: EvaluationStore) -> tuple[int, int]:
+        """Return the same of a store that is open."""
+        runs = store.runs()
+        if not runs:
+            return 0, 0
+        session = StoredSession(store, runs[0].run_id)
+        usages = [found.usage for found in store.responses(runs[0].run_id).values()]
+        usages += [u for each in store.judge_usage(runs[0].run_id).values() for u in each]
+        usages += store.unclaimed_usage(runs[0].run_id).values()
+        assert session.spent_usd() == pytest.approx(sum(u.cost_usd or 0 for u in usages))
+        return store.calls_in_flight(runs[0].run_id), sum(u.llm_calls for u in usages)
 
     def kept(self) -> list[Any]:
         """Return all that the store holds of its runs' results, without times and ids."""
@@ -209,8 +213,8 @@ def noting(on_asked: OnAsked) -> Generator[None]:
 
 
 @contextmanager
-def watched_writes(on_write: OnWrite) -> Generator[None]:
-    """Tell of every statement that writes, before and after it is done."""
+def watched_writes(on_write: OnWrite, only: tuple[str, ...] = _WRITES) -> Generator[None]:
+    """Tell of every statement that writes, or begins with these words, before and after it."""
     connect, count = sqlite3.connect, 0
 
     def opened(*given: Any, factory: type[sqlite3.Connection], **more: Any) -> Any:
@@ -228,7 +232,7 @@ def watched_writes(on_write: OnWrite) -> Generator[None]:
 
     def _told(write: Callable[[], sqlite3.Cursor], sql: str) -> sqlite3.Cursor:
         nonlocal count
-        if not sql.lstrip().upper().startswith(_WRITES):
+        if not sql.lstrip().upper().startswith(only):
             return write()
         count += 1
         number = count

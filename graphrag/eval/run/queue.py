@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -142,6 +142,7 @@ class Work:
         self._search_unit = search
         self._judge_unit = judge
         self._stop = stop
+        self._elsewhere = elsewhere
         self.limit = open_limit(config, elsewhere)
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
@@ -194,7 +195,9 @@ class Work:
         Exception
             See :func:`run_bounded`.
         """
-        with set_aside():
+        # Workers send what they were told is kept, so there nothing is put off.
+        together = nullcontext() if self._elsewhere else self._session.grouped()
+        with set_aside(), together:
             await run_bounded(jobs, self._config.concurrency, self._stop.requested, self.may_begin)
 
     def may_begin(self) -> bool:

@@ -77,6 +77,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
     store.reopen_run(same.run_id)  # before it is read: in PostgreSQL another may work on it
     in_flight = store.calls_in_flight(same.run_id)
+    store.forget_calls_in_flight(same.run_id)  # told once, whatever is asked before the next stop
     calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
     note = (
         f"Resuming run {same.run_id}: {_count_there(store, same, plan.details, options)}; "

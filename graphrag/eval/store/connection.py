@@ -11,6 +11,7 @@ from filelock import FileLock, Timeout
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.store.location import StoreLocation, StorePlace
 from graphrag.eval.store.schema import FORMAT, explain_errors, prepare_database
+from graphrag.eval.store.transaction import Outcome
 from graphrag.installation import extra_hint
 from graphrag.redaction import redact_data
 from graphrag.text.encodable import mend_text
@@ -35,8 +36,8 @@ class StoreConnection(Protocol):
         """Run one statement for each of several rows."""
         ...
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Keep all that is written within it, or nothing."""
+    def transaction(self) -> AbstractContextManager[Outcome]:
+        """Keep all that is written within it, or nothing; what it gives tells which."""
         ...
 
     def claim_run(self, run_id: str) -> None:
@@ -78,17 +79,20 @@ class CleanConnection(sqlite3.Connection):
 
     def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
         """Run one statement for each of several rows."""
-        return super().executemany(sql, [_clean(row) for row in parameters])
+        return super().executemany(sql, _clean_rows(list(parameters)))
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
+    def transaction(self) -> Generator[Outcome]:
         """Keep all that is written within it, or nothing."""
-        self.execute("BEGIN IMMEDIATE")
+        outcome = Outcome()
         try:
-            yield
+            self.execute("BEGIN IMMEDIATE")
+            yield outcome
+            outcome.may_be_kept = True
             self.execute("COMMIT")
         except BaseException:
             if self.in_transaction:  # a full disk has ended it already
+                outcome.may_be_kept = False
                 self.execute("ROLLBACK")
             raise
 
@@ -178,6 +182,13 @@ def _open_reading(path: Path) -> CleanConnection | None:
             raise
         db.close()
     return None
+
+
+def _clean_rows(rows: list[Any]) -> list[Any]:
+    """Return rows as they may be kept; looked through at once, as hardly any holds a key."""
+    texts = "\0".join(value for row in rows for value in row if isinstance(value, str))
+    is_clean = texts.isascii() or mend_text(texts) is texts
+    return rows if is_clean and redact_data(texts) is texts else [_clean(row) for row in rows]
 
 
 def _clean(values: Any) -> Any:

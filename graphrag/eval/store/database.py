@@ -5,14 +5,13 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 """
 
 import json
-from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, cast
 
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
-from graphrag.eval.errors import StoreError
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.connection import open_connection
 from graphrag.eval.store.damage import names_damage
@@ -40,6 +39,7 @@ from graphrag.eval.store.rows import (
 )
 from graphrag.eval.store.schema import COLUMNS, explain_errors, insert
 from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.writing import Statement, StoreWriter
 from graphrag.query.usage import RecordedCall, Usage, sum_usages, summarize_attempts
 
 
@@ -67,8 +67,8 @@ class EvaluationStore:
 
     def __init__(self, path: StorePlace, reads_only: bool = False) -> None:
         self.path = path
-        self._failed: StoreError | None = None
         self._db = open_connection(path, reads_only)
+        self._writer = StoreWriter(self._db, path)
 
     @classmethod
     def of(cls, config: EvaluationConfig) -> "EvaluationStore":
@@ -77,7 +77,10 @@ class EvaluationStore:
 
     def close(self) -> None:
         """Close the database and let others have it."""
-        self._db.close()
+        try:
+            self._writer.catch_up()
+        finally:
+            self._db.close()
 
     def __enter__(self) -> "EvaluationStore":
         return self
@@ -93,31 +96,16 @@ class EvaluationStore:
     ) -> Run:
         """Begin a run and keep its questions, so that its responses can be read without them."""
         run = new_run(setup, details)
-        with self._writing():
+        with explain_errors(self.path):
             self._db.claim_run(run.run_id)
-        with self._transaction():
-            self._db.execute(
-                insert("runs"),
-                (
-                    run.run_id,
-                    run.started_at,
-                    None,
-                    run.status,
-                    json.dumps(setup.root),
-                    None if details is None else json.dumps(details.to_dict()),
-                ),
-            )
-            self._put_samples(run.run_id, samples)
+        described = None if details is None else json.dumps(details.to_dict())
+        values = (run.run_id, run.started_at, None, run.status, json.dumps(setup.root), described)
+        self._writer.write((insert("runs"), values), *_sample_rows(run.run_id, samples))
         return run
 
     def keep_samples(self, run_id: str, samples: Sequence[Sample]) -> None:
         """Keep the questions of a run, in place of those that are kept."""
-        with self._transaction():
-            self._put_samples(run_id, samples)
-
-    def _put_samples(self, run_id: str, samples: Sequence[Sample]) -> None:
-        rows = [(run_id, i, json.dumps(s.to_dict())) for i, s in enumerate(samples)]
-        self._db.executemany(insert("samples"), rows)
+        self._writer.write(*_sample_rows(run_id, samples))
 
     def samples(self, run_id: str) -> list[Sample]:
         """Return the questions of a run in their order; empty for a run of an older release."""
@@ -187,12 +175,11 @@ class EvaluationStore:
 
         ``left`` is what those of its calls cost that are no part of it.
         """
-        with self._transaction():
-            self._db.execute(
-                "DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, found.unit)
-            )
-            self._db.execute(insert("responses"), response_row(run_id, found))
-            self._drop_calls(run_id, CallScope.of_search(found.unit), left)
+        self._writer.write(
+            ("DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, found.unit)),
+            (insert("responses"), response_row(run_id, found)),
+            *_drop_calls(run_id, CallScope.of_search(found.unit), left),
+        )
 
     def append_verdicts(
         self,
@@ -206,11 +193,14 @@ class EvaluationStore:
 
         ``left`` is what those of their calls cost that are no part of them.
         """
-        with self._transaction():
-            for metric, verdict in verdicts.items():
-                self._db.execute(insert("verdicts"), verdict_row(run_id, unit, metric, verdict))
-            self._db.execute(insert("judge_usage"), (run_id, unit, usage_text(usage)))
-            self._drop_calls(run_id, CallScope.of_verdicts(unit), left)
+        self._writer.write(
+            *(
+                (insert("verdicts"), verdict_row(run_id, unit, metric, verdict))
+                for metric, verdict in verdicts.items()
+            ),
+            (insert("judge_usage"), (run_id, unit, usage_text(usage))),
+            *_drop_calls(run_id, CallScope.of_verdicts(unit), left),
+        )
 
     def search_states(self, run_id: str) -> list[tuple[str, bool, float]]:
         """Return each unit that has a response, whether its search failed, and its US dollars."""
@@ -287,10 +277,11 @@ class EvaluationStore:
             (run_id, judged.subject, judged.kind),
         )
         usage = sum_usages([judged.usage, *(usage_of(row[0]) for row in earlier)])
-        with self._transaction():
-            judged = replace(judged, usage=usage)
-            self._db.execute(insert("judgements"), judgement_row(run_id, judged))
-            self._drop_calls(run_id, CallScope(judged.kind, judged.subject), left)
+        judged = replace(judged, usage=usage)
+        self._writer.write(
+            (insert("judgements"), judgement_row(run_id, judged)),
+            *_drop_calls(run_id, CallScope(judged.kind, judged.subject), left),
+        )
         return judged
 
     def judgements(self, run_id: str) -> list[Judgement]:
@@ -307,13 +298,14 @@ class EvaluationStore:
 
     def discard_response(self, run_id: str, unit: str) -> None:
         """Forget a response, so that its question is asked again; keep what it cost."""
-        with self._transaction():
-            self._db.execute(
+        self._writer.write(
+            (
                 "INSERT INTO forgotten (run_id, unit, usage) "
                 "SELECT run_id, unit, usage FROM responses WHERE run_id = ? AND unit = ?",
                 (run_id, unit),
-            )
-            self._db.execute("DELETE FROM responses WHERE run_id = ? AND unit = ?", (run_id, unit))
+            ),
+            ("DELETE FROM responses WHERE run_id = ? AND unit = ?", (run_id, unit)),
+        )
 
     def append_forgotten(self, run_id: str, unit: str, usage: Usage) -> None:
         """Keep what calls cost that are part of nothing else that is kept."""
@@ -330,6 +322,10 @@ class EvaluationStore:
             "SELECT count(*) FROM calls WHERE run_id = ? AND reply IS NULL", (run_id,)
         )
         return cast("int", rows[0][0])
+
+    def forget_calls_in_flight(self, run_id: str) -> None:
+        """Forget the calls that had been sent and not been answered when the run stopped."""
+        self._write("DELETE FROM calls WHERE run_id = ? AND reply IS NULL", (run_id,))
 
     def finished_calls(self, run_id: str) -> dict[str, dict[str, RecordedCall]]:
         """Return stored scope -> call -> its reply, for what is not complete yet."""
@@ -355,46 +351,37 @@ class EvaluationStore:
         self, run_id: str, scope: CallScope, call: str, recorded: RecordedCall | None
     ) -> None:
         """Note a call as sent, or keep its reply."""
-        reply = json.dumps(recorded.reply) if recorded else None
-        attempts = attempts_text(recorded.attempts) if recorded else None
-        self._write(
-            insert("calls"),
-            (run_id, scope.stored, call, reply, attempts),
-        )
+        if recorded is None:
+            self._write(insert("calls"), (run_id, scope.stored, call, None, None))
+            return
+        reply, attempts = json.dumps(recorded.reply), attempts_text(recorded.attempts)
+        values = (run_id, scope.stored, call, reply, attempts)
+        self._writer.write_soon((insert("calls"), values))
 
     def drop_call(self, run_id: str, scope: CallScope, call: str) -> None:
         """Forget a call that failed."""
-        self._write(
-            "DELETE FROM calls WHERE run_id = ? AND scope = ? AND call = ?",
-            (run_id, scope.stored, call),
-        )
+        forget = "DELETE FROM calls WHERE run_id = ? AND scope = ? AND call = ?"
+        self._writer.write_soon((forget, (run_id, scope.stored, call)))
 
-    def _drop_calls(self, run_id: str, scope: CallScope, left: Usage | None) -> None:
-        if left is not None:
-            self._db.execute(insert("forgotten"), (run_id, scope.unit, usage_text(left)))
-        self._db.execute("DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored))
+    def grouped(self) -> AbstractContextManager[None]:
+        """See :meth:`StoreWriter.grouped`: it is the ends of calls that are put off."""
+        return self._writer.grouped()
 
     def _read(self, query: str, values: tuple[object, ...]) -> list[Any]:
+        self._writer.catch_up()
         with explain_errors(self.path):
             return self._db.execute(query, values).fetchall()
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:
-        with self._writing():
-            self._db.execute(query, values)
+        self._writer.write((query, values))
 
-    @contextmanager
-    def _writing(self) -> Generator[None]:
-        """Explain an error, and refuse every later write: what follows may rest on this one."""
-        if self._failed is not None:
-            raise self._failed
-        try:
-            with explain_errors(self.path):
-                yield
-        except StoreError as error:
-            self._failed = error
-            raise
 
-    @contextmanager
-    def _transaction(self) -> Generator[None]:
-        with self._writing(), self._db.transaction():
-            yield
+def _sample_rows(run_id: str, samples: Sequence[Sample]) -> Iterator[Statement]:
+    for position, sample in enumerate(samples):
+        yield insert("samples"), (run_id, position, json.dumps(sample.to_dict()))
+
+
+def _drop_calls(run_id: str, scope: CallScope, left: Usage | None) -> Iterator[Statement]:
+    if left is not None:
+        yield insert("forgotten"), (run_id, scope.unit, usage_text(left))
+    yield "DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored)

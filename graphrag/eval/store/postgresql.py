@@ -5,6 +5,7 @@ connection ends, as it does when its process dies.
 """
 
 import hashlib
+import logging
 import os
 import socket
 import time
@@ -18,8 +19,12 @@ from psycopg import conninfo, errors
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.schema import FORMAT, POSTGRESQL_TABLES
+from graphrag.eval.store.transaction import Outcome
 from graphrag.redaction import redact, redact_data
 from graphrag.text.encodable import mend_text
+
+# What broke a transaction is raised, and told once.
+logging.getLogger("psycopg").addFilter(lambda told: not str(told.msg).startswith("error ignored"))
 
 SCHEMA = "gtog"
 _CONNECT_TIMEOUT_S = 10
@@ -86,10 +91,12 @@ class PostgreSQLConnection:
             cursor.executemany(_translated(sql), [_as_stored(row) for row in parameters])
 
     @contextmanager
-    def transaction(self) -> Generator[None]:
+    def transaction(self) -> Generator[Outcome]:
         """Keep all that is written within it, or nothing; what it reads comes at its end."""
+        outcome = Outcome()
         with self._explained(), self._db.pipeline(), self._db.transaction():
-            yield
+            yield outcome
+            outcome.may_be_kept = True
 
     def claim_run(self, run_id: str) -> None:
         """Be the only one that works on a run; StoreError names the process that does."""

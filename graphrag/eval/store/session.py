@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
 from graphrag.eval.records import JudgeResult
@@ -100,6 +101,10 @@ class Session(Protocol):
         """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
         ...
 
+    def grouped(self) -> AbstractContextManager[None]:
+        """Let replies be put off until the next call is sent, as long as the block lasts."""
+        ...
+
 
 class MemorySession:
     """Keeps a run's work until the process ends."""
@@ -179,6 +184,10 @@ class MemorySession:
     def spent_usd(self) -> float:
         """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
         return self._spent_usd
+
+    def grouped(self) -> AbstractContextManager[None]:
+        """Do nothing: there is nothing to put off."""
+        return nullcontext()
 
 
 class StoredSession(MemorySession):
@@ -339,6 +348,10 @@ class StoredSession(MemorySession):
         """Return the journal of a search or a judging."""
         kept = self._calls.setdefault(scope.stored, {})
         return StoreJournal(self.store, self.run_id, scope, kept)
+
+    def grouped(self) -> AbstractContextManager[None]:
+        """See ``EvaluationStore.grouped``."""
+        return self.store.grouped()
 
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
         """Keep what its failed calls cost, and those in flight: no journal has them."""
