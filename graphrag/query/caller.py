@@ -50,6 +50,7 @@ class _Call:
     send: Callable[[], Awaitable[Answer]]
     count_tokens: Callable[[], int]
     scope: CallLog
+    key: str = ""
     mark: object = field(default_factory=object)
     attempts: list[CallAttempt] = field(default_factory=list[CallAttempt])
 
@@ -108,34 +109,30 @@ class ModelCaller:
             return await self._call(request, _Call(send, count_tokens, scope))
 
     async def _call(self, request: Mapping[str, Any], call: _Call) -> RecordedCall:
-        scope, journal, key, send = call.scope, call.scope.journal, "", call.send
+        scope, journal = call.scope, call.scope.journal
         if journal is not None:
-            key = self._key(request, scope)
-            recorded = journal.replay(key)
+            call.key = self._key(request, scope)
+            recorded = journal.replay(call.key)
             if recorded is not None:
                 scope.attempts.extend(recorded.attempts)
                 scope.replayed += 1
-                scope.counted.add(key)
+                scope.counted.add(call.key)
                 return recorded
-
-            async def noted() -> Answer:
-                journal.start(key)
-                return await send()
-
-            call.send = noted
         try:
             reply = await self._with_retries(call)
         except Exception as error:
             if journal is not None:
-                journal.abandon(key)
+                journal.abandon(call.key)
             self.note_failure(error, scope)
             raise
         finally:
             scope.attempts.extend(call.attempts)
         recorded = RecordedCall(reply, tuple(call.attempts))
         if journal is not None:
-            scope.counted.add(key)
-            journal.finish(key, recorded)
+            # Nothing is waited for between giving the place back and this: the call that gets it
+            # is noted after this reply, so that no more can be lost than there are places.
+            scope.counted.add(call.key)
+            journal.finish(call.key, recorded)
         return recorded
 
     def note_failure(self, error: Exception, scope: CallLog) -> None:
@@ -241,6 +238,9 @@ class ModelCaller:
             call.attempts.extend(both)
 
     async def _send_once(self, call: _Call, place: Place, attempts: list[CallAttempt]) -> Any:
+        journal = call.scope.journal
+        if journal is not None:
+            journal.start(call.key)
         started = time.perf_counter()
         try:
             answer = await self._in_time(call.send, call.scope)

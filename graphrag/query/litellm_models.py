@@ -4,25 +4,25 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag_llm.cache import create_cache_key
 from graphrag_llm.completion.lite_llm_completion import LiteLLMCompletion
+from graphrag_llm.metrics.noop_metrics_store import NoopMetricsStore
+
+from graphrag.query.plain_completion import bare_config
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
-    from graphrag_llm.metrics import MetricsStore
     from graphrag_llm.tokenizer import Tokenizer
 
 
 class OneAttemptLiteLLM(LiteLLMCompletion):
     """The released litellm completion, asked once and without parsing what comes back."""
 
-    def __init__(
-        self, config: "ModelConfig", tokenizer: "Tokenizer", metrics: "MetricsStore"
-    ) -> None:
+    def __init__(self, config: "ModelConfig", tokenizer: "Tokenizer") -> None:
         super().__init__(
             **(config.model_extra or {}),
             model_id=f"{config.model_provider}/{config.model}",
-            model_config=config,
+            model_config=bare_config(config, {**config.call_args, "max_retries": 0}),
             tokenizer=tokenizer,
-            metrics_store=metrics,
+            metrics_store=NoopMetricsStore(),
             cache_key_creator=create_cache_key,
         )
 

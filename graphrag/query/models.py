@@ -6,7 +6,6 @@ are graphrag_llm models, so the released search engines work with them unchanged
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from graphrag.query.later_litellm import import_types
@@ -78,12 +77,6 @@ def open_embedding(config: "ModelConfig", retry: RetryPolicy | None = None) -> "
     return CountedEmbedding(config, retry or read_retry_policy(config))
 
 
-def _bare(config: "ModelConfig", no_retries: int) -> "ModelConfig":
-    given: dict[str, Any] = config.call_args
-    call_args = {**given, "max_retries": no_retries} if _is_litellm(config) else given
-    return bare_config(config, call_args)
-
-
 def _is_litellm(config: "ModelConfig") -> bool:
     return config.type == LLMProviderType.LiteLLM
 
@@ -98,7 +91,7 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
     def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
         self.config, self._bounds = config, {}
         self._caller = ModelCaller("completion", config, retry)
-        bare = _bare(config, 0)
+        bare = bare_config(config, config.call_args)
         model_id = f"{config.model_provider}/{config.model}"
         self._metrics: MetricsStore = NoopMetricsStore()
         self._tokenizer = LaterTokenizer(model_id)
@@ -108,7 +101,7 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
         elif _is_litellm(config):
             from graphrag.query.litellm_models import OneAttemptLiteLLM
 
-            self._ask = OneAttemptLiteLLM(bare, self._tokenizer, self._metrics).ask
+            self._ask = OneAttemptLiteLLM(config, self._tokenizer).ask
         else:
             self._ask = create_completion(bare, tokenizer=self._tokenizer).completion_async
 
@@ -227,9 +220,9 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
             failed = self._caller.describe(error)
             raise
         finally:
-            answered = self._count(request, "".join(pieces), usage) if pieces or usage else None
-            if answered is not None:
-                answered = replace(answered, finish_reason=reason, abstained=abstained)
+            answered = None
+            if pieces or usage:
+                answered = self._count(request, "".join(pieces), usage, reason, abstained)
             attempt = self._caller.attempt(started, answered, failed)
             scope.attempts.append(attempt)
             if failed is None:
@@ -242,7 +235,10 @@ class CountedEmbedding(LLMEmbedding):
     def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
         self.config = config
         self._caller = ModelCaller("embedding", config, retry)
-        bare = _bare(config, _NoRetries(0))
+        given: dict[str, Any] = config.call_args
+        bare = bare_config(
+            config, {**given, "max_retries": _NoRetries(0)} if _is_litellm(config) else given
+        )
         self._metrics: MetricsStore = NoopMetricsStore()
         self._tokenizer = LaterTokenizer(f"{config.model_provider}/{config.model}")
         self._ask: Callable[..., Any]

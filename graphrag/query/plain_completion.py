@@ -5,7 +5,7 @@ needs neither; :mod:`graphrag.query.models` puts the types around the same calls
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
     from graphrag_llm.tokenizer import Tokenizer
 
+_LITELLM = "litellm"
 _TAKEN_OVER = ("metrics", "stream_options", "max_retries")
 
 
@@ -80,10 +81,8 @@ class CompletionCalls:
             text = response.content or refusal
             if not read_usage(response.usage, output=True)[0]:
                 check_size(len(text))  # before it is counted, which would take minutes
-            answer = self._count(request, text, response.usage)
             reason = choice.finish_reason if choice else None
-            if reason or refusal:
-                answer = replace(answer, finish_reason=reason, abstained=bool(refusal))
+            answer = self._count(request, text, response.usage, reason, bool(refusal))
             check_content(answer, shown)
             return answer
 
@@ -100,12 +99,19 @@ class CompletionCalls:
             cut = describe_cut(answered.output_tokens, bound)
             raise CutOffReplyError(error.content, cut) from error
 
-    def _count(self, request: dict[str, Any], content: str, usage: Any) -> Answer:
+    def _count(
+        self,
+        request: dict[str, Any],
+        content: str,
+        usage: Any,
+        reason: str | None,
+        abstained: bool,
+    ) -> Answer:
         prompt, output, cached = read_usage(usage, output=True)
         if prompt:
-            return Answer(content, prompt, output, "provider", cached)
-        output = self._tokenizer.num_tokens(content)
-        return Answer(content, self._count_prompt(request), output, "tokenizer")
+            return Answer(content, prompt, output, "provider", cached, reason, abstained)
+        prompt, output = self._count_prompt(request), self._tokenizer.num_tokens(content)
+        return Answer(content, prompt, output, "tokenizer", None, reason, abstained)
 
     def _count_prompt(self, request: dict[str, Any]) -> int:
         return self._tokenizer.num_prompt_tokens(request["messages"])
@@ -120,12 +126,12 @@ class PlainReply:
 
 
 class PlainCompletion(CompletionCalls):
-    """A completion model for a judge, of a service that is asked directly.
+    """A completion model for a judge, whose service is asked directly or through litellm.
 
     Parameters
     ----------
     config : ModelConfig
-        Of ``type: openai_direct``.
+        Of ``type: openai_direct`` or ``litellm``.
     retry : RetryPolicy
 
     Raises
@@ -139,8 +145,13 @@ class PlainCompletion(CompletionCalls):
 
         self.config, self._bounds = config, {}
         self._caller = ModelCaller("completion", config, retry)
-        self._ask = DirectModel(bare_config(config, config.call_args), bounded=False).complete
         self._tokenizer = LaterTokenizer(f"{config.model_provider}/{config.model}")
+        if config.type == DIRECT:
+            self._ask = DirectModel(bare_config(config, config.call_args), bounded=False).complete
+        else:
+            from graphrag.query.litellm_models import OneAttemptLiteLLM
+
+            self._ask = OneAttemptLiteLLM(config, self._tokenizer).ask
 
     async def completion_async(self, /, **kwargs: Any) -> PlainReply:
         """Ask the model; see ``CountedCompletion.completion_async``. Nothing is streamed."""
@@ -153,7 +164,7 @@ def open_plain(
     config: "ModelConfig", retry: RetryPolicy | None = None
 ) -> "PlainCompletion | LLMCompletion":
     """Make a counted completion that is asked for whole replies alone, as a judge is."""
-    if config.type == DIRECT:
+    if config.type in {DIRECT, _LITELLM}:
         return PlainCompletion(config, retry or read_retry_policy(config))
     from graphrag.query.models import open_completion
 

@@ -2,7 +2,10 @@
 
 import json
 import re
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -13,6 +16,19 @@ _BRACE = re.compile(r"[{}]")
 _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
 _NOT_COMPARED = re.compile(r"\\[bfnrt]|[\\\s]")
+
+
+class StructuredReply(BaseModel):
+    """The form of a reply that is asked for often.
+
+    Clients describe the form to the service with every request, and pydantic makes the schema anew
+    each time.
+    """
+
+    @classmethod
+    def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Return the schema as pydantic makes it, one's own to change."""
+        return deepcopy(_make_schema(super().model_json_schema, args, tuple(kwargs.items())))
 
 
 class UnreadableReplyError(ValueError):
@@ -87,6 +103,13 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     if shown and not _is_alone(place, content) and _is_quoted(place, content, shown):
         raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
     return reply
+
+
+@lru_cache(maxsize=256)
+def _make_schema(
+    make: Callable[..., dict[str, Any]], args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]
+) -> dict[str, Any]:
+    return make(*args, **dict(kwargs))
 
 
 def _explain(found: list[_Found], problem: ValidationError | None) -> str:

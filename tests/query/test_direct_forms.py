@@ -4,7 +4,7 @@ from enum import Enum
 from typing import Annotated, Literal, Optional
 
 import pytest
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from graphrag.eval.metrics.evaluation import RubricReply
 from graphrag.eval.metrics.judge import JudgeReply
@@ -59,6 +59,15 @@ def test_the_class_keeps_its_own_schema() -> None:
     before = Whole.model_json_schema()
     describe_form(Whole)
     assert Whole.model_json_schema() == before
+
+
+@pytest.mark.parametrize("form", [JudgeReply, RubricReply])
+def test_a_schema_that_is_made_once_is_one_s_own_to_change(form: type[BaseModel]) -> None:
+    for given in ({}, {"ref_template": "#/here/{model}"}, {"mode": "serialization"}):
+        for _ in range(2):
+            schema = form.model_json_schema(**given)
+            assert schema == TypeAdapter(form).json_schema(**given)
+            schema["properties"]["reason"] = schema["properties"].popitem()
 
 
 def test_what_is_no_model_has_no_form() -> None:

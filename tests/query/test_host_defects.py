@@ -199,7 +199,7 @@ async def test_the_released_retry_skips_an_overloaded_service(
     assert len(server.of("chat")) == 1
 
 
-# Work-around: models._OneAttemptLiteLLM turns the check off, as read_reply does it.
+# Work-around: litellm_models.OneAttemptLiteLLM turns the check off, as read_reply does it.
 async def test_a_reply_of_another_form_loses_its_usage(
     config: Configure, server: SpiedServer
 ) -> None:

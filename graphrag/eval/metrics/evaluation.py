@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, mo
 from graphrag.eval.metrics.asking import fill_reason, whole_number
 from graphrag.eval.metrics.prompts.rubric import DIMENSIONS
 from graphrag.eval.records import Failure
-from graphrag.query.replies import UnreadableReplyError, read_reply
+from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class DimensionScore:
         return cls(values["score"], values["reasoning"], Failure(**failure) if failure else None)
 
 
-class DimensionReply(BaseModel):
+class DimensionReply(StructuredReply):
     """What the judge must reply for a dimension; the reasoning first, the score follows from it."""
 
     model_config = ConfigDict(extra="ignore")
@@ -69,7 +69,7 @@ class DimensionReply(BaseModel):
         return whole_number(value)
 
 
-class RubricReply(BaseModel):
+class RubricReply(StructuredReply):
     """What the judge must reply."""
 
     model_config = ConfigDict(extra="ignore")

@@ -5,7 +5,7 @@ import json
 from functools import lru_cache
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import ConfigDict, field_validator, model_validator
 
 from graphrag.eval.judged import JUDGED_METRICS, JudgedMetric
 from graphrag.eval.metrics.asking import (
@@ -16,9 +16,10 @@ from graphrag.eval.metrics.asking import (
     whole_number,
 )
 from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.query.replies import StructuredReply
 
 
-class JudgeReply(BaseModel):
+class JudgeReply(StructuredReply):
     """What the judge must reply; the reason comes first, so that the score follows from it."""
 
     model_config = ConfigDict(extra="ignore")

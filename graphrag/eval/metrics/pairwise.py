@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, model_validator
+from pydantic import ConfigDict, TypeAdapter, model_validator
 
 from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
 from graphrag.eval.metrics.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_SHAPE, PAIRWISE_VERSION
@@ -20,6 +20,7 @@ from graphrag.eval.statistics import (
     mean_binary,
     mean_binary_stratified,
 )
+from graphrag.query.replies import StructuredReply
 
 __all__ = [
     "PAIRWISE_PROMPT",
@@ -80,7 +81,7 @@ class PairwiseResult:
 _RESULT = TypeAdapter(PairwiseResult)
 
 
-class PairwiseReply(BaseModel):
+class PairwiseReply(StructuredReply):
     """What the judge must reply; the reasoning first, the winner follows from it."""
 
     model_config = ConfigDict(extra="ignore")

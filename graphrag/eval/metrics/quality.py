@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import ConfigDict, field_validator, model_validator
 
 from graphrag.eval.metrics.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
 from graphrag.eval.metrics.prompts.quality import (
@@ -16,6 +16,7 @@ from graphrag.eval.metrics.prompts.quality import (
     QUALITY_VERSION,
 )
 from graphrag.eval.records import Failure
+from graphrag.query.replies import StructuredReply
 
 __all__ = [
     "QUALITY_MEASURES",
@@ -64,7 +65,7 @@ class QualityEvaluation:
         return cls(**scores, reasoning=values["reasoning"], failure=read)
 
 
-class QualityReply(BaseModel):
+class QualityReply(StructuredReply):
     """What the judge must reply; the reasoning first, the numbers follow from it."""
 
     model_config = ConfigDict(extra="ignore")

@@ -82,7 +82,7 @@ def read_completion(body: Mapping[str, Any]) -> DirectReply:
     """
     choice = first_choice(body)
     message: Any = None if choice is None else choice.get("message")
-    if choice is None or not isinstance(message, Mapping):
+    if choice is None or not isinstance(message, dict):
         msg = "it holds no message"
         raise GarbledReplyError(msg)
     said = cast("Mapping[str, Any]", message)
@@ -108,7 +108,7 @@ def first_choice(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     if not isinstance(choices, list) or not choices:
         return None
     first: Any = cast("list[Any]", choices)[0]
-    return cast("Mapping[str, Any]", first) if isinstance(first, Mapping) else None
+    return cast("Mapping[str, Any]", first) if isinstance(first, dict) else None
 
 
 def finish_reason(choice: Mapping[str, Any]) -> str | None:
@@ -130,7 +130,7 @@ def text_of(content: Any) -> str | None:
     if isinstance(content, list):
         texts: list[str] = []
         for part in cast("list[Any]", content):
-            if isinstance(part, Mapping):
+            if isinstance(part, dict):
                 texts.append(str(cast("Mapping[str, Any]", part).get("text") or ""))
         return "".join(texts)
     msg = "its content is no text"
@@ -144,13 +144,13 @@ def _without_thoughts(content: str) -> str:
 
 def read_usage_figures(given: Any) -> DirectUsage | None:
     """Read usage figures; None where there are none, or none that could be right."""
-    if not isinstance(given, Mapping):
+    if not isinstance(given, dict):
         return None
     usage = cast("Mapping[str, Any]", given)
     prompt = _count(usage.get("prompt_tokens"))
     details: Any = usage.get("prompt_tokens_details")
     told: Any = None
-    if isinstance(details, Mapping):
+    if isinstance(details, dict):
         told = cast("Mapping[str, Any]", details).get("cached_tokens")
     said = (_known_count(told), _known_count(usage.get("prompt_cache_hit_tokens")))
     cached = max((count for count in said if count is not None), default=None)
@@ -177,7 +177,7 @@ def read_vectors(body: Mapping[str, Any]) -> DirectVectors:
     """
     rows: Any = body.get("data")
     if not isinstance(rows, list) or not all(
-        isinstance(row, Mapping) and "embedding" in row for row in cast("list[Any]", rows)
+        isinstance(row, dict) and "embedding" in row for row in cast("list[Any]", rows)
     ):
         msg = "it holds no embeddings"
         raise GarbledReplyError(msg)

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.output import blame, bound_in_force, describe_cut
-from graphrag.query.replies import UnreadableReplyError, read_reply
+from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
 from graphrag.query.usage import CUT_OFF, OutputBound
 
 Reply = TypeVar("Reply", bound=BaseModel)
@@ -46,7 +46,7 @@ class TextEmbedder(Protocol):
         ...
 
 
-class EdgeScore(BaseModel):
+class EdgeScore(StructuredReply):
     """One edge's score, meant to be in [0, 1]; the edge is numbered as in the request."""
 
     model_config = ConfigDict(extra="forbid")
@@ -55,7 +55,7 @@ class EdgeScore(BaseModel):
     score: float
 
 
-class EdgeScores(BaseModel):
+class EdgeScores(StructuredReply):
     """Reply to a scoring call."""
 
     model_config = ConfigDict(extra="forbid")
@@ -63,7 +63,7 @@ class EdgeScores(BaseModel):
     scores: list[EdgeScore]
 
 
-class ReasonedAnswer(BaseModel):
+class ReasonedAnswer(StructuredReply):
     """Reply to a check-and-answer call.
 
     The order of the fields is the order of writing: a reader of the stream knows whether the
