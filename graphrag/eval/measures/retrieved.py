@@ -1,6 +1,6 @@
 """What a method retrieved, in the index's own ids: the same record for every method."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.eval.measures.index_columns import id_lists_of, texts_of
@@ -11,8 +11,21 @@ if TYPE_CHECKING:
 
     from graphrag.query.index_tables import Tables
 
+    _Frames = Mapping[str, list[pd.DataFrame]]
+
 _IDS = ("human_readable_id", "id")
-_FRAMES = ("sources", "entities", "relationships", "paths", "starts", "edges", "exploration")
+_HOP = ("path_id", "hop", "source", "target", "relationship_id", "traversed_forward", "score")
+_EDGE = ("depth", "source", "target", "relationship_id", "traversed_forward", "score", "fate")
+_FRAMES = {
+    "sources": ("id",),
+    "entities": ("entity",),
+    "relationships": ("id",),
+    "paths": (*_HOP, "text_unit_ids"),
+    "starts": ("entity",),
+    "edges": _EDGE,
+    "exploration": ("depth", "strategy_used", "n_edges", "n_kept", "note"),
+}
+"""The frames that are read, and which of their columns; texts beside these take long to read."""
 
 
 class RetrievalReader:
@@ -40,16 +53,16 @@ class RetrievalReader:
         frames = _frames(context_data)
         unknown = 0
         sources: list[str] = []
-        for row in _rows(frames["sources"]):
+        for row in _rows(frames, "sources"):
             unit = self._units.get(str(row["id"]))
             if unit is None:
                 unknown += 1
             else:
                 sources.append(unit)
-        paths, walked, unread = self._paths(frames["paths"])
+        paths, walked, unread = self._paths(frames)
         relationships: list[str] = []
         supporting: list[str] = [unit for unit in walked if unit in self._known]
-        for row in _rows(frames["relationships"]):
+        for row in _rows(frames, "relationships"):
             found = self._relationships.get(str(row["id"]))
             if found is None:
                 unread += 1
@@ -62,20 +75,18 @@ class RetrievalReader:
             method=method,
             text_unit_ids=tuple(dict.fromkeys([*sources, *supporting])) if has_list else None,
             n_sources=len(sources),
-            entities=tuple(dict.fromkeys(str(row["entity"]) for row in _rows(frames["entities"]))),
+            entities=tuple(dict.fromkeys(str(row["entity"]) for row in _rows(frames, "entities"))),
             relationship_ids=tuple(dict.fromkeys(relationships)),
             paths=paths,
             n_unknown_ids=unknown + unread,
             walk=_read_walk(frames),
         )
 
-    def _paths(
-        self, frames: Iterable["pd.DataFrame"]
-    ) -> tuple[tuple[tuple[Hop, ...], ...], list[str], int]:
+    def _paths(self, frames: "_Frames") -> tuple[tuple[tuple[Hop, ...], ...], list[str], int]:
         paths: dict[int, list[Hop]] = {}
         units: list[str] = []
         unknown = 0
-        for row in _rows(frames):
+        for row in _rows(frames, "paths"):
             shown = str(row["relationship_id"])
             found = self._relationships.get(shown)
             unknown += found is None
@@ -93,14 +104,14 @@ class RetrievalReader:
         return tuple(tuple(hops) for hops in paths.values()), units, unknown
 
 
-def _read_walk(frames: Mapping[str, Iterable["pd.DataFrame"]]) -> Walk | None:
+def _read_walk(frames: "_Frames") -> Walk | None:
     """Return the walk of a search that reports one; None of any other."""
     titles: dict[str, int] = {}
 
     def place(row: Mapping[str, Any], column: str) -> int:
         return titles.setdefault(str(row[column]), len(titles))
 
-    starts = tuple(dict.fromkeys(place(row, "entity") for row in _rows(frames["starts"])))
+    starts = tuple(dict.fromkeys(place(row, "entity") for row in _rows(frames, "starts")))
     edges: list[WalkedEdge] = [
         (
             int(row["depth"]),
@@ -111,13 +122,13 @@ def _read_walk(frames: Mapping[str, Iterable["pd.DataFrame"]]) -> Walk | None:
             round(float(row["score"]), 4),
             row["fate"],
         )
-        for row in _rows(frames["edges"])
+        for row in _rows(frames, "edges")
     ]
     if not starts and not edges:
         return None
     rounds = tuple(
         (int(r["depth"]), str(r["strategy_used"]), int(r["n_edges"]), int(r["n_kept"]), r["note"])
-        for r in _rows(frames["exploration"])
+        for r in _rows(frames, "exploration")
     )
     return Walk(tuple(titles), starts, tuple(edges), rounds)
 
@@ -147,7 +158,7 @@ def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:
     return list(zip(texts_of(table, "human_readable_id"), texts_of(table, "id"), strict=True))
 
 
-def _frames(context_data: object) -> dict[str, list["pd.DataFrame"]]:
+def _frames(context_data: object) -> "_Frames":
     found: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
     _collect(context_data, found)
     return found
@@ -164,12 +175,16 @@ def _collect(data: object, found: dict[str, list["pd.DataFrame"]]) -> None:
             found[key].append(cast("pd.DataFrame", part))
 
 
-def _rows(frames: Iterable["pd.DataFrame"]) -> Iterator[Mapping[str, Any]]:
-    for frame in frames:
+def _rows(frames: "_Frames", kind: str) -> Iterator[Mapping[str, Any]]:
+    """Give what is read of the rows that were shown."""
+    for frame in frames[kind]:
+        if not len(frame):
+            continue
         # ``to_dict`` asks of each value what it is, which took longer than what reads the rows.
-        names = [str(name) for name in frame.columns]
+        places = {str(name): place for place, name in enumerate(frame.columns)}
+        names = [*_FRAMES[kind], *(["in_context"] if "in_context" in places else [])]
         columns: list[list[Any]] = [
-            cast("Any", frame.iloc[:, place]).tolist() for place in range(len(names))
+            cast("Any", frame.iloc[:, places[name]]).tolist() for name in names
         ]
         rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
         yield from (row for row in rows if row.get("in_context", True))
