@@ -59,6 +59,11 @@ async def test_texts_find_the_entities_that_they_name(world: World) -> None:
     assert near == [title for title in best if title not in named][:2]
 
 
+async def test_who_stands_in_every_text_does_not_come_first_for_that(world: World) -> None:
+    """Dorothy is in more texts than anybody else, and the nearest is about the witch."""
+    assert await starts(world, QUESTION, start_ranking=["texts"], width=1) == ["WICKED WITCH"]
+
+
 async def test_rankings_are_fused_by_reciprocal_rank(world: World) -> None:
     """Each alone, and fused, as published."""
     alone = [
