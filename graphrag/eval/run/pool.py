@@ -55,10 +55,13 @@ async def run_bounded(
             errors.append(error)
             asked.set()
 
-    workers = {asyncio.create_task(work()) for _ in range(min(concurrency, len(waiting)))}
+    workers = set[asyncio.Task[None]]()
     stopping = asyncio.create_task(asked.wait())
-    running = set(workers)
     try:
+        for _ in range(min(concurrency, len(waiting))):
+            workers.add(asyncio.create_task(work()))
+            await asyncio.sleep(0)  # the first request of each is sent before the next begins
+        running = set(workers)
         while running and not stopping.done():
             done, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
             running -= done
