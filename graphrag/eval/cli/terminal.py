@@ -69,18 +69,6 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
             yield lambda text: pulse.update(f"{text} ...")
 
 
-def end_at_once(console: Console, text: str) -> NoReturn:
-    """End the process from within a signal handler with a text on stderr: code 130.
-
-    Nothing is raised, which could be lost wherever the program is, or leave it waiting for ever,
-    and nothing that shows something else is waited for.
-    """
-    start = "" if console.quiet else "\r\x1b[2K\x1b[?25h" if is_live(console) else "\n"
-    with suppress(OSError):
-        os.write(2, f"{start}{redact(text)}\n".encode())
-    os._exit(INTERRUPTED)
-
-
 DONE = 0
 ERROR = 1
 USAGE = 2
@@ -102,9 +90,9 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         if verbose:
             errors.print(traceback.format_exc(), soft_wrap=True)
         return USAGE if isinstance(error, UsageError) else ERROR
-    except KeyboardInterrupt as error:
-        text = str(error) or "Interrupted."
-        if not error.args and can_resume():
+    except KeyboardInterrupt:
+        text = "Interrupted."
+        if can_resume():
             text = (
                 "Interrupted; what was finished is kept, if the run had begun. "
                 f"Continue with: {again('--resume')}"
@@ -120,3 +108,15 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
         text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
         errors.print(text, style="red", soft_wrap=True)
         return ERROR
+
+
+def end_at_once(console: Console, text: str) -> NoReturn:
+    """End the process from within a signal handler with a text on stderr: code 130.
+
+    Nothing is raised, which could be lost wherever the program is, or leave it waiting for ever,
+    and nothing that shows something else is waited for.
+    """
+    start = "" if console.quiet else "\r\x1b[2K\x1b[?25h" if is_live(console) else "\n"
+    with suppress(OSError):
+        os.write(2, f"{start}{redact(text)}\n".encode())
+    os._exit(INTERRUPTED)
