@@ -100,16 +100,16 @@ def _interruptible(key: str, unfinished: Path, shown: _Shown, notes: Console) ->
     if threading.current_thread() is threading.main_thread():
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.signal(number, interrupt) for number in numbers}
-    is_built = False
+    has_built = False
     try:
         yield
-        is_built = True
+        has_built = True
     except BaseException:  # a library may make another error of an interrupt
         if not interrupts:
             raise
         raise BuildInterruptedError(why) from None
     finally:
-        if is_built or not interrupts:
+        if has_built or not interrupts:
             for number, handler in before.items():
                 signal.signal(number, handler)
     if interrupts:  # by then it waited for nothing any more
