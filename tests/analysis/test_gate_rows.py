@@ -2,13 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from graphrag.eval.analysis import GateTerms, Row, RunRows, compare_runs, pin_baseline, read_rows
+from graphrag.eval.analysis import GateTerms, Row, RunRows, compare_runs
 from graphrag.eval.analysis.runs import RunMetadata
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
@@ -201,59 +199,6 @@ def test_an_index_of_questions_that_are_not_compared_may_change():
     assert compare_runs(run(rows, **new), run(rows, "old", **old)).outcome is PASS
 
 
-def rebuilt(number: int, rates: dict[str, int], n: int = 100) -> RunRows:
-    """Return a run that answers the first ``rates`` questions of each document."""
-    rows = [row(i, int(i < right), document) for document, right in rates.items() for i in range(n)]
-    return run(rows, f"run{number}", **indexed(str(number), *rates))
-
-
-def test_rebuilds_say_how_far_an_index_shifts():
-    spread = [rebuilt(i, {"A": 80 + 3 * i, "B": 85 - 4 * i, "C": 70 + i}) for i in range(4)]
-    pinned = spread[0]._replace(rebuilds=tuple(spread[1:]))
-    near = compare_runs(rebuilt(9, {"A": 83, "B": 80, "C": 71}), pinned).items[0].decision
-    assert near.rebuilds is not None
-    assert near.rebuilds.n_runs == 4
-    assert near.outcome is not FAIL
-    assert "4 rebuilds of the unchanged index" in near.reason
-    far = compare_runs(rebuilt(9, {"A": 60, "B": 60, "C": 50}), pinned).items[0].decision
-    assert far.outcome is FAIL
-    assert far.difference == pytest.approx((170 - (84.5 + 79 + 71.5)) / 300)
-
-
-def test_rebuilds_that_do_not_differ_decide_nothing():
-    spread = [rebuilt(i, {"A": 80}) for i in range(3)]
-    pinned = spread[0]._replace(rebuilds=tuple(spread[1:]))
-    decision = compare_runs(rebuilt(9, {"A": 80}), pinned).items[0].decision
-    assert decision.outcome is INCONCLUSIVE
-    assert "do not differ at all" in decision.reason
-
-
-def whole(number: int, rates: dict[str, int], **changes: Any) -> RunRows:
-    """Return a run as of ``rebuilt`` whose setup leaves nothing unknown."""
-    found = rebuilt(number, rates)
-    sections = {"dataset": {}, "judge": {}, "metrics": {"correctness": {}}, **changes}
-    setup = RunSetup({**sections, **found.metadata.setup.root})
-    return found._replace(metadata=replace(found.metadata, setup=setup))
-
-
-def test_rebuilds_decide_only_over_the_baselines_questions():
-    """The new run is wrong on a third, of which the rebuilds have no verdict."""
-    known = range(200)
-    rebuilds = tuple(
-        run(
-            [row(i, int(i % 20 != n) if i in known else None) for i in range(300)],
-            f"run{n}",
-            **indexed(str(n), "A"),
-        )
-        for n in range(3)
-    )
-    old = run([row(i) for i in range(300)], "old", **indexed("then", "A"))
-    new = run([row(i, int(i in known)) for i in range(300)], **indexed("now", "A"))
-    (item,) = compare_runs(new, old._replace(rebuilds=rebuilds)).items
-    assert item.decision.outcome is INCONCLUSIVE
-    assert "200 of the baseline's 300 scored questions" in item.decision.reason
-
-
 def test_an_index_that_only_one_run_knows_is_not_the_same():
     rows = [row(i, document=document) for i in range(100) for document in "AB"]
     known, unknown = indexed("then", "A", "B"), indexed("then", "A", "B")
@@ -276,60 +221,6 @@ def test_what_is_ruled_out_is_rounded_outwards():
 def test_a_small_p_is_no_row_of_digits():
     comparison = gate([row(i, 0) for i in range(100)], [row(i) for i in range(100)])
     assert "(p < 0.001)" in comparison.items[0].decision.reason
-
-
-def test_rebuilds_are_added_to_the_pinned_baseline(tmp_path: Path):
-    from graphrag.cli.main import app
-
-    def call(*arguments: str | Path) -> tuple[int, str]:
-        given = ["eval", *map(str, arguments), "--output", str(tmp_path)]
-        result = CliRunner().invoke(app, given, env={"COLUMNS": "200", "GITHUB_ACTIONS": None})
-        return result.exit_code, " ".join(result.output.split())
-
-    def file_of(found: RunRows) -> Path:
-        folder = tmp_path / found.metadata.name
-        folder.mkdir()
-        return pin_baseline(found, folder / "eval.db")
-
-    files = [file_of(whole(i, {"A": 80 + i, "B": 85 - i % 2})) for i in range(5)]
-    assert call("baseline", "set", files[0])[0] == 0
-    kept = tmp_path / "baseline.json"
-    assert '"rebuilds"' not in kept.read_text(encoding="utf-8")
-    assert (
-        "rebuild it first"
-        in call(
-            "baseline",
-            "add",
-            file_of(
-                whole(0, {"A": 80, "B": 85})._replace(
-                    metadata=replace(
-                        whole(0, {"A": 80, "B": 85}).metadata, run_id="again", name="again"
-                    )
-                )
-            ),
-        )[1]
-    )
-    refused = call("baseline", "add", file_of(whole(6, {"A": 80, "B": 85}, judge={"model": "x"})))
-    assert refused[0] == 2
-    assert "not the baseline's system unchanged: the judges differ" in refused[1]
-    few = whole(7, {"A": 80, "B": 85})
-    lacking = call("baseline", "add", file_of(few._replace(rows=few.rows[1:])))
-    assert (lacking[0], "differ in 1 questions" in lacking[1]) == (2, True)
-    for number, file in enumerate(files[1:4]):
-        code, said = call("baseline", "add", file)
-        assert code == 0, said
-        assert f"the spread of {number + 2} rebuilds" in said
-    assert "in the baseline already" in call("baseline", "add", files[1])[1]
-    assert len(read_rows("pinned", tmp_path / "eval.db").rebuilds) == 3
-    code, said = call("compare", files[4])
-    assert "against the spread of 4 rebuilds of the unchanged index" in said
-    assert code == 0, said
-    assert (
-        "The 3 rebuilds of the baseline before it are left out"
-        in call("baseline", "set", files[0])[1]
-    )
-    assert call("compare", files[4])[0] == 3
-    assert call("compare", files[4], "--accept-index-change")[0] == 0
 
 
 def test_how_differences_spread_is_said():

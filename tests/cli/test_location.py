@@ -17,7 +17,6 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
 from graphrag.eval.analysis import shared_metrics
-from graphrag.eval.analysis.index_changes import why_undecided
 from graphrag.eval.errors import UsageError
 from graphrag.eval.run import list_judge_warnings
 from graphrag.eval.store import EvaluationStore
@@ -247,9 +246,6 @@ def test_hints_that_lie_deeper_name_the_place_too(
     with pytest.raises(UsageError) as nothing:
         shared_metrics(["correctness"], ["relevance"])
     assert pasted(str(nothing.value), RUN=run.run_id, NAME="relevance").exit_code == DONE
-    add = re.findall(r"\((graphrag eval baseline add .*?)\),", why_undecided(["clock"], None))
-    assert add
-    assert f"--root '{spaced.root}'" in add[0]
 
 
 def test_a_project_that_is_not_built_says_how_to_build_it(spaced: Evaluation, tmp_path: Path):

@@ -1,4 +1,4 @@
-"""What the gate is made of: rebuilds, shifts of documents, its own errors, figures."""
+"""What the gate is made of: shifts of documents, its own errors, figures."""
 
 import runpy
 from pathlib import Path
@@ -12,7 +12,6 @@ from graphrag.eval.statistics import (
     GateOutcome,
     bonett_price,
     check_figure,
-    compare_with_rebuilds,
     decide_figure,
     document_shifts,
     gate_errors,
@@ -22,46 +21,6 @@ FAIL, PASS, INCONCLUSIVE = GateOutcome.FAIL, GateOutcome.PASS, GateOutcome.INCON
 gate_probabilities = runpy.run_path(
     str(Path(__file__).parents[2] / "benchmarks" / "gate_simulation.py")
 )["gate_probabilities"]
-
-
-def runs_of(rng, n_runs, sizes, rate=0.8):
-    shifts = rng.normal(rate, 0.05, (n_runs, len(sizes)))
-    return [[int(v) for g, n in enumerate(sizes) for v in rng.random(n) < run[g]] for run in shifts]
-
-
-def test_one_index_against_rebuilds_is_a_t_test_of_one_new_mean():
-    rng = np.random.default_rng(0)
-    *runs, new = runs_of(rng, 5, [120])
-    found = compare_with_rebuilds(new, runs, ["A"] * 120)
-    means = [np.mean(run) for run in runs]
-    pooled = stats.ttest_ind([np.mean(new)], means, alternative="less")
-    assert found.p == pytest.approx(pooled.pvalue)
-    assert found.df == pytest.approx(3)
-    assert found.standard_error == pytest.approx(np.std(means, ddof=1) * np.sqrt(1 + 1 / 4))
-
-
-def test_several_indexes_add_their_variances():
-    rng = np.random.default_rng(1)
-    sizes = [30, 60, 110]
-    *runs, new = runs_of(rng, 5, sizes)
-    indexes = [g for g, n in enumerate(sizes) for _ in range(n)]
-    found = compare_with_rebuilds(new, runs, indexes)
-    parts = []
-    for g, n in enumerate(sizes):
-        means = [np.mean([v for v, i in zip(run, indexes, strict=True) if i == g]) for run in runs]
-        parts.append((n / 200) ** 2 * np.var(means, ddof=1) * 1.25)
-    assert found.standard_error == pytest.approx(np.sqrt(sum(parts)))
-    assert found.df == pytest.approx(sum(parts) ** 2 / sum(p**2 / 3 for p in parts))
-    assert found.lower_bound < found.difference
-
-
-def test_a_question_that_a_rebuild_has_no_score_for_is_left_out():
-    assert compare_with_rebuilds([1, None], [[None, 1], [1, 1]], "AA") is None
-    found = compare_with_rebuilds([1, 0, 1], [[1, 1, None], [0, 1, 1]], "AAA")
-    assert found.n_questions == 2
-    assert compare_with_rebuilds([1, 1], [[1, 0], [0, 1]], "AA").p is None
-    with pytest.raises(ValueError, match="at least 2 runs"):
-        compare_with_rebuilds([1], [[1]], "A")
 
 
 def test_shifts_agree_with_permuting_the_pairs_themselves():

@@ -1,4 +1,4 @@
-from .baselines import add_rebuild, count_rebuilds, pin_baseline
+from .baselines import pin_baseline
 from .best import Best
 from .budget_curves import EVIDENCE, AreaDifference, BudgetCurves, Curve, CurvePoint, draw_curves
 from .compare import (
@@ -109,7 +109,6 @@ __all__ = [
     "RunRows",
     "StoredRun",
     "Stratum",
-    "add_rebuild",
     "analyse",
     "analyse_repeats",
     "check_criteria",
@@ -123,7 +122,6 @@ __all__ = [
     "cost_of_searches",
     "cost_of_verdicts",
     "count_ends",
-    "count_rebuilds",
     "describe_forgotten",
     "describe_run",
     "draw_curves",

@@ -19,6 +19,7 @@ from graphrag.eval.analysis.gate_decisions import (
 from graphrag.eval.analysis.gate_figures import (
     FigureComparison,
     FigureKey,
+    changed_under,
     compared_figure,
     hold_back,
 )
@@ -125,7 +126,7 @@ class MethodComparison:
         What labels say of the difference, or why they can't; None without any.
     corrected_difference : PairedDifference or None
         The difference with that in its place, which the verdict is by; None where it is not
-        corrected, as well as where rebuilds of the index decide.
+        corrected.
     flips : tuple of Flip
         The questions that the decision counts as newly wrong and newly right.
     """
@@ -241,8 +242,9 @@ def compare_runs(
         for change in [usable(changes[key])]
     }
     asked = {key: case for key, case in terms.figures.items() if key[0] in chosen}
+    rebuilt = {key: changed_under(key, case, new, baseline) for key, case in asked.items()}
     if not terms.accept_index_change:
-        asked = hold_back(asked, new, baseline)
+        asked = {key: hold_back(case, rebuilt[key]) for key, case in asked.items()}
     tests = {key: check_figure(case) for key, case in asked.items()}
     further = [test.p_family for test in tests.values()]
     decisions = decide(pairs, joined, margins, cases, stopped, further)
@@ -279,7 +281,9 @@ def compare_runs(
     if methods is None:
         warnings += _list_lone_methods(new.rows, baseline.rows, chosen)
     figures = tuple(
-        compared_figure(key, decide_figure(test, p))
+        compared_figure(
+            key, decide_figure(test, p), rebuilt[key] if terms.accept_index_change else ()
+        )
         for (key, test), p in zip(tests.items(), holm(family)[len(keys) :], strict=True)
     )
     note = None

@@ -4,11 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from graphrag.eval.analysis.index_changes import (
-    changed_indexes,
-    hold_against_rebuilds,
-    why_undecided,
-)
+from graphrag.eval.analysis.index_changes import changed_indexes, what_is_assumed, why_undecided
 from graphrag.eval.analysis.pairing import Joined, MetricPairs
 from graphrag.eval.analysis.rows import Row
 from graphrag.eval.analysis.runs import RunRows
@@ -37,8 +33,7 @@ class Spread(NamedTuple):
         Whether differences vary between documents by more than chance; None where that can't be
         said.
     errors : GateErrors or None
-        How often the gate errs on such a run; None without pairs, and where rebuilds or labels
-        decide.
+        How often the gate errs on such a run; None without pairs, and where labels decide.
     """
 
     shifts: DocumentShifts | None = None
@@ -105,19 +100,14 @@ def case_of(
     accept: bool,
 ) -> tuple[GateCase, list[str]]:
     """Return what the gate has to know beside the pairs, and the documents whose index changed."""
-    method, metric = key
-    changed = changed_indexes(new.metadata, baseline.metadata, method, pairs.documents)
-    rebuilds = hold_against_rebuilds(baseline, method, metric, pairs) if changed else None
-    usable = rebuilds is not None and rebuilds.p is not None
+    changed = changed_indexes(new.metadata, baseline.metadata, key[0], pairs.documents)
     case = GateCase(
         documents=pairs.documents,
         n_only_new=len(joined.new),
         n_only_baseline=pairs.n_only_baseline,
         n_other_reference=pairs.n_other_reference,
-        undecided=why_undecided(changed, rebuilds)
-        if changed and not usable and not accept
-        else None,
-        rebuilds=rebuilds if usable else None,
+        undecided=why_undecided(changed) if changed and not accept else None,
+        assumed=what_is_assumed(changed) if changed and accept else None,
     )
     return case, changed
 
@@ -133,7 +123,7 @@ def spread_of(
     ]
     are_known = bool(known) and all(document for _, _, document in known)
     shifts = document_shifts(Counter(known)) if are_known else None
-    if not known or decision.rebuilds is not None or is_corrected:
+    if not known or is_corrected:
         return Spread(shifts, None)
     sizes = Counter(document for _, _, document in known)
     errors = gate_errors(

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.figure_changes import LOWER_IS_BETTER
-from graphrag.eval.analysis.index_changes import changed_indexes, why_undecided
+from graphrag.eval.analysis.index_changes import changed_indexes, what_is_assumed, why_undecided
 from graphrag.eval.analysis.question_figures import (
     QuestionFigures,
     Values,
@@ -154,25 +154,25 @@ def read_gate_figures(
     return cases
 
 
-def hold_back(
-    cases: Mapping[FigureKey, FigureCase], new: RunRows, baseline: RunRows
-) -> dict[FigureKey, FigureCase]:
-    """Return the cases with those on changed indexes undecided."""
-    found: dict[FigureKey, FigureCase] = {}
-    for key, case in cases.items():
-        documents = {str(document or "") for document in case.documents or ()} or {""}
-        changed = changed_indexes(new.metadata, baseline.metadata, key[0], documents)
-        why = f"{why_undecided(changed, None)} (rebuilds decide on verdicts)" if changed else None
-        found[key] = replace(case, undecided=why)
-    return found
+def changed_under(key: FigureKey, case: FigureCase, new: RunRows, baseline: RunRows) -> list[str]:
+    """Return the documents of a figure whose index changed."""
+    documents = {str(document or "") for document in case.documents or ()} or {""}
+    return changed_indexes(new.metadata, baseline.metadata, key[0], documents)
 
 
-def compared_figure(key: FigureKey, decision: FigureDecision) -> FigureComparison:
-    """Return a decision with what makes it weaker than it looks."""
-    note = None
+def hold_back(case: FigureCase, changed: Sequence[str]) -> FigureCase:
+    """Return a case that is undecided where its indexes changed."""
+    return replace(case, undecided=why_undecided(changed) if changed else None)
+
+
+def compared_figure(
+    key: FigureKey, decision: FigureDecision, accepted: Sequence[str]
+) -> FigureComparison:
+    """Return a decision with what makes it weaker than it looks: changed indexes among it."""
+    notes = [what_is_assumed(accepted)] if accepted else []
     if key[1] in _OF_THE_HOUR:
-        note = "the answers of a run share the load of its hour, which no question shows"
-    return FigureComparison(*key, decision, note)
+        notes.append("the answers of a run share the load of its hour, which no question shows")
+    return FigureComparison(*key, decision, "; ".join(notes) or None)
 
 
 def _read_margin(name: str, text: str) -> Margin:

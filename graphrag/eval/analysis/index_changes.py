@@ -2,11 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from graphrag.command_lines import eval_line_here
-from graphrag.eval.analysis.pairing import MetricPairs
-from graphrag.eval.analysis.rows import gate_score
-from graphrag.eval.analysis.runs import RunMetadata, RunRows
-from graphrag.eval.statistics import RebuildComparison, Score, compare_with_rebuilds
+from graphrag.eval.analysis.runs import RunMetadata
+from graphrag.eval.run import EMBEDDING_MODEL
 
 _SHOWN = 5  # indexes that are named
 
@@ -24,6 +21,9 @@ def changed_indexes(
 ) -> list[str]:
     """Return the documents whose index is another now, sorted; one that one run knows is another.
 
+    The fingerprint is of the tables, in which a rebuild gives every row another id. It does not
+    see the vectors, so that another embedding model makes another index as well.
+
     Parameters
     ----------
     documents : iterable of str
@@ -33,53 +33,39 @@ def changed_indexes(
     both = _documents_of(new) & _documents_of(baseline)  # a run of an old format names none
     compared = set(documents)
     keys = both if "" in compared else both & compared
-    return sorted(key for key in keys if now.get(key) != then.get(key))
+    return sorted(
+        key
+        for key in keys
+        if now.get(key) != then.get(key) or _is_embedded_anew(new, baseline, key)
+    )
+
+
+def _is_embedded_anew(new: RunMetadata, baseline: RunMetadata, key: str) -> bool:
+    models = {told.indexes.get(key, {}).get(EMBEDDING_MODEL) for told in (new, baseline)}
+    return len(models - {None}) > 1
 
 
 def _documents_of(told: RunMetadata) -> set[str]:
     return set(told.setup.indexes) if "indexes" in told.setup.root else set()
 
 
-def indexes_of(told: RunMetadata, method: str, documents: Sequence[str]) -> list[str]:
-    """Return the index of each document, so that documents of one index are rebuilt together."""
-    known = fingerprints_of(told, method)
-    return [known.get(document, document) for document in documents]
-
-
-def hold_against_rebuilds(
-    baseline: RunRows, method: str, metric: str, pairs: MetricPairs
-) -> RebuildComparison | None:
-    """Hold a run on changed indexes against the rebuilds in the baseline; None without any."""
-    if not baseline.rebuilds:
-        return None
-    scores: list[list[Score]] = [[old for _, old in pairs.scores]]
-    for run in baseline.rebuilds:
-        known = {
-            (row.document, row.question_id): gate_score(row, metric)
-            for row in run.rows
-            if row.method == method
-        }
-        keys = zip(pairs.documents, pairs.ids, strict=True)
-        scores.append([known.get(key) for key in keys])
-    indexes = indexes_of(baseline.metadata, method, pairs.documents)
-    return compare_with_rebuilds([new for new, _ in pairs.scores], scores, indexes)
-
-
-def why_undecided(changed: Sequence[str], rebuilds: RebuildComparison | None) -> str:
+def why_undecided(changed: Sequence[str]) -> str:
     """Say why a run on changed indexes is not decided, and what to do."""
-    named = ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
-    of = "index" if len(changed) == 1 else "indexes"
-    said = (
-        f"the {of} of {named} changed since the baseline, or is known of one run alone; a rebuilt "
-        "one shifts whole documents by chance"
-    )
-    if rebuilds is not None:
-        return (
-            f"{said}, and the {rebuilds.n_runs} rebuilds in the baseline do not differ at all, so "
-            "that the shift is not known; add rebuilds that do, or --accept-index-change"
-        )
     return (
-        f"{said}; add runs on rebuilds of the unchanged {of} "
-        f"({eval_line_here('baseline', 'add', 'RUN')}), or take the questions as independent all "
-        "the same (--accept-index-change)"
+        f"{_named(changed)} changed since the baseline, or is known of one run alone; a rebuilt "
+        "index shifts whole documents by chance, which no number of questions shows (to decide all "
+        "the same, as if each question changed on its own: --accept-index-change)"
     )
+
+
+def what_is_assumed(changed: Sequence[str]) -> str:
+    """Say what a decision on changed indexes that were accepted takes for granted."""
+    return (
+        f"{_named(changed)} changed, and as you accepted it this takes each question to change on "
+        "its own: an index that shifts whole documents is wrongly failed or passed more often"
+    )
+
+
+def _named(changed: Sequence[str]) -> str:
+    shown = ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
+    return f"the index of {shown}"

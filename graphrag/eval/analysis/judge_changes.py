@@ -40,8 +40,6 @@ def correct_pairs(
         method,
         *labels.get(metric, (None, None)),
     )
-    if found is not None and case.rebuilds is not None:
-        return refuse_change("rebuilds of the index decide, which hold no labels")
     if found is not None and found.refused is None and found.se is None:
         return refuse_change(NO_SPREAD)
     return found

@@ -101,13 +101,10 @@ class RunRows(NamedTuple):
     ----------
     rows : list of Row
     metadata : RunMetadata
-    rebuilds : tuple of RunRows
-        Of a pinned baseline: runs of the unchanged system on rebuilt indexes.
     """
 
     rows: list[Row]
     metadata: RunMetadata
-    rebuilds: "tuple[RunRows, ...]" = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -239,21 +236,15 @@ class _Detailed(BaseModel):
     results: list[_Question]
 
 
-class PinnedRun(BaseModel):
-    """A run as a baseline file keeps it."""
+class PinnedBaseline(BaseModel):
+    """What a baseline file holds."""
 
     model_config = ConfigDict(extra="forbid")
 
-    metadata: RunMetadata
-    rows: list[Row] = Field(min_length=1)
-
-
-class PinnedBaseline(PinnedRun):
-    """What a baseline file holds."""
-
     format: Literal[1]
     pinned_at: str
-    rebuilds: list[PinnedRun] = Field(default_factory=list[PinnedRun])
+    metadata: RunMetadata
+    rows: list[Row] = Field(min_length=1)
 
 
 def _stored_result(
@@ -289,8 +280,7 @@ def _read_file(path: Path, store_path: StorePlace) -> RunRows:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and "pinned_at" in values:
             pinned = PinnedBaseline.model_validate(values)
-            rebuilds = tuple(RunRows(_whole(each.rows), each.metadata) for each in pinned.rebuilds)
-            return RunRows(_whole(pinned.rows), pinned.metadata, rebuilds)
+            return RunRows(_whole(pinned.rows), pinned.metadata)
         detailed = _Detailed.model_validate(values)
     except FileNotFoundError as error:
         raise no_such_file(path, store_path) from error

@@ -56,7 +56,6 @@ app.command("monitor")(over_time.monitor)
 app.command("suite")(commands.suite)
 app.command("ratings")(commands.ratings)
 baseline_app.command("set")(gate_commands.set_baseline)
-baseline_app.command("add")(gate_commands.add_to_baseline)
 audit_app.command("export")(commands.export_audit)
 audit_app.command("import")(commands.import_audit)
 

@@ -15,11 +15,9 @@ from graphrag.eval.analysis import (
     GateTerms,
     RunComparison,
     RunRows,
-    add_rebuild,
     check_samples,
     compare_figures,
     compare_runs,
-    count_rebuilds,
     list_runs,
     pin_baseline,
     read_both_labels,
@@ -52,8 +50,6 @@ from graphrag.eval.store import PINNED, StorePlace, write_file
 from graphrag.redaction import redact
 from graphrag.text.phrases import counted
 
-GOOD_REBUILDS = 5
-FEW_REBUILDS = f"; with fewer than {GOOD_REBUILDS} it is known so badly that much is inconclusive"
 EXIT_CODES = {
     GateOutcome.PASS: DONE,
     GateOutcome.INCONCLUSIVE: INCOMPLETE,
@@ -225,36 +221,13 @@ def run_baseline_set(place: Place, source: str) -> int:
         store_path = place.store_path()
         with working(open_console(stderr=True), "Pinning the run"):
             run = read_rows(place.take_run(source), store_path)
-            dropped = count_rebuilds(store_path)
             path = pin_baseline(run, store_path)
         if run.metadata.status == "unfinished":
             _complain(f"Warning: {run.metadata.name} is unfinished", "yellow")
-        line = f"Pinned {run.metadata.name} in {path}."
-        if dropped:
-            line += f" The {dropped} rebuilds of the baseline before it are left out."
-        open_console().print(line, soft_wrap=True)
+        open_console().print(f"Pinned {run.metadata.name} in {path}.", soft_wrap=True)
         return DONE
 
     return explained(pin)
-
-
-def run_baseline_add(place: Place, source: str) -> int:
-    """Add a run of the unchanged system on rebuilt indexes to the pinned baseline."""
-
-    def add() -> int:
-        store_path = place.store_path()
-        with working(open_console(stderr=True), "Adding the run"):
-            run = read_rows(place.take_run(source), store_path)
-            baseline, path = add_rebuild(run, store_path)
-        n = 1 + len(baseline.rebuilds)
-        line = (
-            f"Added {run.metadata.name} to {path}: runs on a changed index are held against the "
-            f"spread of {n} rebuilds now{FEW_REBUILDS if n < GOOD_REBUILDS else ''}."
-        )
-        open_console().print(line, soft_wrap=True)
-        return DONE
-
-    return explained(add)
 
 
 def _show(

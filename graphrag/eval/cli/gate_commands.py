@@ -104,22 +104,3 @@ def set_baseline(
         from graphrag.eval.cli.compare import run_baseline_set
 
     raise typer.Exit(run_baseline_set(place, run))
-
-
-def add_to_baseline(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(help="Run id, its beginning, or latest.")],
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """Add a run of the unchanged system on rebuilt indexes to the pinned baseline.
-
-    A run on a changed index is held against how far such rebuilds differ by chance.
-    """
-    place = place_of(context, root, config, output)
-    look_for_runs(place, run)
-    with starting():
-        from graphrag.eval.cli.compare import run_baseline_add
-
-    raise typer.Exit(run_baseline_add(place, run))

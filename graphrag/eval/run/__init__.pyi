@@ -25,7 +25,7 @@ from .headers import (
     read_settings_of,
 )
 from .index_building import build_index, is_built, unfinished_folder
-from .index_facts import IndexFacts, read_index_facts
+from .index_facts import EMBEDDING_MODEL, IndexFacts, read_index_facts
 from .input_files import list_input_warnings
 from .judge_choice import (
     check_judge,
@@ -74,6 +74,7 @@ from .verdicts import ask_verdicts, judgeable
 
 __all__ = [
     "AVERAGES",
+    "EMBEDDING_MODEL",
     "SAYS_LITTLE",
     "Answer",
     "CallbackProgress",

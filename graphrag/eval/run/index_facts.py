@@ -1,14 +1,19 @@
 """What an index is, in words that a person can compare: settings that shape it, and counts."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from graphrag.query.index_header import IndexHeader, model_name
+
+if TYPE_CHECKING:
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 IndexFacts: TypeAlias = Mapping[str, str | int | None]
 """Name of a setting or a count -> its value; what is not known is left out."""
 
+EMBEDDING_MODEL = "embedding model"
 _COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
 
 
@@ -33,12 +38,31 @@ def _facts(header: IndexHeader) -> IndexFacts:
     if extraction is not None:
         facts["extraction model"] = model_name(extraction)
     if embedding is not None:
-        facts["embedding model"] = model_name(embedding)
+        facts[EMBEDDING_MODEL] = model_name(embedding)
+    facts["prompts"] = _prompts_of(config)
     for name in _COUNTED:
         path = Path(config.output_storage.base_dir or "") / f"{name}.parquet"
         if config.output_storage.base_dir and path.is_file():
             facts[name.replace("_", " ")] = _count_rows(path)
     return facts
+
+
+def _prompts_of(config: "GraphRagConfig") -> str:
+    """Return a digest of the indexing prompts; a file that is not there is named by its path."""
+    reports = config.community_reports
+    files = {
+        "extract_graph": config.extract_graph.prompt,
+        "summarize_descriptions": config.summarize_descriptions.prompt,
+        "graph_reports": reports.graph_prompt,
+        "text_reports": reports.text_prompt,
+    }
+    digest = hashlib.blake2b(digest_size=4)
+    for name, file in files.items():
+        path = Path(file or "")
+        text = path.read_bytes() if file and path.is_file() else (file or "the release's").encode()
+        digest.update(f"{name}:{len(text)}:".encode())
+        digest.update(text)
+    return digest.hexdigest()
 
 
 def _count_rows(path: Path) -> int:

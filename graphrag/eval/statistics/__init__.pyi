@@ -83,7 +83,6 @@ from .paired import (
 )
 from .passes import evidence_needed, pass_share
 from .power import detectable_difference, mcnemar_power, questions_needed
-from .rebuilds import RebuildComparison, compare_with_rebuilds
 from .scales import ScaleEstimate, mean_real, mean_scale, scale_interval
 from .structure import Structure, choose_structure, warn_of_documents
 from .variance import (
@@ -136,7 +135,6 @@ __all__ = [
     "PairedCounts",
     "PairedDifference",
     "Preference",
-    "RebuildComparison",
     "Repeats",
     "ScaleDifference",
     "ScaleEstimate",
@@ -161,7 +159,6 @@ __all__ = [
     "combine_orders",
     "combine_outcomes",
     "compare_family",
-    "compare_with_rebuilds",
     "correct_family",
     "corrected_change",
     "corrected_difference",

@@ -3,17 +3,16 @@
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, sqrt
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphrag.eval.statistics.differences import flip_signs
-from graphrag.eval.statistics.estimates import present
+from graphrag.eval.statistics.estimates import Floats, present, scipy_special
 from graphrag.eval.statistics.gate import ALPHA, MIN_COVERAGE
 from graphrag.eval.statistics.gate_records import GateOutcome, p_in_words
-from graphrag.eval.statistics.rebuilds import bounded_half_width
 from graphrag.eval.statistics.scales import scale_interval
 from graphrag.eval.statistics.structure import Structure, choose_structure
 
@@ -242,7 +241,7 @@ def _upper_bound(values: Sequence[_Known], case: FigureCase) -> tuple[float | No
     if case.limits is not None:
         span = case.limits[1] - case.limits[0]
         scaled = np.array(worsening) / span
-        bounded = min(span, span * (float(scaled.mean()) + bounded_half_width(-scaled)))
+        bounded = min(span, span * (float(scaled.mean()) + _bounded_half_width(-scaled)))
         clustered = choose_structure(Counter(documents)) is Structure.CLUSTERED
         if not clustered or high is None or high < bounded:
             return bounded, "bonett-price"
@@ -250,6 +249,19 @@ def _upper_bound(values: Sequence[_Known], case: FigureCase) -> tuple[float | No
     if high is None and len(worsening) >= MIN_EQUAL:  # all alike: a t limit would be too sure
         return worsening[0], "all pairs alike"
     return high, name
+
+
+def _bounded_half_width(differences: Floats) -> float:
+    """Return how far the one-sided 95 % limit lies below the mean of values in [-1, 1].
+
+    Of values in {-1, 0, 1} it is that of Bonett and Price 2012 (doi:10.3102/1076998611411915), one
+    newly right and one newly wrong answer added, so that it is never 0.
+    """
+    n = len(differences) + 2
+    centre = float(differences.sum()) / n
+    spread = max(0.0, (float(np.sum(differences**2)) + 2) / n - centre**2)
+    z = float(scipy_special().ndtri(1 - ALPHA))
+    return max(0.0, float(differences.mean()) - centre + z * sqrt(spread / n))
 
 
 def _best_case(case: FigureCase, documents: Sequence[Hashable]) -> list[_Known]:

@@ -195,8 +195,7 @@ def _test(
     new = _coverage([pair[0] for pair in pairs]) if new is None else new
     old = _coverage([pair[1] for pair in pairs]) if old is None else old
     n_baseline = sum(then is not None for _, then in pairs)
-    n_held = n if case.rebuilds is None else min(n, case.rebuilds.n_questions)
-    incomplete = _incompleteness(new, old, n_held, n_baseline)
+    incomplete = _incompleteness(new, old, n, n_baseline)
     documents = [document or None for document in case.documents or [None] * len(pairs)]
     known = Counter[tuple[Score, Score, Hashable]](
         (*pair, document)
@@ -205,14 +204,11 @@ def _test(
     )
     p, test = difference_test(known, "less")
     lower, bound = _lower_bound(known)
-    if case.rebuilds is not None:
-        p, lower = case.rebuilds.p, case.rebuilds.lower_bound
-        test = bound = "t over rebuilds"
-    elif case.corrected is not None:
+    if case.corrected is not None:
         p, lower = case.corrected.p_below, max(-1.0, case.corrected.limits(1 - 2 * ALPHA)[0])
         test = bound = case.corrected.estimate.method
     p_family = p
-    if case.undecided is not None or (incomplete is not None and case.rebuilds is not None):
+    if case.undecided is not None:
         p_family = None if p is None else 1.0  # keeps its place in the family and can't fail
     elif incomplete is not None:
         shares = [share for share in (new, old) if share is not None]
@@ -316,7 +312,7 @@ def _decide(tested: _Tested, p_holm: float | None, margin: float, alpha: float) 
     outcome, reason = _answer(tested, p_holm, margin, alpha)
     return GateDecision(
         outcome=outcome,
-        reason=reason,
+        reason=reason if case.assumed is None else f"{reason}; {case.assumed}",
         n_pairs=n,
         n_dropped_pairs=tested.n_dropped,
         newly_wrong=wrong,
@@ -336,13 +332,10 @@ def _decide(tested: _Tested, p_holm: float | None, margin: float, alpha: float) 
         p_family=tested.p_family,
         test=tested.test,
         bound=tested.bound,
-        rebuilds=case.rebuilds,
     )
 
 
 def _shown_difference(case: GateCase, plain: float | None) -> float | None:
-    if case.rebuilds is not None:
-        return case.rebuilds.difference
     return plain if case.corrected is None else case.corrected.estimate.mean
 
 
@@ -357,11 +350,6 @@ def _answer(
     if case.undecided is not None:
         return GateOutcome.INCONCLUSIVE, case.undecided
     if p is not None and p <= alpha:
-        if case.rebuilds is not None:
-            return (
-                GateOutcome.FAIL,
-                f"worse than {case.rebuilds.in_words} explains ({p_in_words(p)})",
-            )
         said = "more newly wrong than newly right answers"
         if case.corrected is not None:
             said = f"worse{_corrected_by(case)}"
@@ -374,8 +362,7 @@ def _answer(
         )
     if tested.incomplete is not None or lower is None:
         return GateOutcome.INCONCLUSIVE, tested.incomplete or "there is nothing to compare"
-    against = "" if case.rebuilds is None else f", against {case.rebuilds.in_words}"
-    by = against or _corrected_by(case)
+    by = _corrected_by(case)
     if lower > -margin:
         return (
             GateOutcome.PASS,

@@ -7,7 +7,6 @@ from math import ceil
 
 from graphrag.eval.statistics.correction import Corrected
 from graphrag.eval.statistics.differences import MCNEMAR
-from graphrag.eval.statistics.rebuilds import RebuildComparison
 
 PLAIN_BOUND = "bonett-price"
 
@@ -33,11 +32,11 @@ class GateCase:
         new score missing, and joined ones whose accepted answer changed, missing as well.
     undecided : str, optional
         Why the pairs can't decide, as when the index is another.
-    rebuilds : RebuildComparison, optional
-        Takes the place of the pairs' test and bound.
+    assumed : str, optional
+        What the decision takes for granted, said after its reason.
     corrected : Corrected, optional
-        The difference as labels of both runs correct it, with a standard error; takes their
-        place where rebuilds do not.
+        The difference as labels of both runs correct it, with a standard error; takes the place
+        of the pairs' test and bound.
     """
 
     documents: Sequence[Hashable] | None = None
@@ -45,7 +44,7 @@ class GateCase:
     n_only_baseline: int = 0
     n_other_reference: int = 0
     undecided: str | None = None
-    rebuilds: RebuildComparison | None = None
+    assumed: str | None = None
     corrected: Corrected | None = None
 
 
@@ -62,7 +61,7 @@ class GateDecision:
         Questions with both verdicts, and with a missing one.
     newly_wrong, newly_right : int
     difference : float or None
-        New run less baseline, in [-1, 1]; None without pairs. Against rebuilds less their mean.
+        New run less baseline, in [-1, 1]; None without pairs.
     lower_bound : float or None
         One-sided 95 % limit of the difference, see ``bound``; None without pairs.
     margin : float
@@ -83,8 +82,6 @@ class GateDecision:
         What this metric entered Holm's family with; None without pairs.
     test, bound : str
         Names of the test and of the limit.
-    rebuilds : RebuildComparison or None
-        What was decided by, when it was by rebuilds of the baseline's index.
     """
 
     outcome: GateOutcome
@@ -108,7 +105,6 @@ class GateDecision:
     p_family: float | None = None
     test: str = MCNEMAR
     bound: str = PLAIN_BOUND
-    rebuilds: RebuildComparison | None = None
 
 
 def p_in_words(p: float) -> str:
