@@ -190,7 +190,7 @@ def test_a_part_outside_0_and_1_is_refused():
         ("u1", "text_unit", {"u1"}),
         ("2", "text_unit", {"u2"}),
         ("keeps the lighthouse", "quote", {"u0"}),
-        ("nowhere said", "quote", set()),
+        ("nowhere said", "source", set()),
     ],
 )
 def test_an_expected_source_names_a_document_a_text_unit_or_quotes(entry, kind, units):

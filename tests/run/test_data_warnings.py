@@ -186,3 +186,27 @@ def test_a_judge_that_cannot_read_the_contexts_is_warned_of(
     assert ("verdicts on faithfulness and relevance may fail" in found) is warned
     evaluation.configure(metrics=["correctness"])
     assert "may fail" not in said(evaluation.run("--dry-run"))
+
+
+def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    there = {**ROWS[0], "expected_sources": ["clock.txt"]}
+    lacking = {**ROWS[1], "expected_sources": ["minutes of 1871.txt"]}
+    partly = {**ROWS[2], "expected_sources": ["clock.txt", "minutes of 1871.txt"]}
+    quote = "Petra Holm is the owner of the Ashcombe Bank."
+    quoted = {**ROWS[3], "evidence": [quote], "expected_sources": [quote]}
+    evaluation.write_rows([there, lacking, partly, quoted])
+    warning = (
+        "2 of 4 questions with evidence expect a source that their index does not hold, e.g. q2: "
+        "'minutes of 1871.txt'; no search can have found these, and they count so"
+    )
+    result = said(evaluation.run("--skip-judge", "--full"))
+    assert warning in result
+    assert "1 of 4 questions with evidence quote what their document does not hold" in result
+    summary = evaluation.read_results("summary")
+    found = summary["measures"]["basic"]["measures"]
+    for name, mean in (("hit_rate", 2 / 3), ("mrr", 2 / 3), ("recall", 1.5 / 3)):
+        assert found[name]["estimate"]["mean"] == pytest.approx(mean)
+        assert (found[name]["estimate"]["n"], found[name]["n_excluded"]) == (3, 1)
+    (row,) = [row for row in summary["loss"] if row["imdb_key"] is None]
+    assert (row["n"], row["n_unmatched"], row["lost"]["in_source"]) == (4, 1, 2)

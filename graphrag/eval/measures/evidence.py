@@ -1,7 +1,7 @@
 """Where a sample's evidence stands in an index: quotes, documents and text units looked up."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
@@ -23,7 +23,8 @@ class Evidence:
     ----------
     text : str
         As the sample gives it.
-    kind : {"document", "text_unit", "quote"}
+    kind : {"document", "text_unit", "quote", "source"}
+        Source: an expected one that is nothing that the index holds.
     unit_ids : frozenset of str
         The text units that hold it; empty when none does.
     in_source : bool or None
@@ -37,14 +38,19 @@ class Evidence:
     """
 
     text: str
-    kind: Literal["document", "text_unit", "quote"]
+    kind: Literal["document", "text_unit", "quote", "source"]
     unit_ids: frozenset[str]
     in_source: bool | None
 
     @property
     def is_held(self) -> bool:
-        """Whether the text that is known holds it; what is not held says nothing of a method."""
+        """Whether the text that is known holds it."""
         return bool(self.unit_ids) or self.in_source is True
+
+    @property
+    def counts(self) -> bool:
+        """Whether a search is held to it: a quote that no text holds is a fault of the label."""
+        return self.is_held or self.kind == "source"
 
 
 class SourceIndex:
@@ -106,11 +112,16 @@ class SourceIndex:
         """Return a sample's expected sources, or else its evidence quotes, looked up.
 
         An entry of ``expected_sources`` is the title or id of a document, the id or
-        human_readable_id of a text unit, or else a quote. Empty when the sample names none.
+        human_readable_id of a text unit, or else a quote. One that is none of these is a source
+        that the index lacks, unless the sample gives it as a quote too. Empty when the sample names
+        none.
         """
         if sample.expected_sources:
+            quotes = {fold_text(quote) for quote in sample.evidence}
             return tuple(
                 found
+                if found.is_held or fold_text(entry) in quotes
+                else replace(found, kind="source", in_source=False)
                 for entry in sample.expected_sources
                 if entry.strip()
                 for found in self._look_up(entry)

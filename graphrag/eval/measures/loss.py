@@ -147,12 +147,12 @@ def trace_loss(
     Returns
     -------
     LossRecord
-        With ``n_evidence`` 0 and every stage None when the sample names no evidence, or none
-        that the text holds.
+        With ``n_evidence`` 0 and every stage None when the sample names no evidence, or only
+        quotes that the text does not hold.
 
     Notes
     -----
-    Evidence that the text does not hold is a fault of the dataset, and is left out and counted.
+    A quote that the text does not hold is a fault of the dataset, and is left out and counted.
     in_source, in_text_unit: the quote stands there (:class:`SourceIndex`). extracted: the index
     has an entity from that text unit whose title stands in the quote (or, if the sample lists
     expected entities, has those). connected: such an entity has a relationship taken from that
@@ -163,7 +163,7 @@ def trace_loss(
     """
     settings = settings or LossSettings()
     evidence = index.evidence_of(sample)
-    items = [item for item in evidence if item.is_held]
+    items = [item for item in evidence if item.counts]
     n_unmatched = len(evidence) - len(items)
     skipped = settings.skipped(answered.method)
     if not items:

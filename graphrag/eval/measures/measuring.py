@@ -27,7 +27,8 @@ class MeasuredAnswer:
     n_sources : int
         Expected sources that the text holds.
     n_unmatched : int
-        Expected sources that it does not hold; they are left out of the retrieval measures.
+        Expected sources that it does not hold. A source then counts as not found; a quote is left
+        out of the retrieval measures.
     has_list : bool
         Whether the method gave a ranked list.
     combined : CombinedInput
@@ -70,7 +71,7 @@ class MethodMeasures:
     n_with_unmatched_sources : int
         Responses to questions with an expected source that the text does not hold.
     n_without_matched_sources : int
-        Those of them without any that it holds: they have no retrieval measures.
+        Those of them without any that it holds.
     """
 
     measures: Mapping[str, MeasureSummary]
@@ -135,8 +136,9 @@ def measure(
     """
     settings = settings or MeasureSettings()
     items = index.evidence_of(sample)
-    held = tuple(item for item in items if item.is_held)
-    given = MeasureInput(sample, answered, index, settings, held, is_told)
+    n_held = sum(item.is_held for item in items)
+    counting = tuple(item for item in items if item.counts)
+    given = MeasureInput(sample, answered, index, settings, counting, is_told)
     forms = list_forms(tuple(settings.cutoffs))
     return MeasuredAnswer(
         sample_id=answered.sample_id,
@@ -144,8 +146,8 @@ def measure(
         method=answered.method,
         forms=forms,
         values={form.name: form.compute(given) for form in forms},
-        n_sources=len(held),
-        n_unmatched=len(items) - len(held),
+        n_sources=n_held,
+        n_unmatched=len(items) - n_held,
         has_list=given.retrieved is not None and given.retrieved.text_unit_ids is not None,
         combined=combined_input(given),
     )

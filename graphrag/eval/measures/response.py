@@ -98,7 +98,7 @@ class MeasureInput:
         Of the sample's ``imdb_key``.
     settings : MeasureSettings
     items : tuple of Evidence
-        The sample's expected sources, those that the text holds.
+        The sample's expected sources, but for quotes that the text does not hold.
     is_told : bool
         Whether the method says what it retrieves, here or in another response.
     """

@@ -37,7 +37,8 @@ class _Quoted:
     n_questions: int
     n_items: int
     n_held: int
-    lacking: list[tuple[Sample, str]] = field(default_factory=list[tuple[Sample, str]])
+    quotes: list[tuple[Sample, str]] = field(default_factory=list[tuple[Sample, str]])
+    sources: list[tuple[Sample, str]] = field(default_factory=list[tuple[Sample, str]])
 
     @property
     def share(self) -> float:
@@ -94,14 +95,15 @@ async def _look_up(samples: Sequence[Sample], header: "IndexHeader") -> _Quoted 
     if not view.has_text:
         return None
     n_items = n_held = 0
-    lacking: list[tuple[Sample, str]] = []
+    quotes: list[tuple[Sample, str]] = []
+    sources: list[tuple[Sample, str]] = []
     for sample in quoting:
         for item in view.evidence_of(sample):
             n_items += 1
             n_held += item.is_held
             if not item.is_held:
-                lacking.append((sample, item.text))
-    return _Quoted(len(quoting), n_items, n_held, lacking) if n_items else None
+                (sources if item.kind == "source" else quotes).append((sample, item.text))
+    return _Quoted(len(quoting), n_items, n_held, quotes, sources) if n_items else None
 
 
 def _is_telling(found: _Quoted | None) -> bool:
@@ -109,22 +111,36 @@ def _is_telling(found: _Quoted | None) -> bool:
 
 
 def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
-    lacking = [each for quoted in found for each in quoted.lacking]
-    if not lacking:
-        return []
+    sides = (
+        (
+            [each for quoted in found for each in quoted.quotes],
+            "quote what their document does not hold",
+            "these quotes are left out of the retrieval figures and of where answers were lost",
+        ),
+        (
+            [each for quoted in found for each in quoted.sources],
+            "expect a source that their index does not hold",
+            "no search can have found these, and they count so",
+        ),
+    )
+    n_questions = sum(quoted.n_questions for quoted in found)
+    return [
+        f"{_named(lacking, n_questions, what, len(found))}; {then}"
+        for lacking, what, then in sides
+        if lacking
+    ]
+
+
+def _named(lacking: Sequence[tuple[Sample, str]], of: int, what: str, n_indexes: int) -> str:
     per_key: dict[str, set[str]] = {}
     for sample, _ in lacking:
         per_key.setdefault(sample.imdb_key, set()).add(sample.id)
     n = sum(map(len, per_key.values()))
     sample, text = lacking[0]
-    where = "" if len(found) == 1 else f" ({_counted({k: len(v) for k, v in per_key.items()})})"
+    where = "" if n_indexes == 1 else f" ({_counted({k: len(v) for k, v in per_key.items()})})"
     shown = " ".join(text.split())
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-    return [
-        f"{n} of {sum(quoted.n_questions for quoted in found)} questions with evidence quote what "
-        f"their document does not hold{where}, e.g. {sample.name}: {shown!r}; these quotes are "
-        "left out of the retrieval figures and of where answers were lost"
-    ]
+    return f"{n} of {of} questions with evidence {what}{where}, e.g. {sample.name}: {shown!r}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:
