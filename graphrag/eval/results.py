@@ -1,7 +1,9 @@
 """Adding results up, and writing them down."""
 
+import itertools
 import json
 import pkgutil
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -47,6 +49,7 @@ from graphrag.eval.records import (
 from graphrag.eval.statistics import EQUIVALENCE_MARGIN
 from graphrag.eval.store import write_whole
 from graphrag.text.json_pieces import json_pieces
+from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -281,13 +284,20 @@ def aggregate_results(
     Raises
     ------
     UsageError
-        If a metric does not exist, or a method has two results for one trial of a question (of
-        one id, or one text): they would count as two questions.
+        If a metric does not exist, or results of one id have other texts, or those of one text
+        other ids: they would count as two questions.
     ValueError
         If a result has more or other than numbers may say: NaN tokens or cost, or more results
         than were planned.
+
+    Warns
+    -----
+    UserWarning
+        If a method has more than one result for one trial of a question: they count as repeats.
     """
-    results = list(results)  # they are gone through more than once, which a generator isn't
+    results, repeated = _number_repeats(results)
+    if repeated:
+        warnings.warn(_describe_repeated(repeated), stacklevel=2)
     _check(results, metrics)
     first = [result for result in results if result.trial == 0]
     methods = list(dict.fromkeys(result.method for result in results))
@@ -334,6 +344,37 @@ def aggregate_results(
         analysis=analysis,
         repeats=analyse_repeats(results, methods, metrics, is_compared=not curves),
         curves=draw_curves(curves or {}, first, metrics),
+    )
+
+
+def _number_repeats(
+    results: Iterable[QueryResult],
+) -> tuple[list[QueryResult], list[QueryResult]]:
+    """Return the results, each a trial of its own, and those that had the trial of another."""
+    given = list(results)
+    folded = {text: fold_wording(text) for text in {r.question for r in given}}
+    keys = [(r.imdb_key, r.sample_id, folded[r.question], r.method) for r in given]
+    taken = defaultdict[tuple[str, ...], set[int]](set)
+    for key, result in zip(keys, given, strict=True):
+        taken[key].add(result.trial)
+    seen = set[tuple[tuple[str, ...], int]]()
+    repeated: list[QueryResult] = []
+    for place, (key, result) in enumerate(zip(keys, given, strict=True)):
+        if (key, result.trial) in seen and any(key[1:3]):
+            trial = next(n for n in itertools.count() if n not in taken[key])
+            taken[key].add(trial)
+            given[place] = replace(result, trial=trial)
+            repeated.append(result)
+        seen.add((key, result.trial))
+    return given, repeated
+
+
+def _describe_repeated(repeated: Sequence[QueryResult]) -> str:
+    first, verb = repeated[0], "repeats" if len(repeated) == 1 else "repeat"
+    return (
+        f"{counted(len(repeated), 'result')} {verb} the question of another, e.g. "
+        f"{first.method}'s for {first.question!r} of {first.imdb_key!r}; they count as repeats of "
+        "one question."
     )
 
 

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import AsyncMock, MagicMock, patch
 
@@ -458,6 +459,21 @@ def test_summaries_come_in_the_order_of_the_methods():
     }
     (failed,) = aggregate_results([result(latency=None, llm_calls=None)]).summaries()
     assert failed.to_dict()["avg_latency"] is failed.to_dict()["avg_llm_calls"] is None
+
+
+def test_results_of_one_question_are_its_repeats():
+    given = [result(given=(1, 1, 1, 1)), result(question="Why?"), result(given=(0, 1, 1, 1))]
+    with pytest.warns(UserWarning, match=r"1 result repeats the question .* tog's for 'Who\?'"):
+        found = aggregate_results(given)
+    assert found.metadata["total_questions"] == 2
+    assert [each.trial for each in found.results] == [0, 0, 1]
+    assert found.repeats is not None
+    means = {each.metric: (each.mean.mean, each.mean.n) for each in found.repeats.figures}
+    assert means["correctness"] == (0.75, 2)
+    assert means["relevance"] == (0.5, 2)
+    with pytest.warns(UserWarning, match="2 results repeat"):
+        found = aggregate_results([replace(given[0], trial=2), *given[:1] * 3])
+    assert [each.trial for each in found.results] == [2, 0, 1, 3]
 
 
 # A whole evaluation in one call

@@ -481,6 +481,28 @@ def test_a_rise_is_no_regression_and_few_pairs_prove_none():
     assert found[1].p_holm == pytest.approx(2 / 2**3)
 
 
+def test_a_baseline_is_kept_for_each_metric_of_each_suite():
+    framework = EvaluationFramework()
+    framework.set_baseline(reported({RELEVANCE: [0.9] * 8}))
+    framework.set_baseline(reported({TIME: [1.0] * 8}))
+    framework.set_baseline(replace(reported({RELEVANCE: [0.5] * 8}), test_suite_name="other"))
+    assert framework.baseline_scores == {RELEVANCE: pytest.approx(0.7), TIME: 1.0}
+    now = reported({RELEVANCE: [0.2] * 8, TIME: [0.5] * 8})
+    for suite, fall in (("s", -0.7), ("other", -0.3), ("a third", -0.5)):
+        report = replace(now, test_suite_name=suite)
+        assert framework.compare_with_baseline(report) == {
+            "response_relevance": pytest.approx(fall),
+            "query_processing_time": -0.5,
+        }
+    found = {each.metric: each for each in framework.detect_regressions(now)}
+    assert found[RELEVANCE].difference == pytest.approx(-0.7)
+    assert found[TIME].regressed
+    (other,) = framework.detect_regressions(replace(now, test_suite_name="other"))
+    assert (other.metric, other.n_pairs) == (RELEVANCE, 8)
+    framework.set_baseline(reported({RELEVANCE: [0.2] * 8}))
+    assert framework.compare_with_baseline(now)["response_relevance"] == 0
+
+
 async def test_the_example_cases_run():
     texts, questions = create_entity_extraction_test_cases(), create_query_response_test_cases()
     assert [each.id for each in texts] == ["entity_001", "entity_002", "entity_003"]

@@ -56,7 +56,7 @@ class EvaluationFramework:
     test_suites : dict
         Name -> list of TestCase.
     baseline_scores : dict
-        Metric -> mean share of the baseline.
+        Metric -> mean share of the baseline, over all suites that have one.
     evaluation_history : list of EvaluationReport
         Every report of :meth:`run_evaluation`, oldest first.
     """
@@ -69,7 +69,7 @@ class EvaluationFramework:
         self.test_suites: dict[str, list[TestCase]] = {}
         self.baseline_scores: dict[EvaluationMetric, float] = {}
         self.evaluation_history: list[EvaluationReport] = []
-        self._baseline: EvaluationReport | None = None
+        self._baseline: dict[tuple[str, EvaluationMetric], list[EvaluationResult]] = {}
 
     @classmethod
     def from_file(cls, path: Path | str) -> "EvaluationFramework":
@@ -169,19 +169,27 @@ class EvaluationFramework:
         }
 
     def set_baseline(self, report: EvaluationReport) -> None:
-        """Hold later reports against this one."""
-        self.baseline_scores = _means(report)
-        self._baseline = report
+        """Hold later reports against this one.
+
+        It takes the place of what this suite had for its metrics; other metrics and suites keep
+        theirs.
+        """
+        for metric, results in _by_metric(report.results).items():
+            self._baseline[report.test_suite_name, metric] = results
+        pooled = _by_metric(each for results in self._baseline.values() for each in results)
+        self.baseline_scores |= {metric: _mean(results) for metric, results in pooled.items()}
 
     def compare_with_baseline(self, report: EvaluationReport) -> dict[str, float]:
         """Return metric value -> mean share now less that of the baseline, for the metrics of both.
 
+        A suite is held against its own baseline, one that has none against those of all suites.
         Empty without a baseline.
         """
         return {
-            metric.value: mean - self.baseline_scores[metric]
-            for metric, mean in _means(report).items()
-            if metric in self.baseline_scores
+            metric.value: _mean(results) - (_mean(own) if own else self.baseline_scores[metric])
+            for metric, results in _by_metric(report.results).items()
+            for own in [self._baseline.get((report.test_suite_name, metric))]
+            if own or metric in self.baseline_scores
         }
 
     def detect_regressions(self, report: EvaluationReport) -> list[MetricRegression]:
@@ -190,9 +198,16 @@ class EvaluationFramework:
         Empty without a report given to :meth:`set_baseline`. See
         :func:`graphrag.eval.suite.find_regressions` for the test.
         """
-        if self._baseline is None:
-            return []
-        now, then = _case_shares(report), _case_shares(self._baseline)
+        suites = {suite for suite, _ in self._baseline}
+        if report.test_suite_name in suites:
+            suites = {report.test_suite_name}
+        then = _case_shares(
+            each
+            for (suite, _), results in self._baseline.items()
+            if suite in suites
+            for each in results
+        )
+        now = _case_shares(report.results)
         return find_regressions(
             {metric: (shares, then[metric]) for metric, shares in now.items() if metric in then}
         )
@@ -271,7 +286,8 @@ def _checked(given: object, case: TestCase) -> EvaluationResult:
 
 def _recommend(report: EvaluationReport) -> list[str]:
     texts: list[str] = []
-    for metric, mean in _means(report).items():
+    for metric, results in _by_metric(report.results).items():
+        mean = _mean(results)
         if mean < WEAK:
             texts.append(f"Improve {metric.value}: its mean is {mean:.2f}, below {WEAK}.")
         elif mean < FAIR:
@@ -287,11 +303,17 @@ def _recommend(report: EvaluationReport) -> list[str]:
     return texts or ["Nothing was scored: give the cases an expected output."]
 
 
-def _means(report: EvaluationReport) -> dict[EvaluationMetric, float]:
-    shares: dict[EvaluationMetric, list[float]] = {}
-    for result in report.results:
-        shares.setdefault(result.metric, []).append(result.share)
-    return {metric: fmean(given) for metric, given in shares.items()}
+def _by_metric(
+    results: Iterable[EvaluationResult],
+) -> dict[EvaluationMetric, list[EvaluationResult]]:
+    found: dict[EvaluationMetric, list[EvaluationResult]] = {}
+    for result in results:
+        found.setdefault(result.metric, []).append(result)
+    return found
+
+
+def _mean(results: Sequence[EvaluationResult]) -> float:
+    return fmean(result.share for result in results)
 
 
 def _by_case(report: EvaluationReport) -> dict[str, list[float]]:
@@ -302,10 +324,10 @@ def _by_case(report: EvaluationReport) -> dict[str, list[float]]:
     return shares
 
 
-def _case_shares(report: EvaluationReport) -> dict[str, dict[str, float]]:
+def _case_shares(results: Iterable[EvaluationResult]) -> dict[str, dict[str, float]]:
     """Return metric -> case id -> mean share."""
     found: dict[str, dict[str, list[float]]] = {}
-    for result in report.results:
+    for result in results:
         if result.test_case_id is not None:
             of_metric = found.setdefault(result.metric, {})
             of_metric.setdefault(result.test_case_id, []).append(result.share)
