@@ -5,8 +5,11 @@ missing libraries with the ranges that pyproject.toml gives them.
 """
 
 import re
+import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, requires, version
+
+from graphrag.text.controls import strip_controls
 
 _causes: list[Callable[[], str | None]] = []
 _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
@@ -86,7 +89,7 @@ def refuse_if_unfit() -> None:
 
     sentence = problem()
     if sentence is not None:
-        typer.echo(f"Error: {sentence}", err=True)
+        sys.stderr.write(f"Error: {strip_controls(sentence)}\n")
         raise typer.Exit(2)
 
 

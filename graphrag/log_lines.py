@@ -5,6 +5,8 @@ import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
+from graphrag.redaction import clean_log_records
+
 LIBRARIES = ("graphrag_llm", "LiteLLM", "asyncio")
 
 
@@ -24,6 +26,7 @@ def lines_to(
         Lines below it are left out.
     names : sequence of str
     """
+    clean_log_records()
     loggers = [logging.getLogger(name) for name in names]
     before = [(logger.handlers, logger.propagate, logger.level) for logger in loggers]
     for logger in loggers:

@@ -18,6 +18,8 @@ from itertools import chain
 from typing import Any, cast
 from urllib.parse import quote, unquote
 
+from graphrag.text.controls import strip_controls
+
 REDACTED = "[redacted]"
 
 _MIN_SAID = 6
@@ -109,7 +111,9 @@ def redact_data(text: str) -> str:
 
 
 def redact_error(error: BaseException) -> bool:
-    """Redact an error that is about to be shown by others, and those that it was raised from.
+    """Clean an error that is about to be shown by others, and those that it was raised from.
+
+    Of keys and passwords, and of the characters that a terminal obeys.
 
     Returns
     -------
@@ -124,12 +128,16 @@ def redact_error(error: BaseException) -> bool:
             chain_of.append(each)
             left += [each.__cause__, each.__context__]
     for each in chain_of:
-        each.args = tuple(redact(arg) if isinstance(arg, str) else arg for arg in each.args)
+        each.args = tuple(_clean(arg) if isinstance(arg, str) else arg for arg in each.args)
         if isinstance(message := getattr(each, "message", None), str):
-            cast("Any", each).message = redact(message)
+            cast("Any", each).message = _clean(message)
         if notes := getattr(each, "__notes__", None):
-            each.__notes__ = [redact(note) for note in notes]
-    return all(redact(str(each)) == str(each) for each in chain_of)
+            each.__notes__ = [_clean(note) for note in notes]
+    return all(_clean(str(each)) == str(each) for each in chain_of)
+
+
+def _clean(text: str) -> str:
+    return strip_controls(redact(text))
 
 
 class StreamRedactor:
@@ -184,9 +192,7 @@ def is_secret_variable(name: str) -> bool:
 def _know(values: Iterable[str]) -> None:
     _Known.said = _longest_first({*_Known.said, *values})
     _Known.data = _longest_first(filter(_is_sure, _Known.said))
-    if not _Known.reads_logs:
-        _Known.reads_logs = True
-        _read_log_records()
+    clean_log_records()
 
 
 def _of_settings(values: object, is_secret: bool) -> list[str]:
@@ -250,24 +256,30 @@ def _without_value(found: re.Match[str]) -> str:
     return f"{name}{mark}{REDACTED}" if is_given and value.lower() not in _UNSET else found[0]
 
 
-def _read_log_records() -> None:
-    """Redact every record that is made from now on, whichever library's and wherever it goes."""
+def clean_log_records() -> None:
+    """Clean every record that is made from now on, whichever library's and wherever it goes.
+
+    Of keys and passwords, and of the characters that a terminal obeys on which a log is read.
+    """
+    if _Known.reads_logs:
+        return
+    _Known.reads_logs = True
     make = logging.getLogRecordFactory()
 
-    def make_redacted(*args: Any, **kwargs: Any) -> logging.LogRecord:
+    def make_clean(*args: Any, **kwargs: Any) -> logging.LogRecord:
         record = make(*args, **kwargs)
         try:
             said = record.getMessage()
         except Exception:  # logging itself tells of arguments that don't fit the message
             return record
-        clean = redact(said)
+        clean = _clean(said)
         if clean != said:
             record.msg, record.args = clean, ()
         if record.exc_info and record.exc_info[0] is not None:
             trace = logging.Formatter().formatException(record.exc_info)
-            clean = redact(trace)
+            clean = _clean(trace)
             if clean != trace:
                 record.exc_info, record.exc_text = None, clean
         return record
 
-    logging.setLogRecordFactory(make_redacted)
+    logging.setLogRecordFactory(make_clean)

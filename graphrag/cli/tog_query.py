@@ -2,12 +2,13 @@
 
 import contextlib
 import logging
+import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from enum import StrEnum
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -18,6 +19,7 @@ from graphrag.offline.counted import watch_offline
 from graphrag.query.methods import OWN_METHODS, embeds
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.redaction import redact, redact_error
+from graphrag.text.controls import ShownStream, strip_controls
 
 if TYPE_CHECKING:
     from graphrag.query.counted_result import CountedSearchResult
@@ -124,10 +126,11 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         if method.value in OWN_METHODS:
             refuse_if_unfit()
             options = AnswerOptions(response_type, streaming, verbose, connect)
-            run_own_query(method.value, query, root, data, options)
+            with _shown_stdout():
+                run_own_query(method.value, query, root, data, options)
             return
         # Not read from the settings: the release may have answered by what is refused here.
-        with watch_offline() as asked, _redacted_errors():
+        with watch_offline() as asked, _redacted_errors(), _shown_stdout():
             released(
                 query=query,
                 root=root,
@@ -155,15 +158,25 @@ def _redacted_errors() -> Generator[None]:
         yield
     except Exception as error:
         if not redact_error(error):
-            raise RuntimeError(redact(f"{type(error).__name__}: {error}")) from None
+            said = strip_controls(redact(f"{type(error).__name__}: {error}"))
+            raise RuntimeError(said) from None
         raise
+
+
+@contextlib.contextmanager
+def _shown_stdout() -> Generator[None]:
+    """Show what is printed of an answer, whole or as it arrives, as text and nothing else."""
+    with contextlib.redirect_stdout(cast("IO[str]", ShownStream(sys.stdout))):
+        yield
 
 
 def _say_if_offline(answers: Part, embeddings: Part) -> None:
     """Say in which roles embedded models were asked, if they were."""
+    from graphrag.eval.cli.options import echo
+
     label = label_roles({ANSWERS: answers, EMBEDDINGS: embeddings})
     if label is not None:
-        typer.echo(f"({label})", err=True)
+        echo(f"({label})", err=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +217,14 @@ def run_own_query(
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
     from graphrag.config.models.prompt_files import SettingsError
+    from graphrag.eval.cli.options import echo
     from graphrag.query.graph_index import GraphIndex, SearchError
     from graphrag.query.index_header import SearchOptions, read_header
     from graphrag.query.index_tables import IndexNotBuiltError, open_tables
 
     def show(piece: str) -> None:
-        typer.echo(piece, nl=False)
+        sys.stdout.write(piece)
+        sys.stdout.flush()
 
     async def answer() -> "CountedSearchResult":
         given = SearchOptions(response_type=options.response_type)
@@ -225,12 +240,12 @@ def run_own_query(
         with contextlib.nullcontext() if options.verbose else quiet:
             result = asyncio.run(answer())
     except (SettingsError, IndexNotBuiltError) as error:
-        typer.echo(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from (error if options.verbose else None)
     except SearchError as error:
-        typer.echo(f"Error: the search failed: {error}", err=True)
+        echo(f"Error: the search failed: {error}", err=True)
         raise typer.Exit(1) from (error if options.verbose else None)
-    typer.echo("" if options.streaming else str(result.response))
+    show("\n" if options.streaming else f"{result.response}\n")
     _say_if_offline(
         Part(frozenset(result.usage.completion_models or ())),
         Part(frozenset(result.usage.embedding_models or ())),
@@ -239,18 +254,17 @@ def run_own_query(
         _show_paths(result.context_data)
     if options.verbose:
         for line in describe_usage(result):
-            typer.echo(line, err=True)
+            echo(line, err=True)
 
 
 def _show_paths(context_data: object) -> None:
     """Print what the search walked; on stderr, as the response alone is what a pipe is given."""
-    from rich.console import Console
-
     from graphrag.cli.tog_paths import tree_of
+    from graphrag.eval.cli.terminal import open_console
 
     tree = tree_of(context_data)
     if tree is not None:
-        Console(stderr=True, markup=False, emoji=False, highlight=False).print(tree)
+        open_console(stderr=True).print(tree)
 
 
 def describe_usage(result: "CountedSearchResult") -> list[str]:

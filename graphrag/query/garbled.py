@@ -33,7 +33,13 @@ def check_size(n_characters: int, answer: Answer | None = None) -> None:
         raise GarbledReplyError(msg, answer, may_pass=False)
 
 
-def check_content(answer: Answer, shown: str) -> None:
+def holds_stray_control(text: str, shown: str) -> bool:
+    """Say whether a text holds a control character, and the model was not shown it."""
+    control = _CONTROL.search(text)
+    return control is not None and control.group() not in shown
+
+
+def check_content(answer: Answer, shown: str, takes_controls: bool = False) -> None:
     """Refuse a completion whose text was damaged on its way or is not the model's.
 
     Parameters
@@ -42,6 +48,9 @@ def check_content(answer: Answer, shown: str) -> None:
         Its reply is text.
     shown : str
         What the model was shown: what stands in it may be repeated.
+    takes_controls : bool
+        Whether stray control characters are the model's own: they stood in its last reply to
+        the same request, too.
 
     Raises
     ------
@@ -54,8 +63,7 @@ def check_content(answer: Answer, shown: str) -> None:
     check_size(len(text), answer)
     if _BROKEN in text and _BROKEN not in shown:
         raise GarbledReplyError("its text was damaged (replacement characters)", answer)
-    control = _CONTROL.search(text)
-    if control is not None and control.group() not in shown:
+    if not takes_controls and holds_stray_control(text, shown):
         raise GarbledReplyError("its text was damaged (control characters)", answer)
     if _PAGE.match(text) and "<html" not in shown.lower():
         raise GarbledReplyError("it is a web page", answer)

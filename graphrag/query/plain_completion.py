@@ -21,7 +21,7 @@ from graphrag.query.calls import (
 )
 from graphrag.query.direct.asking import DirectModel
 from graphrag.query.direct.settings import DIRECT
-from graphrag.query.garbled import check_content, check_size
+from graphrag.query.garbled import check_content, check_size, holds_stray_control
 from graphrag.query.output import BOUND_KEYS, bind_output, describe_cut
 from graphrag.query.replies import UnreadableReplyError, read_refusal, read_reply
 from graphrag.query.usage import CUT_OFF, CallLog, OutputBound, RecordedCall, current_scope
@@ -72,8 +72,10 @@ class CompletionCalls:
         form = cast("type[BaseModel] | None", request.get("response_format"))
         described = {**request, "response_format": _schema(form) if form else None}
         shown = _shown(request["messages"])
+        was_stray = False
 
         async def send() -> Answer:
+            nonlocal was_stray
             response = await self._ask(**request)
             choice: Any = response.choices[0] if response.choices else None
             refusal = read_refusal(choice.message) if choice else ""
@@ -83,7 +85,8 @@ class CompletionCalls:
                 check_size(len(text))  # before it is counted, which would take minutes
             reason = choice.finish_reason if choice else None
             answer = self._count(request, text, response.usage, reason, bool(refusal))
-            check_content(answer, shown)
+            takes_controls, was_stray = was_stray, holds_stray_control(text, shown)
+            check_content(answer, shown, takes_controls)
             return answer
 
         call = await self._caller.call(described, send, lambda: self._count_prompt(request))

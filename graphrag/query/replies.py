@@ -15,6 +15,8 @@ Reply = TypeVar("Reply", bound=BaseModel)
 _BRACE = re.compile(r"[{}]")
 _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+"""What stands in no JSON, and says nothing where a model lets it slip in."""
 _NOT_COMPARED = re.compile(r"\\[bfnrt]|[\\\s]")
 
 
@@ -84,7 +86,8 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     UnreadableReplyError
         If no object has the form, more than one has, or it can't be told whether one is the reply.
     """
-    found, is_balanced = _find_objects(content)
+    text = _CONTROL.sub("", content)
+    found, is_balanced = _find_objects(text)
     fitting: list[tuple[_Found, Reply]] = []
     problem: ValidationError | None = None
     for each in found:
@@ -100,7 +103,7 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     if not is_balanced:
         raise UnreadableReplyError(content, "there are braces without a counterpart in it")
     (place, reply) = fitting[0]
-    if shown and not _is_alone(place, content) and _is_quoted(place, content, shown):
+    if shown and not _is_alone(place, text) and _is_quoted(place, text, shown):
         raise UnreadableReplyError(content, "its JSON object may be quoted from the material")
     return reply
 
@@ -163,7 +166,7 @@ def _without_contradiction(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_without_contradiction)
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_contradiction, strict=False)
 
 
 def _is_alone(place: _Found, content: str) -> bool:

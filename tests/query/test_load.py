@@ -344,10 +344,22 @@ async def test_a_damaged_reply_is_paid_for_and_asked_again(content: str, server:
     assert first.output_tokens == server.records[0].completion_tokens > 0
 
     set_faults(server, lambda *_: Fault(content=content))
-    with pytest.raises(GarbledReplyError):
-        await model(server.base_url, retry=RetryPolicy(1, 0, 0)).completion_async(messages="hi")
+    if "\x00" not in content:
+        with pytest.raises(GarbledReplyError):
+            await model(server.base_url, retry=RetryPolicy(1, 0, 0)).completion_async(messages="hi")
     repeated = await model(server.base_url).completion_async(messages=f"Repeat <html>: {content}")
     assert repeated.content == content
+
+
+@pytest.mark.parametrize("content", ["The lamp\x00", "\x08The lamp"])
+async def test_a_control_character_is_asked_for_again_once(content: str, server: LocalServer):
+    """A model that writes it every time would be paid for with every retry, and fail."""
+    set_faults(server, lambda *_: Fault(content=content))
+    with measure_calls() as log:
+        reply = await model(server.base_url).completion_async(messages="hi")
+    assert reply.content == content
+    assert len(server.records) == len(log.attempts) == 2
+    assert log.usage().failed_calls == 1
 
 
 @pytest.mark.parametrize(

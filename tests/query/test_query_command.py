@@ -1,8 +1,10 @@
 """``graphrag query``: the added method, and the released ones as they were."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.lighthouse import SpiedServer
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner, Result
 
@@ -108,3 +110,15 @@ def test_verbose_shows_what_was_walked(project: Path) -> None:
     assert arrows
     assert "Paths\n" in result.stderr
     assert "Paths" not in result.stdout
+
+
+@pytest.mark.parametrize("method", ["bm25", "basic"])
+@pytest.mark.parametrize("how", [(), ("--streaming",)])
+def test_an_answer_steers_no_terminal(
+    method: str, how: tuple[str, ...], make_project: Callable[..., Path], server: SpiedServer
+) -> None:
+    """Also where a sequence of it arrives in two pieces."""
+    server.reset(lambda _: "The lamp \x1b]0;owned\x07 is \x1b[2J lit \x9b31m by \u202e night.")
+    result = query(QUESTION, "-r", str(make_project()), "-m", method, *how)
+    assert "]0;owned is" in " ".join(result.stdout.split())
+    assert not {*"\x1b\x07\x9b\u202e"} & {*result.output}

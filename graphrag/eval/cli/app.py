@@ -26,6 +26,7 @@ from graphrag.eval.cli.options import (
     Outer,
     QuietOption,
     WorkersOption,
+    echo,
     note_command,
 )
 from graphrag.installation import refuse_if_unfit
@@ -238,7 +239,7 @@ def evaluate(
     note_command(context, place)
 
     if early_stop and baseline is None and skip_judge:
-        typer.echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
+        echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
     look_at_questions(
         place,
@@ -286,7 +287,7 @@ def evaluate(
     if baseline is None or dry_run:
         raise typer.Exit(run_command(options))
     if skip_judge:
-        typer.echo("Error: --baseline needs verdicts; leave --skip-judge out.", err=True)
+        echo("Error: --baseline needs verdicts; leave --skip-judge out.", err=True)
         raise typer.Exit(2)
     from graphrag.eval.cli.compare import BaselineOptions, run_with_baseline
 

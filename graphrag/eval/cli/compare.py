@@ -28,7 +28,15 @@ from graphrag.eval.analysis import (
     shared_metrics,
 )
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, FAILED, INCOMPLETE, explained, open_console, working
+from graphrag.eval.cli.terminal import (
+    DONE,
+    FAILED,
+    INCOMPLETE,
+    explained,
+    open_console,
+    tell_workflow,
+    working,
+)
 from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS
@@ -48,6 +56,7 @@ from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
 from graphrag.eval.store import PINNED, StorePlace, write_file
 from graphrag.redaction import redact
+from graphrag.text.controls import escape_controls
 from graphrag.text.phrases import counted
 
 EXIT_CODES = {
@@ -206,7 +215,7 @@ def run_history(place: Place, as_json: bool = False) -> int:
         if as_json:
             listed = [run.to_dict() for run in runs]
             text = json.dumps(listed, ensure_ascii=False, indent=2, allow_nan=False)
-            sys.stdout.write(f"{text}\n")
+            sys.stdout.write(f"{escape_controls(text)}\n")
         else:
             show_runs(open_console(), runs)
         return DONE
@@ -242,8 +251,7 @@ def _show(
         open_console().print(answer, soft_wrap=True)
     show_comparison(console, comparison, options.full)
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        for line in list_annotations(comparison):
-            open_console().print(line, soft_wrap=True)
+        tell_workflow(list_annotations(comparison))
     if options.junit is not None:
         write_file(options.junit, render_junit(comparison))
     summary = os.environ.get("GITHUB_STEP_SUMMARY")

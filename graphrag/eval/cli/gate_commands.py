@@ -12,6 +12,7 @@ from graphrag.eval.cli.options import (
     FullOption,
     OutputOption,
     RootOption,
+    echo,
     place_of,
 )
 
@@ -65,7 +66,7 @@ def compare(
     In a GitHub workflow the answer also goes to the job's summary and annotations.
     """
     if old is not None and baseline is not None:
-        typer.echo("Error: the baseline is named twice; leave --baseline out.", err=True)
+        echo("Error: the baseline is named twice; leave --baseline out.", err=True)
         raise typer.Exit(2)
     place = place_of(context, root, config, output)
     look_for_runs(place, new, old or baseline or "pinned")

@@ -146,12 +146,19 @@ def place_of(
     place = Place(root or outer.root, config or outer.config, output or outer.output, outer.store)
     note_command(context, place)
     if place.file is not None and not takes_file:
-        typer.echo(
+        echo(
             f"Error: --output {place.file} is a file; this command reads a folder of results.",
             err=True,
         )
         raise typer.Exit(2)
     return place
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print one line; in the place of typer's, which a text could steer a terminal by."""
+    from graphrag.eval.cli.terminal import open_console
+
+    open_console(stderr=err).print(text, soft_wrap=True)
 
 
 def note_command(context: typer.Context, place: "Place | None" = None) -> None:

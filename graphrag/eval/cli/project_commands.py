@@ -7,7 +7,7 @@ import typer
 
 from graphrag.command_lines import eval_line
 from graphrag.eval.cli.first_look import look_at_project, starting
-from graphrag.eval.cli.options import ConfigOption, Outer, QuietOption, note_command, place_of
+from graphrag.eval.cli.options import ConfigOption, Outer, QuietOption, echo, note_command, place_of
 
 
 def init(
@@ -30,7 +30,7 @@ def init(
     try:
         find_settings(root)
     except SettingsError as error:
-        typer.echo(f"Error: {error}", err=True)
+        echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
     from graphrag.eval.config import config_schema
     from graphrag.eval.suite import suite_schema
@@ -46,7 +46,7 @@ def init(
         (schema.with_name("suite.schema.json"), suite_schema()),
     ):
         _write_schema(root / path, made)
-    typer.echo(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
+    echo(f"Next: put questions into {root / dataset}, then: {eval_line('--root', root)}")
 
 
 def validate(
@@ -102,12 +102,12 @@ def _write_new(path: Path, content: str) -> None:
         with path.open("x", encoding="utf-8") as file:
             file.write(content)
     except FileExistsError:
-        typer.echo(f"{path} exists and is left as it is.")
+        echo(f"{path} exists and is left as it is.")
         return
     except OSError as error:
-        typer.echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
+        echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"Wrote {path}.")
+    echo(f"Wrote {path}.")
 
 
 def _write_schema(path: Path, schema: dict[str, Any]) -> None:
@@ -117,6 +117,6 @@ def _write_schema(path: Path, schema: dict[str, Any]) -> None:
     try:
         path.write_text(json.dumps(schema, indent=2) + "\n", encoding="utf-8")
     except OSError as error:
-        typer.echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
+        echo(f"Error: {path} can't be written: {error.strerror}.", err=True)
         raise typer.Exit(1) from None
-    typer.echo(f"Wrote {path}, by which editors check what is written.")
+    echo(f"Wrote {path}, by which editors check what is written.")

@@ -1,26 +1,40 @@
 """The exit codes of the commands, and how an error becomes one of them and a sentence."""
 
 import os
+import sys
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.reports import beating
 from graphrag.redaction import redact
+from graphrag.text.controls import ShownText, strip_controls
 
 
 class _Console(Console):
-    """A console on which a reader that goes away ends the showing, not the work."""
+    """A console that no text can steer, and whose reader may go away without ending the work."""
 
     def print(self, *objects: Any, **how: Any) -> None:
         """Print, without the keys and passwords that a text may hold."""
         said = (redact(each) if isinstance(each, str) else each for each in objects)
         super().print(*said, **how)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Render what is shown in any way, without what would steer a terminal in a text."""
+        text = ShownText()
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(text.feed(segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         """Show nothing more: the files of a run are still to be written."""
@@ -33,6 +47,12 @@ class _Console(Console):
 def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     """Return a console that takes no text for markup, emoji codes or something to highlight."""
     return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
+
+
+def tell_workflow(commands: Iterable[str]) -> None:
+    """Print lines that GitHub's runner is to obey; in all else that is printed it obeys none."""
+    for line in commands:
+        sys.stdout.write(f"{strip_controls(redact(line))}\n")
 
 
 def is_live(console: Console) -> bool:
@@ -118,5 +138,5 @@ def end_at_once(console: Console, text: str) -> NoReturn:
     """
     start = "" if console.quiet else "\r\x1b[2K\x1b[?25h" if is_live(console) else "\n"
     with suppress(OSError):
-        os.write(2, f"{start}{redact(text)}\n".encode())
+        os.write(2, f"{start}{strip_controls(redact(text))}\n".encode())
     os._exit(INTERRUPTED)

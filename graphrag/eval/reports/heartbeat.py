@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from graphrag.redaction import redact
+from graphrag.text.controls import strip_controls
 
 DOT_AFTER_S = 1.7
 """So that nothing is silent for 2 s, on a machine that is busy as well."""
@@ -96,7 +97,7 @@ class Pulse:
         self._end_line()
         now = self._clock()
         lasted = f" ({now - self._began_at:.0f} s)" if self._text == self._shown else ""
-        line = f"{redact(self._text)}{lasted}"
+        line = f"{strip_controls(redact(self._text))}{lasted}"
         self._add(line)
         self._gap = "" if line.endswith(".") else " "
         self._is_open, self._shown, self._line_at = True, self._text, now

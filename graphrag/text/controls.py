@@ -1,0 +1,66 @@
+"""Characters that steer what shows a text, left out of texts that came from elsewhere.
+
+A terminal obeys escape sequences, and GitHub's runner obeys lines of a log, whoever wrote them: a
+model's answer could name the window anew, write over what was printed, or hide the rest of a job.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from typing import IO, Any
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""C0 but newline and tab, DEL, C1, and what Unicode lists as Bidi_Control."""
+_COMMAND = re.compile(r"(?m)(^[^\S\n]*:(?=:)|##(?=\[))")
+"""What a command of a workflow begins with, ``::`` at the start of a line or ``##[`` in it."""
+
+
+def strip_controls(text: str) -> str:
+    """Return a text without the characters that a terminal obeys."""
+    return _CONTROLS.sub("", text)
+
+
+def escape_controls(json_text: str) -> str:
+    """Return JSON in which these characters are escaped: it says the same."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
+
+
+class ShownText:
+    """A text that is shown piece by piece, without what a terminal or GitHub's runner obeys."""
+
+    def __init__(self) -> None:
+        self._is_workflow = os.environ.get("GITHUB_ACTIONS") == "true"
+        self._line = ""
+        """What stands for the line that was begun: a command may come in two pieces."""
+
+    def feed(self, piece: str) -> str:
+        """Return a piece as it may be shown."""
+        piece = strip_controls(piece)
+        if not self._is_workflow:
+            return piece
+        text = self._line + piece
+        shown = _COMMAND.sub(r"\1 ", text)[len(self._line) :]
+        line = text.rpartition("\n")[2]
+        self._line = line[-1:] if line.strip() in ("", ":") else f"x{line[-2:]}"
+        return shown
+
+
+class ShownStream:
+    """A stream that shows what is written to it as :class:`ShownText`."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+        self._text = ShownText()
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        self._stream.write(self._text.feed(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
