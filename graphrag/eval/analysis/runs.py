@@ -117,7 +117,7 @@ class RunRows(NamedTuple):
         return tuple(judged) or DEFAULT_METRICS
 
 
-def read_rows(source: str, store_path: StorePlace, reads_only: bool = False) -> RunRows:
+def read_rows(source: str, store_path: StorePlace) -> RunRows:
     """Read one side of a comparison.
 
     Parameters
@@ -127,8 +127,6 @@ def read_rows(source: str, store_path: StorePlace, reads_only: bool = False) -> 
         eval_results_detailed.json or of a baseline.json.
     store_path : Path or StoreLocation
         The eval.db of the output folder.
-    reads_only : bool
-        Also beside a run that writes it.
 
     Raises
     ------
@@ -141,7 +139,7 @@ def read_rows(source: str, store_path: StorePlace, reads_only: bool = False) -> 
         return _read_file(baseline_path(store_path), store_path)
     if source.endswith(".json") or Path(source).is_file():
         return _read_file(Path(source), store_path)
-    with open_store(store_path, reads_only) as store:
+    with open_store(store_path) as store:
         run = find_run(store.runs(), source, store_path)
         rows, metadata = stored_rows(store, run), stored_metadata(store, run)
     return RunRows(rows, metadata)
@@ -350,7 +348,7 @@ def _stored_run(run_id: str | None, store_path: StorePlace) -> Run | None:
     if run_id is None or not store_path.is_file():
         return None
     try:
-        with EvaluationStore(store_path) as store:
+        with open_store(store_path) as store:
             found = [run for run in store.runs() if run.run_id == run_id]
             return found[0] if found else None
     except StoreError:  # the rows are in the file; only what they can be warned of is lost

@@ -53,8 +53,8 @@ from graphrag.eval.store import (
     RunSetup,
     StoredSession,
     StoreLocation,
+    check_there,
     find_run,
-    open_store,
 )
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.text.phrases import counted
@@ -100,7 +100,8 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     notes = open_console(stderr=True, quiet=options.quiet)
     supervisor = Supervisor(open_console(quiet=options.quiet), notes, options.full)
     name = place.take_run(options.run, quiet=options.quiet)
-    with open_store(StoreLocation.of(config)) as store:
+    check_there(StoreLocation.of(config))
+    with EvaluationStore.of(config) as store:
         origin = _find_origin(store, name)
         with store.unchanged_run(origin.run_id):
             with working(notes, "Reading the run"):

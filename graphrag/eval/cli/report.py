@@ -83,11 +83,11 @@ async def _report(
 
 
 def compare_for_page(store_path: "StorePlace", run_id: str, other: str) -> "Baseline":
-    """Return what a run's page says of another run; reads also beside a process with the store."""
+    """Return what a run's page says of another run."""
     from graphrag.eval.analysis import GateTerms, compare_runs, read_both_labels, read_rows
     from graphrag.eval.pages import Baseline
 
-    new, old = (read_rows(name, store_path, reads_only=True) for name in (run_id, other))
+    new, old = (read_rows(name, store_path) for name in (run_id, other))
     terms = GateTerms(labels=read_both_labels(new, old, store_path.parent))
     return Baseline(compare_runs(new, old, terms=terms), old.rows)
 

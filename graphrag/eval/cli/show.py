@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from graphrag.eval.cli.suite_files import show_suite_run
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import ConfigError, UsageError
+from graphrag.eval.errors import ConfigError, StoreError, UsageError
 from graphrag.eval.reports import (
     check_inspect_path,
     check_table_file,
@@ -32,7 +32,9 @@ from graphrag.eval.store import (
     PINNED,
     EvaluationStore,
     Run,
+    StoreLocation,
     find_run,
+    hold_folder,
     open_store,
     write_file,
     write_whole,
@@ -79,7 +81,11 @@ async def _show(place: Place, options: ShowOptions) -> int:
     supervisor = Supervisor(console, notes, options.full)
     store_path = place.store_path()
     name = place.take_run(options.run, quiet=options.quiet)
-    with open_store(store_path) as store:
+    writes = options.to is None and not options.wanted.is_any
+    with ExitStack() as held:
+        # Taken before anything is read, so that no file shows less than is kept by then.
+        refusal = _hold(held, store_path) if writes else None
+        store = held.enter_context(open_store(store_path))
         runs = store.runs()
         run = find_run(runs, name, store_path)
         if run.setup.is_of_suites and (options.export or options.inspect):
@@ -104,17 +110,24 @@ async def _show(place: Place, options: ShowOptions) -> int:
             show_questions(console, description, located, options.wanted, store_path, before)
             return DONE
         newest = next((each for each in runs if each.origin in ("command", None)), None)
-        await _present(supervisor, located, place, options, newest)
+        await _present(supervisor, located, place, options, newest, refusal)
     return DONE
 
 
-@asynccontextmanager
-async def open_report(
-    place: Place, name: str, reads_only: bool = False
-) -> AsyncGenerator[RunReport]:
-    """Give what a run's files show, while the store that they are made from is open.
+def _hold(held: ExitStack, store_path: StoreLocation) -> str | None:
+    """Keep others from writing the files of a folder's runs; return why that can't be, if so."""
+    if store_path.url is not None:
+        return None
+    try:
+        held.callback(hold_folder(store_path.path).release)
+    except StoreError as error:
+        return str(error)
+    return None
 
-    ``reads_only``: also beside a run that writes the store.
+
+@asynccontextmanager
+async def open_report(place: Place, name: str) -> AsyncGenerator[RunReport]:
+    """Give what a run's files show, while the store that they are made from is open.
 
     Raises
     ------
@@ -123,7 +136,7 @@ async def open_report(
     """
     store_path = place.store_path()
     taken = place.take_run(name)
-    with open_store(store_path, reads_only) as store:
+    with open_store(store_path) as store:
         run = find_run(store.runs(), taken, store_path)
         if run.setup.is_of_suites:
             msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."
@@ -170,7 +183,12 @@ async def _describe(found: ReadRun, file: Path | None) -> RunDescription:
 
 
 async def _present(
-    supervisor: Supervisor, found: ReadRun, place: Place, options: ShowOptions, newest: Run | None
+    supervisor: Supervisor,
+    found: ReadRun,
+    place: Place,
+    options: ShowOptions,
+    newest: Run | None,
+    refusal: str | None,
 ) -> None:
     run, outcome = found.run, found.outcome
     with working(supervisor.notes, "Reading the indexes"):
@@ -199,6 +217,9 @@ async def _present(
     if options.to is not None:
         write_whole(options.to, report.files())
         supervisor.name_files(options.to)
+        return
+    if refusal is not None:
+        supervisor.note(f"No file is written: {refusal} Or write them with --to FOLDER.")
         return
     _write(supervisor, description, report, newest)
 

@@ -107,8 +107,8 @@ def _choose(found: ReadRun, wanted: Wanted, store_path: StorePlace) -> list[Quer
     if wanted.failed:
         results = [result for result in results if is_wrong(result)]
     if wanted.baseline is not None:
-        new = read_rows(found.run.run_id, store_path, reads_only=True)
-        old = read_rows(wanted.baseline, store_path, reads_only=True)
+        new = read_rows(found.run.run_id, store_path)
+        old = read_rows(wanted.baseline, store_path)
         comparison = compare_runs(new, old)
         flipped = {(flip.question_id, flip.method) for flip in comparison.flips}
         results = [r for r in results if (r.sample_id, r.method) in flipped]

@@ -76,7 +76,7 @@ async def _draw(place: "Place", run_id: str, other: str | None) -> str:
     from graphrag.eval.cli.show import open_report
     from graphrag.eval.errors import UsageError
 
-    async with open_report(place, run_id, reads_only=True) as report:
+    async with open_report(place, run_id) as report:
         if not report.results.results:
             msg = f"Run {run_id} has no results yet."
             raise UsageError(msg)

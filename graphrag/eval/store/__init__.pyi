@@ -1,3 +1,4 @@
+from .connection import hold_folder
 from .contexts import StoredContexts
 from .damage import check_pages, damage_error
 from .database import EvaluationStore
@@ -9,6 +10,7 @@ from .lookup import (
     ORIGIN_NAMES,
     PINNED,
     baseline_path,
+    check_there,
     explain_latest,
     find_run,
     latest_run,
@@ -46,9 +48,11 @@ __all__ = [
     "StoredSession",
     "baseline_path",
     "check_pages",
+    "check_there",
     "damage_error",
     "explain_latest",
     "find_run",
+    "hold_folder",
     "latest_run",
     "new_run",
     "no_such_file",

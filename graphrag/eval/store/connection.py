@@ -1,9 +1,12 @@
 """The connection to a store, which no key or password of a service passes."""
 
+import os
+import shutil
 import sqlite3
 from collections.abc import Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from filelock import FileLock, Timeout
@@ -68,10 +71,12 @@ class StoreConnection(Protocol):
 class CleanConnection(sqlite3.Connection):
     """A connection to SQLite that leaves out of every text what is known for a key.
 
-    ``lock`` keeps every other process out of the folder, and so from every run of it.
+    ``lock`` keeps every other process out of the folder, and so from every run of it; ``copy`` is
+    where what is read was copied to, if it was.
     """
 
     lock: FileLock | None = None
+    copy: TemporaryDirectory[str] | None = None
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         """Run one statement."""
@@ -108,6 +113,8 @@ class CleanConnection(sqlite3.Connection):
         super().close()
         if self.lock is not None:
             self.lock.release()
+        if self.copy is not None:
+            self.copy.cleanup()
 
 
 def open_connection(place: StorePlace, reads_only: bool = False) -> StoreConnection:
@@ -139,7 +146,14 @@ def _open_server(place: StoreLocation, url: str) -> StoreConnection:
     return PostgreSQLConnection(url, str(place))
 
 
-def _open_file(path: Path) -> CleanConnection:
+def hold_folder(path: Path) -> FileLock:
+    """Keep every other process from writing an eval.db and the files beside it.
+
+    Raises
+    ------
+    StoreError
+        If another process does, or the folder can't be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(f"{path}.lock", timeout=0)
@@ -153,9 +167,14 @@ def _open_file(path: Path) -> CleanConnection:
     except OSError as error:
         msg = f"{path.parent} can't be written ({error.strerror}); choose another --output."
         raise StoreError(msg) from error
+    return lock
+
+
+def _open_file(path: Path) -> CleanConnection:
+    lock = hold_folder(path)
     try:
         with explain_errors(path):
-            db = sqlite3.connect(path, isolation_level=None, factory=CleanConnection)
+            db = _connect(path)
             try:
                 prepare_database(db, path)
             except BaseException:
@@ -168,20 +187,65 @@ def _open_file(path: Path) -> CleanConnection:
     return db
 
 
+def _connect(path: Path, how: str = "mode=rwc") -> CleanConnection:
+    address = f"{path.absolute().as_uri()}?{how}"
+    return sqlite3.connect(address, isolation_level=None, factory=CleanConnection, uri=True)
+
+
 def _open_reading(path: Path) -> CleanConnection | None:
     """Open an eval.db that another process may be writing; None for one that is to be changed."""
+    is_writable = os.access(path.parent, os.W_OK)
     with explain_errors(path):
-        address = f"{path.absolute().as_uri()}?mode=ro"
-        db = sqlite3.connect(address, isolation_level=None, factory=CleanConnection, uri=True)
+        # Not mode=ro: SQLite would leave the files behind that it makes beside the database.
+        db = _connect(path, "mode=rw") if is_writable else _open_unwritable(path)
         try:
             if db.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
+                db.execute("PRAGMA query_only=1")
                 db.execute("BEGIN")  # what a page shows together is of one moment
                 return db
         except BaseException:
             db.close()
             raise
         db.close()
-    return None
+        return None if is_writable else _open_copy(path)
+
+
+def _open_unwritable(path: Path) -> CleanConnection:
+    """Open an eval.db where no file can be made, as those that SQLite makes while it reads.
+
+    What was not taken over from its log (``-wal``) when the folder was copied counts as well.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists():
+        db = _connect(path, "mode=ro")
+        with suppress(sqlite3.OperationalError):  # unless another process has what it needs open
+            db.execute("SELECT 1 FROM sqlite_master").fetchall()
+            return db
+        db.close()
+        if log.stat().st_size:
+            return _open_copy(path)
+    return _connect(path, "mode=ro&immutable=1")
+
+
+def _open_copy(path: Path) -> CleanConnection:
+    """Copy an eval.db that can't be read where it is, and open that."""
+    folder = TemporaryDirectory(prefix="graphrag-eval-")
+    try:
+        copy = Path(folder.name) / path.name
+        for end in ("", "-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(f"{path}{end}", f"{copy}{end}")
+        db = _connect(copy, "mode=rw")
+        db.copy = folder
+        prepare_database(db, path)
+    except OSError as error:
+        folder.cleanup()
+        msg = f"{path} can't be read where it is, and not copied to {folder.name} ({error})."
+        raise StoreError(msg) from error
+    except BaseException:
+        folder.cleanup()
+        raise
+    return db
 
 
 def _clean_rows(rows: list[Any]) -> list[Any]:

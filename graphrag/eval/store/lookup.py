@@ -6,7 +6,6 @@ from pathlib import Path
 
 from graphrag.command_lines import eval_line_in
 from graphrag.eval.errors import UsageError
-from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.location import StorePlace
 from graphrag.eval.store.records import Origin, Run
 from graphrag.eval.store.snapshot import StoreSnapshot
@@ -108,17 +107,22 @@ def _listed(runs: Sequence[Run]) -> str:
     return ", ".join(run.describe() for run in runs[:_LISTED]) + more
 
 
-def open_store(path: StorePlace, reads_only: bool = False) -> EvaluationStore:
-    """Open a store that is there already; to read it beside a run that writes it, if so wished.
+def open_store(path: StorePlace) -> StoreSnapshot:
+    """Open a store that is there already to read it, also beside a run that writes it.
 
     Raises
     ------
     UsageError
         If there is none, or it needs a library that is not installed.
     StoreError
-        If another process holds it, or a server can't be reached.
+        If it can't be read, or a server can't be reached.
     """
+    check_there(path)
+    return StoreSnapshot(path)
+
+
+def check_there(path: StorePlace) -> None:
+    """Raise UsageError where there is no store."""
     if not path.is_file():
         msg = f"There is no run in {path.parent}; name its folder with --output, or run one."
         raise UsageError(msg)
-    return StoreSnapshot(path) if reads_only else EvaluationStore(path)

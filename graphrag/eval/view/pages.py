@@ -100,7 +100,7 @@ class StorePages:
 
     @contextmanager
     def _open(self) -> Generator[EvaluationStore]:
-        with open_store(self._place, reads_only=True) as store:
+        with open_store(self._place) as store:
             yield store
 
     def list_runs(self) -> list[RunLine]:

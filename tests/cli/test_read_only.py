@@ -1,0 +1,149 @@
+"""Runs in a folder in which nothing can be written, as an artifact of CI or somebody else's."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from support.viewed_store import keep_run
+
+from graphrag.eval.store import EvaluationStore, open_store
+
+DONE, ERROR, INCOMPLETE = 0, 1, 3
+_NOBODY = 65534
+_MAIN = "import sys; sys.argv[0] = 'graphrag'; from graphrag.cli.main import app; app()"
+_VIEW = """
+import httpx, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from support.viewed_store import serving
+with serving(Path(sys.argv[2])) as served:
+    for path in ("/", "/runs/" + sys.argv[3], "/runs/" + sys.argv[3] + "/report", "/history"):
+        answer = served.client.get(path)
+        assert answer.status_code == 200, answer.text
+        assert "tog" in answer.text
+"""
+
+
+class ReadOnly:
+    """A folder that the processes which are started here can't write: root is not held by modes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._before: list[str] = []
+        self._user: dict[str, int] = {}
+        if os.geteuid() != 0:
+            return
+        mount = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@"'
+        for self._before, self._user in (
+            (["unshare", "-m", "sh", "-c", mount, str(folder)], {}),
+            ([], {"user": _NOBODY}),
+        ):
+            # It has to be able to read the project, and not to write here.
+            tried = self.python("import graphrag.eval, sys; open(sys.argv[1], 'w')", folder / "x")
+            (folder / "x").unlink(missing_ok=True)
+            if "Read-only file system" in tried.stderr or "Permission denied" in tried.stderr:
+                return
+        pytest.skip("nothing here keeps root from writing: no mount namespace, no other user")
+
+    def python(self, code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        """Run code on the folder as it is now, which is not to be changed."""
+        words = [*self._before, sys.executable, "-c", code, *map(str, arguments)]
+        return subprocess.run(words, text=True, capture_output=True, timeout=120, **self._user)  # pyright: ignore
+
+    def eval(self, *words: object) -> subprocess.CompletedProcess[str]:
+        return self.python(_MAIN, "eval", *words, "--output", self.folder)
+
+
+@pytest.fixture
+def read_only() -> Generator[ReadOnly]:
+    # Not below pytest's folder, which others can't look into.
+    parent = Path(tempfile.mkdtemp())
+    parent.chmod(0o755)
+    folder = parent / "artifact"
+    folder.mkdir()
+    keep_run(folder, wrong=5)
+    keep_run(folder)
+    try:
+        yield ReadOnly(folder)
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(parent)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+def test_runs_are_shown_and_nothing_is_written(read_only: ReadOnly, tmp_path: Path):
+    folder = read_only.folder
+    with open_store(folder / "eval.db") as store:
+        new, old = (run.run_id for run in store.runs())
+    before = contents(folder)
+    folder.chmod(0o555)
+    shown = read_only.eval("show")
+    assert shown.returncode == DONE, shown.stderr
+    assert "tog" in shown.stdout
+    assert "can't be written" in " ".join(shown.stderr.split())
+    assert "--to FOLDER" in " ".join(shown.stderr.split())
+    for words in (
+        ("show", "--failed"),
+        ("show", "--changed", old),
+        ("history",),
+        ("history", "--json"),
+    ):
+        result = read_only.eval(*words)
+        assert result.returncode == DONE, result.stderr
+        assert "tog" in result.stdout
+    assert read_only.eval("compare", new, old).returncode in (DONE, INCOMPLETE)
+    refused = read_only.eval("report", new)
+    assert refused.returncode == ERROR
+    assert "choose another --to" in refused.stderr
+    open_to_all = Path(tempfile.mkdtemp(dir=folder.parent))
+    open_to_all.chmod(0o777)
+    assert read_only.eval("report", new, "--to", open_to_all / "page.html").returncode == DONE
+    assert read_only.eval("show", new, "--to", open_to_all / "files").returncode == DONE
+    assert (open_to_all / "page.html").stat().st_size > 1000
+    assert (open_to_all / "files" / "eval_results_summary.json").is_file()
+    tests = Path(__file__).parents[1]
+    viewed = read_only.python(_VIEW, tests, folder, new)
+    assert viewed.returncode == 0, viewed.stderr
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only: ReadOnly, with_index: bool):
+    """A run that was killed, or is at work, leaves ``-wal`` behind; copies may lack ``-shm``."""
+    folder = read_only.folder
+    kept = folder.with_name("kept")
+    with EvaluationStore(folder / "eval.db") as store:
+        run = store.runs()[0]
+        store.reopen_run(run.run_id)
+        shutil.copytree(folder, kept)
+    for name in ("eval.db", "eval.db-wal", *(("eval.db-shm",) if with_index else ())):
+        shutil.copy(kept / name, folder / name)
+    before = contents(folder)
+    assert len(before["eval.db-wal"]) > 0
+    folder.chmod(0o555)
+    listed = read_only.eval("history", "--json")
+    assert listed.returncode == DONE, listed.stderr
+    statuses = {each["run_id"]: each["status"] for each in json.loads(listed.stdout)}
+    assert statuses[run.run_id] == "unfinished"
+    assert contents(folder) == before
+
+
+def test_a_run_is_shown_while_another_is_at_work(tmp_path: Path):
+    keep_run(tmp_path)
+    there = {path.name for path in tmp_path.iterdir()}
+    with EvaluationStore(tmp_path / "eval.db"):
+        words = [sys.executable, "-c", _MAIN, "eval", "show", "--output", str(tmp_path)]
+        shown = subprocess.run(words, text=True, capture_output=True, timeout=120)
+    assert shown.returncode == DONE, shown.stderr
+    assert "No file is written: Another process is running" in " ".join(shown.stderr.split())
+    assert {path.name for path in tmp_path.iterdir()} == there
