@@ -10,7 +10,8 @@ EvalError
 ├── BuildInterruptedError  Ctrl-C or SIGTERM while an index was built: exit code 130
 ├── StoreError             the results can't be kept: exit code 1
 └── RunStoppedError        every further model call would fail: exit code 1
-    └── ServiceDownStop    the service is down for longer than it is waited for: exit code 3
+    ├── ServiceDownStop    the service is down for longer than it is waited for: exit code 3
+    └── AllowanceStop      what is left of the allowed cost is not enough: exit code 3
 """
 
 
@@ -56,3 +57,7 @@ class RunStoppedError(EvalError):
 
 class ServiceDownStop(RunStoppedError):
     """A service is down, or asks to wait, for longer than the run waits; nothing is lost by it."""
+
+
+class AllowanceStop(RunStoppedError):
+    """What is left of the allowed cost is not enough for the next call; nothing is lost by it."""

@@ -180,9 +180,7 @@ def summarize_attempts(attempts: Iterable[CallAttempt]) -> Usage:
         cut += attempt.finish_reason == CUT_OFF
         cost = attempt_cost_usd(attempt)
         costs.setdefault(attempt.model, []).append(cost)
-        if cost is None:
-            cost = attempt_cost_usd(replace(attempt, cached_prompt_tokens=None))
-        at_most.append(cost)
+        at_most.append(_most_usd(attempt) if cost is None else cost)
         if attempt.kind == "embedding":
             embedding_calls += 1
             embedding_tokens += attempt.prompt_tokens
@@ -276,6 +274,16 @@ def _sum_phases(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for count in counts:
         total.update(count)
     return dict(total)
+
+
+def attempt_spent_usd(attempt: CallAttempt) -> float:
+    """Return US dollars as a bound on spending counts them; see ``Usage.spent_usd``."""
+    cost = attempt_cost_usd(attempt)
+    return (_most_usd(attempt) if cost is None else cost) or 0.0
+
+
+def _most_usd(attempt: CallAttempt) -> float | None:
+    return attempt_cost_usd(replace(attempt, cached_prompt_tokens=None))
 
 
 def attempt_cost_usd(attempt: CallAttempt) -> float | None:

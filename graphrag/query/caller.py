@@ -26,6 +26,7 @@ from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownE
 from graphrag.query.own_time import start_timer
 from graphrag.query.retrying import LONGEST_WAIT_S, RetryPolicy, read_symptom, retry_after_s
 from graphrag.query.service_advice import advise, name_service
+from graphrag.query.spending import NotAskedError, Spending
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
@@ -101,6 +102,8 @@ class ModelCaller:
         ------
         ServiceDownError
             If the service is down, or asks to wait, for longer than it is waited for.
+        AllowanceSpentError
+            If what is left of the allowed cost is not enough.
         Exception
             Whatever the last attempt raised.
         """
@@ -138,8 +141,8 @@ class ModelCaller:
     def note_failure(self, error: Exception, scope: CallLog) -> None:
         """Note in a scope that one of its calls failed for good."""
         scope.failures.append(describe_error(error))
-        if isinstance(error, ServiceDownError):
-            scope.service_down = error
+        if isinstance(error, NotAskedError):
+            scope.not_asked = error
 
     async def _with_retries(self, call: _Call) -> Any:
         n_failed = 0
@@ -206,8 +209,25 @@ class ModelCaller:
         search that waited for that has no latency.
         """
         limit, lane = self._limit(scope)
-        tokens = 0 if lane.tokens_rate is None else count_tokens()
-        return _Admission(limit, lane, scope, request, tokens)
+        is_free = lane.tokens_rate is None and limit.spending.most_usd is None
+        tokens = 0 if is_free else count_tokens()
+        usd = limit.spending.estimate_usd(self.kind, self.model, tokens)
+        return _Admission(limit, lane, scope, request, tokens, usd)
+
+    def afford(self, count_tokens: Callable[[], int], scope: CallLog) -> Spending:
+        """Return what counts a request that waits for nothing.
+
+        Raises
+        ------
+        AllowanceSpentError
+            If what is left of the allowed cost is not enough.
+        """
+        spending = self._limit(scope)[0].spending
+        if spending.left_usd is not None:
+            usd = spending.estimate_usd(self.kind, self.model, count_tokens())
+            if usd > spending.left_usd:
+                raise spending.refuse(usd)
+        return spending
 
     async def _send(self, call: _Call, place: Place) -> Any:
         slow_s = place.lane.slow_after_s() if call.scope.time and call.scope.time.hedge else None
@@ -224,10 +244,16 @@ class ModelCaller:
         async def again() -> AsyncGenerator[Callable[[], Coroutine[Any, Any, Any]] | None]:
             tokens = 0 if lane.tokens_rate is None else call.count_tokens()
             other = limit.try_acquire(lane, place.request, tokens)
+            if other is not None and not limit.spending.take(place.usd):
+                limit.release(other)
+                other = None
             try:
+                if other is not None:
+                    other.usd = place.usd
                 yield None if other is None else lambda: send(won, other)
             finally:
                 if other is not None:
+                    limit.spending.give_back(place.usd)
                     limit.release(other)
 
         try:
@@ -238,7 +264,7 @@ class ModelCaller:
             call.attempts.extend(both)
 
     async def _send_once(self, call: _Call, place: Place, attempts: list[CallAttempt]) -> Any:
-        journal = call.scope.journal
+        journal, spending = call.scope.journal, self._limit(call.scope)[0].spending
         if journal is not None:
             journal.start(call.key)
         started = time.perf_counter()
@@ -247,8 +273,12 @@ class ModelCaller:
         except BaseException as error:
             paid = error.answer if isinstance(error, GarbledReplyError) else None
             attempts.append(self.attempt(started, paid, self.describe(error)))
+            spending.count(attempts[-1])
+            if isinstance(error, NoReplyError | asyncio.CancelledError):
+                spending.unanswered_usd += place.usd
             raise
         attempts.append(self.attempt(started, answer))
+        spending.count(attempts[-1])
         place.answered(answer.prompt_tokens + answer.output_tokens, attempts[-1].latency_s)
         return answer.reply
 
@@ -303,13 +333,19 @@ class ModelCaller:
 class _Admission:
     """See :meth:`ModelCaller.admitted`; a class, as every request enters and leaves one."""
 
-    __slots__ = ("_held", "_lane", "_limit", "_place", "_request", "_scope", "_tokens")
+    __slots__ = ("_held", "_lane", "_limit", "_place", "_request", "_scope", "_tokens", "_usd")
 
     def __init__(
-        self, limit: CallLimit, lane: Lane, scope: CallLog, request: Hashable, tokens: int
+        self,
+        limit: CallLimit,
+        lane: Lane,
+        scope: CallLog,
+        request: Hashable,
+        tokens: int,
+        usd: float,
     ) -> None:
         self._limit, self._lane, self._scope = limit, lane, scope
-        self._request, self._tokens = request, tokens
+        self._request, self._tokens, self._usd = request, tokens, usd
         self._held: list[Callable[[], None]] = []
 
     async def __aenter__(self) -> Place:
@@ -320,9 +356,13 @@ class _Admission:
                 self._held.append(scope.limit.release)
             try:
                 self._place = await self._limit.acquire(self._lane, self._request, self._tokens)
+                self._held.append(lambda: self._limit.release(self._place))
+                await self._limit.spending.wait_for(self._usd)
             except BaseException:
                 self._leave()
                 raise
+        self._place.usd = self._usd
+        self._held.append(lambda: self._limit.spending.give_back(self._usd))
         if self._lane.outage.is_waited_for:
             time.count(0, 1)
             self._held.append(lambda: time.count(0, -1))
@@ -338,7 +378,6 @@ class _Admission:
                     outage.answered()
         finally:
             self._scope.was_held_up = self._scope.was_held_up or outage.is_waited_for
-            self._limit.release(self._place)
             self._leave()
 
     def _leave(self) -> None:

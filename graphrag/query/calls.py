@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from graphrag.query.limits import ServiceDownError
 from graphrag.query.retrying import RetryPolicy as RetryPolicy
 from graphrag.query.retrying import read_retry_policy as read_retry_policy
 from graphrag.query.retrying import retry_after_s as retry_after_s
 from graphrag.query.service_advice import is_wrong_provider, read_advice
+from graphrag.query.spending import NotAskedError
 from graphrag.query.usage import CountedBy
 from graphrag.redaction import redact
 
@@ -79,7 +79,7 @@ CONTEXT_IS_FULL = "the model's context is too small"
 """Part of every sentence about a request or reply that the context had no room for."""
 
 
-_SENTENCES = (CutOffReplyError, NoReplyError, GarbledReplyError, ServiceDownError)
+_SENTENCES = (CutOffReplyError, NoReplyError, GarbledReplyError, NotAskedError)
 
 
 def describe_error(error: BaseException) -> str:

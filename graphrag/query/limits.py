@@ -17,6 +17,7 @@ from typing import Any
 
 from graphrag.query.adaptive import AdaptiveLimit, Outage, RateWindow, Taken
 from graphrag.query.retrying import Symptom
+from graphrag.query.spending import NotAskedError, Spending
 
 _log = logging.getLogger(__name__)
 DEFAULT_PATIENCE_S = 300.0
@@ -42,7 +43,7 @@ class CallTime:
         return f"no reply within {self.seconds:g} s{raised}"
 
 
-class ServiceDownError(RuntimeError):
+class ServiceDownError(NotAskedError):
     """A service is down for longer than it is waited for; the message is one sentence.
 
     Nothing is known of what was asked: a run stops and goes on later.
@@ -59,6 +60,8 @@ class Place:
         Seconds.
     request : hashable
         The same for every attempt of one request.
+    usd : float
+        About what it costs.
     """
 
     lane: "Lane"
@@ -66,6 +69,7 @@ class Place:
     request: Hashable
     prompt_tokens: int = 0
     taken: Taken | None = None
+    usd: float = 0.0
 
     def answered(self, tokens: int, latency_s: float) -> None:
         """Note an answer, the tokens that it really took and its seconds."""
@@ -189,6 +193,8 @@ class CallLimit:
     after_others : bool
         Whether others asked before: what they did within the period of a rate is not known here,
         so that each model's first request waits for a whole period of its rate.
+    spending : Spending or None
+        What the requests may cost together; None: as much as it takes.
 
     Notes
     -----
@@ -202,8 +208,10 @@ class CallLimit:
         patience_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         after_others: bool = False,
+        spending: Spending | None = None,
     ) -> None:
         self.patience_s = patience_s
+        self.spending = spending or Spending()
         self._after_others = after_others
         self._most: float = inf if most is None else most
         self._clock = clock

@@ -46,6 +46,7 @@ from graphrag.query.recorded_replies import (
 from graphrag.query.replies import UnreadableReplyError as UnreadableReplyError
 from graphrag.query.replies import read_refusal
 from graphrag.query.replies import read_reply as read_reply
+from graphrag.query.spending import NotAskedError
 from graphrag.query.usage import (
     CallLog,
     OutputBound,
@@ -282,6 +283,11 @@ class CountedEmbedding(LLMEmbedding):
         """Embed without waiting on the loop, once and counted; the searches ask otherwise."""
         kwargs.pop("metrics", None)
         scope = current_scope() or CallLog()
+        try:
+            spending = self._caller.afford(lambda: self._count_prompt(kwargs), scope)
+        except NotAskedError as error:
+            self._caller.note_failure(error, scope)
+            raise
         started = time.perf_counter()
         try:
             answer = self._count(kwargs, self._ask_and_wait(**kwargs))
@@ -292,6 +298,7 @@ class CountedEmbedding(LLMEmbedding):
             raise
         attempt = self._caller.attempt(started, answer)
         scope.attempts.append(attempt)
+        spending.count(attempt)
         return embedding_response(RecordedCall(answer.reply, (attempt,)))
 
     def _count(self, request: dict[str, Any], response: LLMEmbeddingResponse) -> Answer:

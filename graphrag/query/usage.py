@@ -24,7 +24,8 @@ from graphrag.query.own_time import OwnTime
 if TYPE_CHECKING:
     import asyncio
 
-    from graphrag.query.limits import CallLimit, CallTime, ServiceDownError
+    from graphrag.query.limits import CallLimit, CallTime
+    from graphrag.query.spending import NotAskedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,8 @@ class CallLog:
     attempts : list of CallAttempt
     failures : list of str
         Causes of the calls that failed for good.
-    service_down : ServiceDownError or None
-        Why one of them failed, where that says nothing of what was asked.
+    not_asked : NotAskedError or None
+        Why one of them was not made, where that says nothing of what was asked.
     was_held_up : bool
         Whether a call waited for a service that was down: the seconds are not known then.
     """
@@ -111,7 +112,7 @@ class CallLog:
         self.live = live
         self.bound = bound
         self.own_time, self.time = own_time or OwnTime(), time
-        self.service_down: ServiceDownError | None = None
+        self.not_asked: NotAskedError | None = None
         self.was_held_up, self.replayed, self.counted = False, 0, set[str]()
         self.attempts, self.failures = list[CallAttempt](), list[str]()
         self._asked: Counter[str] = Counter()

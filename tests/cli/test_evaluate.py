@@ -689,13 +689,18 @@ def test_a_method_that_mostly_abstains_is_named(make_evaluation: MakeEvaluation)
     assert "basic: " not in said.partition("answers abstained")[0].rpartition("Efficiency")[2]
 
 
-def test_resuming_needs_an_unfinished_run(make_evaluation: MakeEvaluation):
+def test_resuming_needs_a_run_of_the_same_setup(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"])
     assert "no unfinished run" in sentence(evaluation.run("--resume"))
     assert evaluation.run("-q").exit_code == DONE
+    run_id = evaluation.newest_folder.name
+    evaluation.configure(metrics=["correctness"])
     finished = evaluation.run("--resume")
     assert finished.exit_code == USAGE
-    assert "no unfinished run" in sentence(finished)
+    said = sentence(finished)
+    assert f"The last run ({run_id}) is finished, and was set up differently: metrics." in said
+    assert f"show {run_id}" in said
+    assert "leave --resume out to begin a new run, which asks everything again." in said
 
 
 def test_what_can_not_go_on_names_the_flags_that_were_typed(make_evaluation: MakeEvaluation):

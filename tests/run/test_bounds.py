@@ -137,7 +137,7 @@ def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evalu
     assert refused.exit_code == 2
     reason = " ".join(refused.output.split())
     assert "max_answer_tokens" in reason
-    assert reason.endswith("Undo the change, or leave --retry-errors out to begin a new run.")
+    assert reason.endswith("--retry-errors out to begin a new run, which asks everything again.")
     assert "--resume" not in reason
 
 

@@ -285,8 +285,7 @@ def test_calls_that_are_no_part_of_what_takes_their_place_are_counted_beside_it(
     session.keep_judgement(Judgement("u", "rubric", {}, False, one), {"replayed"})
     assert [usage.llm_calls for usage in store.forgotten_usage(run.run_id)] == [2, 1, 1]
     assert store.unclaimed_usage(run.run_id) == {}
-    for found in (session, StoredSession(store, run.run_id)):
-        assert found.spent_usd() == pytest.approx(7 * (one.cost_usd or 0))
+    assert StoredSession(store, run.run_id).spent_usd() == pytest.approx(7 * (one.cost_usd or 0))
 
 
 def test_what_is_cut_off_costs_its_lost_attempts_beside_its_finished_calls(

@@ -96,9 +96,10 @@ class Evaluation:
         arguments = ["eval", "--root", str(self.root), *flags]
         return CliRunner().invoke(app, arguments, env=variables)
 
-    def start(self, *flags: str) -> "WarmProcess":
-        """Start ``graphrag eval`` as a process of its own."""
-        return WarmProcess(self.root / "output.txt", "eval", "--root", str(self.root), *flags)
+    def start(self, *flags: str, prepare: Callable[[], None] | None = None) -> "WarmProcess":
+        """Start ``graphrag eval`` as a process of its own, which does ``prepare`` first."""
+        arguments = ("eval", "--root", str(self.root), *flags)
+        return WarmProcess(self.root / "output.txt", *arguments, prepare=prepare)
 
     def read_results(self, name: str = "detailed", folder: Path | None = None) -> Any:
         """Read a results file without what differs between equal runs."""
@@ -109,11 +110,13 @@ class Evaluation:
 class WarmProcess:
     """``graphrag`` as a process of its own, forked from one that has imported it already."""
 
-    def __init__(self, log: Path, *arguments: str) -> None:
+    def __init__(
+        self, log: Path, *arguments: str, prepare: Callable[[], None] | None = None
+    ) -> None:
         self._log = log
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["graphrag.cli.main", "graphrag.eval.cli.evaluate"])
-        self._process = context.Process(target=_run_graphrag, args=(log, arguments))
+        self._process = context.Process(target=_run_graphrag, args=(log, arguments, prepare))
         self._process.start()
 
     @property
@@ -142,12 +145,16 @@ class WarmProcess:
         self._process.close()
 
 
-def _run_graphrag(log: Path, arguments: tuple[str, ...]) -> None:
+def _run_graphrag(
+    log: Path, arguments: tuple[str, ...], prepare: Callable[[], None] | None
+) -> None:
     with log.open("wb") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     os.environ["COLUMNS"] = "200"
     sys.argv = ["graphrag", *arguments]
+    if prepare is not None:
+        prepare()
     from graphrag.cli.main import app
 
     app()

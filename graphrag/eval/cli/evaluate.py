@@ -186,12 +186,14 @@ class _Command:
             chosen = choose_run(
                 store,
                 RunPlan(prepared.setup, prepared.samples, details),
-                ResumeOptions(options.resume, options.retry_errors),
+                ResumeOptions(
+                    options.resume, options.retry_errors, self._supervisor.lacks_files(config)
+                ),
             )
             run = self._supervisor.take(chosen)
             session = StoredSession(store, run.run_id, options.retry_errors)
             outcome = await self._evaluate(prepared, session)
-            if outcome.is_complete and not options.skip_judge:
+            if outcome.is_complete and not options.skip_judge and run.status != "finished":
                 store.finish_run(run.run_id)
             recorded_at = store.recorded_at(run.run_id)
             forgotten = store.forgotten_usage(run.run_id)

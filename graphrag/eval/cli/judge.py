@@ -122,7 +122,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
                 own_judge = open_judge(config, judging.headers)
             runner = EvaluationRunner(judging.config, own_judge, executor=executor)
             outcome = await supervisor.run(runner, request)
-        if outcome.is_complete:
+        if outcome.is_complete and run.status != "finished":
             store.finish_run(run.run_id)
         recorded_at = store.recorded_at(run.run_id)
         forgotten = store.forgotten_usage(run.run_id)
@@ -247,10 +247,12 @@ def _begin(
     chosen = choose_run(
         store,
         RunPlan(judging.setup, judging.samples, details),
-        ResumeOptions(options.resume, options.retry_errors),
+        ResumeOptions(options.resume, options.retry_errors, supervisor.lacks_files(judging.config)),
     )
     run = supervisor.take(chosen)
     store.copy_responses(judging.origin.run_id, run.run_id)
+    if run.status == "finished":
+        return run
     supervisor.note(
         f"Judging {counted(len(judging.units), 'response')} of run {judging.origin.run_id} "
         f"with {judge} as run {run.run_id}; no search is paid for."

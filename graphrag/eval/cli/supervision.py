@@ -36,6 +36,7 @@ from graphrag.eval.reports import (
     describe_failures,
     read_shown_run,
     remove_others,
+    run_folder,
     say,
     set_aside,
     show_brief,
@@ -98,6 +99,12 @@ class Supervisor:
         for line in chosen.notes:
             self.note(line)
         return chosen.run
+
+    @staticmethod
+    def lacks_files(config: EvaluationConfig) -> Callable[[Run], bool]:
+        """Return what says whether a run's files have yet to be written; the page comes last."""
+        folder = config.output_folder
+        return lambda run: not (run_folder(folder, run.run_id) / PAGE_FILE).exists()
 
     async def run(
         self, runner: EvaluationRunner, request: RunRequest, watch: Watch | None = None

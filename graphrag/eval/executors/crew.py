@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -24,7 +25,9 @@ from graphrag.eval.executors.tasks import (
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.run import Unit
 from graphrag.eval.store import StoredResponse
-from graphrag.query.usage import CallLog, RecordedCall
+from graphrag.query.limits import CallLimit
+from graphrag.query.spending import Spending
+from graphrag.query.usage import CallAttempt, CallLog, RecordedCall
 
 _log = logging.getLogger(__name__)
 MOST_DEATHS = 3
@@ -104,6 +107,7 @@ class Crew:
         self._members: list[_Member] = []
         self._pending: dict[int, _Pending] = {}
         self._n_items = 0
+        self._spending = Spending()
         self._deaths = 0
         self._ended_since = 0
         self._fatal: EvalError | None = None
@@ -144,6 +148,8 @@ class Crew:
         if self._fatal is not None:
             raise self._fatal
         self._n_items += 1
+        if isinstance(log.limit, CallLimit):
+            self._spending = log.limit.spending
         finished = _finished_calls(log)
         item = Item(self._n_items, unit, found, metrics, finished, log.bound, log.time)
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
@@ -161,12 +167,18 @@ class Crew:
             for member in self._members:
                 member.items.discard(item.number)
         log.attempts.extend(ended.attempts)
+        kept = Counter(attempt for call in finished.values() for attempt in call.attempts)
+        self._count((Counter(ended.attempts) - kept).elements())  # those that came to nothing
         log.failures.extend(ended.failures)
         log.replayed += ended.replayed
         log.counted |= ended.counted
         if ended.error is not None:
             raise _make_error(*ended.error)
         return ended.result
+
+    def _count(self, attempts: Iterable[CallAttempt]) -> None:
+        for attempt in attempts:
+            self._spending.count(attempt)
 
     def _assign(self, number: int) -> None:
         """Give an item to the worker with the least to do, to a new one before it gets two."""
@@ -185,6 +197,7 @@ class Crew:
                 dict(pending.finished),
                 item.bound,
                 item.time,
+                self._spending.left_usd,
             )
         )
 
@@ -231,7 +244,7 @@ class Crew:
             self._fail(error)
             return
         if member.n_finished > before:
-            member.send(Kept(member.n_finished))
+            member.send(Kept(member.n_finished, self._spending.left_usd))
 
     def _note(self, event: Noted) -> None:
         pending = self._pending.get(event.item)
@@ -249,6 +262,7 @@ class Crew:
             if journal is not None:
                 journal.finish(event.key, event.call)
             pending.finished[event.key] = event.call
+            self._count(event.call.attempts)
 
     def _end(self, event: Ended) -> None:
         pending = self._pending.get(event.item)

@@ -45,6 +45,7 @@ class Item:
     """A search, or with a response the verdicts on it.
 
     ``finished`` holds the calls of it that were answered before: they are not sent again.
+    ``left_usd`` is what the run may still spend, None: as much as it takes.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Item:
     finished: Mapping[str, RecordedCall]
     bound: OutputBound | None
     time: CallTime | None
+    left_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +67,13 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The store has the worker's finished calls up to this one, counted from 1."""
+    """The store has the worker's finished calls up to this one, counted from 1.
+
+    ``left_usd`` as of an Item, with these counted.
+    """
 
     up_to: int
+    left_usd: float | None = None
 
 
 Order = Item | Cancel | Kept

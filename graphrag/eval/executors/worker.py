@@ -95,6 +95,10 @@ class Worker:
             await asyncio.Event().wait()
 
     def _take(self, order: Order) -> None:
+        if not isinstance(order, Cancel):
+            spending = self._limit.spending
+            left_usd = order.left_usd
+            spending.most_usd = None if left_usd is None else spending.spent_usd + left_usd
         if isinstance(order, Item):
             task = self._loop.create_task(self._run(order))
             self._tasks[order.number] = task

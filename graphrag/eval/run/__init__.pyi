@@ -1,6 +1,6 @@
 from .answered import Answer, read_answer, record_response
 from .bounds import (
-    check_service,
+    check_asked,
     describe_timeout,
     judge_bound,
     judge_time,
@@ -107,11 +107,11 @@ __all__ = [
     "asked_order",
     "asks_judge",
     "build_index",
+    "check_asked",
     "check_judge",
     "check_judge_model",
     "check_output",
     "check_prices",
-    "check_service",
     "check_success",
     "choose_run",
     "describe_indexes",

@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import Protocol, cast
 
 from graphrag.eval.records import Failure, Retrieved
-from graphrag.eval.run.bounds import check_service
+from graphrag.eval.run.bounds import check_asked
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import StoredResponse
 from graphrag.query.usage import CallLog, Usage
@@ -81,10 +81,10 @@ def record_response(
 
     Raises
     ------
-    ServiceDownStop
-        If it is not known what the search would have given, as a service is down.
+    ServiceDownStop, AllowanceStop
+        If it is not known what the search would have given, as a call of it was not made.
     """
-    check_service(log)
+    check_asked(log)
     answer = None if isinstance(ending, Failure) else ending
     return StoredResponse(
         unit=unit.key,

@@ -2,10 +2,11 @@
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import ServiceDownStop
+from graphrag.eval.errors import AllowanceStop, ServiceDownStop
 from graphrag.eval.records import Failure
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
 from graphrag.query.limits import CallLimit, CallTime
+from graphrag.query.spending import AllowanceSpentError, Spending
 from graphrag.query.usage import CallLog, OutputBound
 
 _OF_JUDGE = "judge.max_output_tokens"
@@ -38,22 +39,27 @@ def judge_time(config: EvaluationConfig) -> CallTime:
     return CallTime(seconds, f"judge.timeout_s in {config_name()}", config.judge.hedge)
 
 
-def open_limit(config: EvaluationConfig, after_others: bool = False) -> CallLimit:
+def open_limit(
+    config: EvaluationConfig, after_others: bool = False, spending: Spending | None = None
+) -> CallLimit:
     """Return the limit that all calls of a run keep together; see ``CallLimit``."""
-    return CallLimit(config.concurrency, config.patience_s, after_others=after_others)
+    return CallLimit(
+        config.concurrency, config.patience_s, after_others=after_others, spending=spending
+    )
 
 
-def check_service(log: CallLog) -> None:
-    """Stop the run where what was asked of a service is not known, because it is down.
+def check_asked(log: CallLog) -> None:
+    """Stop the run where what was to be asked was not: its service is down, or money is short.
 
     Raises
     ------
-    ServiceDownStop
+    ServiceDownStop, AllowanceStop
         Then nothing is recorded of the search or the judging.
     """
-    if log.service_down is not None:
-        msg = str(log.service_down)
-        raise ServiceDownStop(msg) from log.service_down
+    if log.not_asked is not None:
+        is_spent = isinstance(log.not_asked, AllowanceSpentError)
+        stop = AllowanceStop if is_spent else ServiceDownStop
+        raise stop(str(log.not_asked)) from log.not_asked
 
 
 def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:

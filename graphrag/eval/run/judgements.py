@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import ConfigError, RunStoppedError, ServiceDownStop
+from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.metrics import EvaluableQueryResult
 from graphrag.eval.records import Failure, QueryResult
-from graphrag.eval.run.bounds import check_service
+from graphrag.eval.run.bounds import check_asked
 from graphrag.eval.run.progress import Tally
 from graphrag.eval.run.queue import RunOutcome, RunRequest, Work
 from graphrag.eval.run.units import Unit
@@ -172,20 +172,15 @@ class FurtherWork:
         """
         session = request.session
         tasks = plan_further(self._config, request.units, session, self._judges, self._entity_types)
-        stopped, refused = None, False
-        try:
-            n_left = await self._run_tasks(tasks, request, outcome, work)
-            stopped = work.stop_reason if n_left else None
-        except RunStoppedError as error:
-            stopped, refused = str(error), not isinstance(error, ServiceDownStop)
+        n_left = await self._run_tasks(tasks, request, outcome, work)
         judged = list_judged(self._config, request.units, session)
         return replace(
             outcome,
             results=with_grades(outcome.results, judged),
-            stopped=stopped,
-            refused=refused,
+            stopped=work.stop_reason if n_left else None,
+            refused=work.was_refused,
             judged=judged,
-            allow_usd=work.allow_usd,
+            allow_usd=work.allow_usd if n_left else None,
         )
 
     async def _run_tasks(
@@ -197,12 +192,13 @@ class FurtherWork:
 
         async def run_task(task: FurtherTask) -> None:
             nonlocal n_done
-            with work.judging(CallScope(task.kind, task.subject)) as log:
-                judged = await _judge(task, log)
-            session.keep_judgement(judged, log.counted)
-            n_done += 1
-            tally = Tally(n_done, len(tasks), cost_usd=session.spent_usd())
-            request.progress.advance(tally, outcome.results[-1])
+            with work.stopping():
+                with work.judging(CallScope(task.kind, task.subject)) as log:
+                    judged = await _judge(task, log)
+                session.keep_judgement(judged, log.counted)
+                n_done += 1
+                tally = Tally(n_done, len(tasks), cost_usd=work.spending.spent_usd)
+                request.progress.advance(tally, outcome.results[-1])
 
         await work.run_jobs([partial(run_task, task) for task in tasks])
         return len(tasks) - n_done
@@ -211,7 +207,7 @@ class FurtherWork:
 async def _judge(task: FurtherTask, log: CallLog) -> Judgement:
     with measure_calls(log):
         value, failures = await task.judge()
-    check_service(log)
+    check_asked(log)
     for failure in failures:
         if failure.kind == "refused":
             msg = f"The judge's service refuses the requests: {failure.message}"

@@ -23,10 +23,10 @@ async def run_bounded(
     concurrency : int
         Jobs at once, >= 1.
     stop : asyncio.Event, optional
-        When set, no job is begun any more. It is set here when a job raises or may not begin,
-        so that those in flight can see it too.
+        When set, no job is begun any more. It is set here when a job raises, so that those in
+        flight can see it too.
     may_begin : callable
-        Asked before each job; the first no is a stop.
+        Asked before each job; the first no is final, and what is in flight is waited for.
     finish_s : float
         Seconds that what is in flight has after a stop or an error, before it is cancelled.
 
@@ -46,9 +46,8 @@ async def run_bounded(
     async def work() -> None:
         try:
             while waiting:
-                if not may_begin():
-                    asked.set()
-                if asked.is_set():
+                if asked.is_set() or not may_begin():
+                    waiting.clear()
                     return
                 await waiting.popleft()()
         except (Exception, asyncio.CancelledError) as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import RunStoppedError, ServiceDownStop
+from graphrag.eval.errors import AllowanceStop, RunStoppedError, ServiceDownStop
 from graphrag.eval.records import (
     METRICS,
     EfficiencyMetrics,
@@ -39,6 +39,7 @@ from graphrag.eval.store import (
     StoredResponse,
 )
 from graphrag.query.limits import CallTime
+from graphrag.query.spending import Spending
 from graphrag.query.usage import CallLog, OutputBound, sum_usages
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
@@ -60,7 +61,7 @@ class RunRequest:
     skip_judge : bool
         Whether responses are collected without verdicts.
     max_cost_usd : float or None
-        No new search or judging is begun once this much is spent.
+        No call is sent that this may not be enough for; see ``Spending``.
     shuffle : bool
         Whether the questions are begun in a shuffled order, the same each time; the results
         keep the order of the units.
@@ -143,16 +144,32 @@ class Work:
         self._judge_unit = judge
         self._stop = stop
         self._elsewhere = elsewhere
-        self.limit = open_limit(config, elsewhere)
+        self.spending = Spending(request.max_cost_usd, request.session.spent_usd())
+        self.limit = open_limit(config, elsewhere, self.spending)
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
-        self._refused = False
-        self.allow_usd: float | None = None
+        self.was_refused = False
+        self._not_afforded: str | None = None
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the run was asked to stop, None while it was not."""
-        return self._stop.reason
+        """Why nothing more is begun, None while more is; what was spent is said as of now."""
+        if self._stop.reason is not None or self._not_afforded is None:
+            return self._stop.reason
+        spending = self.spending
+        spent = f"${spending.spent_usd:.4f} of the allowed ${spending.most_usd:g} is spent"
+        if spending.unanswered_usd:
+            spent += f", calls without a reply may have cost ${spending.unanswered_usd:.4f} besides"
+        return f"{spent}{self._not_afforded}; raise --max-cost"
+
+    @property
+    def allow_usd(self) -> float | None:
+        """Where the allowed cost stopped the run, one that lets it go on."""
+        spending = self.spending
+        if self._stop.reason is not None or self._not_afforded is None:
+            return None
+        least = max(spending.most_usd or 0.0, spending.spent_usd + spending.wanted_usd)
+        return float(f"{2 * least:.2g}") or 1.0
 
     def outcome(self) -> RunOutcome:
         """Return what is done so far."""
@@ -160,13 +177,13 @@ class Work:
         contexts = None if self._request.holds_contexts else self._session.contexts()
         found = self._read([unit for unit in units if self._is_done(unit)])
         results = [result if contexts is None else result.in_outline() for result in found]
-        stopped = self._stop.reason if len(results) < len(units) else None
+        is_stopped = len(results) < len(units)
         return RunOutcome(
             results,
             len(units),
-            stopped,
-            self._refused,
-            allow_usd=self.allow_usd,
+            self.stop_reason if is_stopped else None,
+            self.was_refused,
+            allow_usd=self.allow_usd if is_stopped else None,
             n_searched=sum(self._session.standing(u.key) is not None for u in units),
             read_whole=iter if contexts is None else WholeResults(contexts, units),
         )
@@ -202,11 +219,24 @@ class Work:
 
     def may_begin(self) -> bool:
         """Whether more work may begin: nobody asked to stop, and there is money left."""
-        most, spent = self._request.max_cost_usd, self._session.spent_usd()
-        if most is not None and spent >= most:
-            self.allow_usd = 2 * max(most, spent) or 1.0
-            self._stop.request(f"${spent:.4f} of the allowed ${most:g} is spent; raise --max-cost")
-        return not self._stop.requested.is_set()
+        left = self.spending.left_usd
+        if left is not None and left < 0 and self._not_afforded is None:
+            self._not_afforded = ""
+        return self._not_afforded is None and not self._stop.requested.is_set()
+
+    @contextmanager
+    def stopping(self) -> Generator[None]:
+        """Begin nothing more after an error of the block that stops the run.
+
+        What is in flight has its time then; what is paid for is waited for.
+        """
+        try:
+            yield
+        except AllowanceStop as error:
+            self._not_afforded = f", and {error}"
+        except RunStoppedError as error:
+            self.was_refused = not isinstance(error, ServiceDownStop)
+            self._stop.request(str(error))
 
     def _is_done(self, unit: Unit) -> bool:
         standing = self._session.standing(unit.key)
@@ -222,12 +252,10 @@ class Work:
 
     async def _run_unit(self, unit: Unit) -> None:
         try:
-            if await self._search_and_judge(unit):
-                for result in self._read([unit]):
-                    self._count(result)
-        except RunStoppedError as error:
-            self._refused = not isinstance(error, ServiceDownStop)
-            self._stop.request(str(error))
+            with self.stopping():
+                if await self._search_and_judge(unit):
+                    for result in self._read([unit]):
+                        self._count(result)
         finally:
             self._session.release(unit.key)
 
@@ -247,6 +275,8 @@ class Work:
             CallScope.of_search(unit.key), search_bound(self._config), search_time(self._config)
         ) as log:
             found = await self._search_unit(unit, log)
+        if not log.attempts:  # a method of the user's own that counts by itself
+            self.spending.spent_usd += found.usage.spent_usd
         self._session.keep_response(found, log.counted)
         self._failed_in_a_row = self._failed_in_a_row + 1 if found.failure else 0
         if found.failure is not None and self._failed_in_a_row >= _HOPELESS_AFTER:
@@ -281,7 +311,7 @@ class Work:
             unscored=self._tally.unscored + sum(v.failure is not None for v in verdicts),
             tokens=self._tally.tokens
             + sum(u.prompt_tokens + u.output_tokens + u.embedding_tokens for u in spent),
-            cost_usd=self._session.spent_usd(),
+            cost_usd=self.spending.spent_usd,
         )
         self._request.progress.advance(self._tally, result)
 

@@ -1,9 +1,10 @@
 """Which run of the store is worked on: a new one, or an earlier one of the same setup."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.dataset import Sample
 from graphrag.eval.errors import ResumeError
 from graphrag.eval.run.units import list_differences
@@ -29,10 +30,15 @@ class RunPlan:
 
 @dataclass(frozen=True, slots=True)
 class ResumeOptions:
-    """Whether an earlier run is continued, and whether what failed in it is asked again."""
+    """Whether an earlier run is continued, and whether what failed in it is asked again.
+
+    ``lacks_files`` says of a finished run whether its files have yet to be written; None: no
+    finished run is taken, as its end is not shown again.
+    """
 
     resume: bool = False
     retry_errors: bool = False
+    lacks_files: Callable[[Run], bool] | None = None
 
     @property
     def flags(self) -> str:
@@ -51,7 +57,10 @@ class ChosenRun:
 
 
 def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) -> ChosenRun:
-    """Begin a run or reopen the newest one of the same setup.
+    """Begin a run or take the newest one of the same setup that has something left to do.
+
+    Where none has, it is the newest finished one: of that nothing is asked, and its files are
+    written. One that is taken stays finished, any other is unfinished.
 
     Raises
     ------
@@ -69,20 +78,31 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         run = store.add_run(plan.setup, plan.samples, plan.details)
         return ChosenRun(run, warnings=warnings)
     check_pages(store.path)  # the rest of the run is built on what is there
-    wanted = runs if options.retry_errors else [r for r in runs if r.status == "unfinished"]
-    alike = [run for run in wanted if run.setup == plan.setup]
-    if not alike:
-        raise ResumeError(_why_not(wanted, plan.setup, store.path, options))
+    alike = [run for run in runs if run.setup == plan.setup]
+    left = [run for run in alike if options.retry_errors or run.status == "unfinished"]
+    ended = _list_ended(alike, plan, options)
+    if not left and not ended:
+        raise ResumeError(_why_not(runs, plan, store.path, options))
     # One that a program of the user's own began can go on too, if there is no other.
-    same = min(alike, key=lambda run: run.origin not in (plan.details.origin, None))
-    store.reopen_run(same.run_id)  # before it is read: in PostgreSQL another may work on it
-    in_flight = store.calls_in_flight(same.run_id)
-    store.forget_calls_in_flight(same.run_id)  # told once, whatever is asked before the next stop
-    calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
-    note = (
-        f"Resuming run {same.run_id}: {_count_there(store, same, plan.details, options)}; "
-        f"{calls} in flight when it stopped and may be asked again."
-    )
+    same = min(left or ended, key=lambda run: run.origin not in (plan.details.origin, None))
+    unwritten = [run for run in ended if options.lacks_files and options.lacks_files(run)]
+    if unwritten and runs.index(unwritten[0]) < runs.index(same):
+        same = unwritten[0]  # as one that is unfinished was given up for it
+    is_left = same in left
+    if is_left:
+        store.reopen_run(same.run_id)  # before it is read: in PostgreSQL another may work on it
+        in_flight = store.calls_in_flight(same.run_id)
+        store.forget_calls_in_flight(same.run_id)  # told once, whatever is asked before the next
+        calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
+        note = (
+            f"Resuming run {same.run_id}: {_count_there(store, same, plan.details, options)}; "
+            f"{calls} in flight when it stopped and may be asked again."
+        )
+    else:
+        note = (
+            f"Run {same.run_id} is finished: nothing is asked, its files are written from what "
+            "is kept."
+        )
     if len(store.samples(same.run_id)) < len(plan.samples):  # a damaged store lost some
         store.keep_samples(same.run_id, plan.samples)
     was_watched = same.details is not None and same.details.early_stop
@@ -90,7 +110,16 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     if same.details is not None and not details.validated:
         details = replace(details, validated=same.details.validated)
     store.keep_details(same.run_id, details)
-    return ChosenRun(replace(same, details=details), notes=(note,))
+    status = "unfinished" if is_left else same.status
+    return ChosenRun(replace(same, status=status, details=details), notes=(note,))
+
+
+def _list_ended(alike: Sequence[Run], plan: RunPlan, options: ResumeOptions) -> list[Run]:
+    """Return the finished runs whose files can be written, the newest first."""
+    if options.retry_errors or options.lacks_files is None or plan.details.skip_judge:
+        return []
+    origins = (plan.details.origin, None)
+    return [run for run in alike if run.status == "finished" and run.origin in origins]
 
 
 def _count_there(
@@ -110,16 +139,26 @@ def _count_there(
     return f"{said}, {len(judged)} of them judged"
 
 
-def _why_not(runs: Sequence[Run], setup: RunSetup, path: StorePlace, options: ResumeOptions) -> str:
-    if not runs:
+def _why_not(runs: Sequence[Run], plan: RunPlan, path: StorePlace, options: ResumeOptions) -> str:
+    unfinished = [run for run in runs if run.status == "unfinished"]
+    finished = [run for run in runs if run.origin in (plan.details.origin, None)]
+    last = next(iter(runs if options.retry_errors else unfinished or finished), None)
+    if last is None:
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."
     # An added method alone gives many lines about the indexes, so these come last.
-    differences = list_differences(runs[0].setup, setup)
+    differences = list_differences(last.setup, plan.setup)
     differences.sort(key=lambda line: line.startswith("indexes."))
     shown = "; ".join(differences[:8])
     more = f"; and {len(differences) - 8} more" if len(differences) > 8 else ""
     refused = "its failures can't be asked again" if options.retry_errors else "it can't be resumed"
+    anew = f"leave {options.flags} out to begin a new run, which asks everything again"
+    if not options.retry_errors and last.status == "finished":
+        but = f", and was set up differently: {shown}{more}" if differences else ""
+        return (
+            f"There is no unfinished run in {path} to resume. The last run ({last.run_id}) is "
+            f"finished{but}. See it with: {eval_line_here('show', last.run_id)}; or {anew}."
+        )
     return (
-        f"The last run ({runs[0].run_id}) was set up differently, so {refused}: {shown}{more}. "
-        f"Undo the change, or leave {options.flags} out to begin a new run."
+        f"The last run ({last.run_id}) was set up differently, so {refused}: {shown}{more}. "
+        f"Undo the change, or {anew}."
     )

@@ -10,7 +10,7 @@ from graphrag.eval.errors import EvalError, RunStoppedError
 from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.metrics import NO_REASON, Judge, whole_number
 from graphrag.eval.records import Failure, JudgeResult, combine_repeats
-from graphrag.eval.run.bounds import check_service
+from graphrag.eval.run.bounds import check_asked
 from graphrag.eval.run.units import Unit
 from graphrag.eval.store import StoredResponse
 from graphrag.query.calls import describe_error, is_refusal
@@ -35,13 +35,14 @@ async def ask_verdicts(
     Raises
     ------
     RunStoppedError
-        If the judge's service would refuse every further request as well, or is down.
+        If the judge's service would refuse every further request as well or is down, or the
+        allowed cost is spent.
     """
     if repeats == 1:  # no task of its own
         given = [await _ask(judge, unit, found, metrics)]
     else:
         given = await asyncio.gather(*(_ask(judge, unit, found, metrics) for _ in range(repeats)))
-    check_service(current_scope() or CallLog())
+    check_asked(current_scope() or CallLog())
     for verdict in (verdict for verdicts in given for verdict in verdicts.values()):
         if verdict.failure is not None and verdict.failure.kind == "refused":
             msg = f"The judge's service refuses the requests: {verdict.failure.message}"

@@ -11,6 +11,7 @@ from graphrag.eval.store.contexts import StoredContexts
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.journal import StoreJournal
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
+from graphrag.query.attempts import attempt_spent_usd
 from graphrag.query.usage import CallJournal, CallLog, Usage, summarize_attempts
 
 _READ_AT_ONCE = 64
@@ -98,7 +99,7 @@ class Session(Protocol):
         ...
 
     def spent_usd(self) -> float:
-        """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
+        """Return what the run had cost when the session was opened; see ``Usage.spent_usd``."""
         ...
 
     def grouped(self) -> AbstractContextManager[None]:
@@ -114,7 +115,6 @@ class MemorySession:
         self._verdicts: dict[str, dict[str, JudgeResult]] = {}
         self._judge_usage: dict[str, list[Usage]] = {}
         self._judgements: dict[tuple[str, str], Judgement] = {}
-        self._spent_usd = 0.0
 
     def standing(self, unit: str) -> Standing | None:
         """Return how far a unit is; None without a response."""
@@ -150,7 +150,6 @@ class MemorySession:
     def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep a response."""
         self._responses[found.unit] = found
-        self._spent_usd += found.usage.spent_usd
 
     def keep_verdicts(
         self,
@@ -162,7 +161,6 @@ class MemorySession:
         """Keep verdicts and what they cost."""
         self._verdicts.setdefault(unit, {}).update(verdicts)
         self._judge_usage.setdefault(unit, []).append(usage)
-        self._spent_usd += usage.spent_usd
 
     def judgement(self, subject: str, kind: str) -> Judgement | None:
         """Return what a further judge said."""
@@ -171,19 +169,17 @@ class MemorySession:
     def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep what a further judge said."""
         self._judgements[judged.subject, judged.kind] = judged
-        self._spent_usd += judged.usage.spent_usd
 
     def journal(self, scope: CallScope) -> CallJournal | None:
         """Return None: calls are not kept."""
         return None
 
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
-        """Count what it cost as spent."""
-        self._spent_usd += log.usage().spent_usd
+        """Keep nothing: it is part of no result."""
 
     def spent_usd(self) -> float:
-        """Return what the run has cost so far in US dollars; see ``Usage.spent_usd``."""
-        return self._spent_usd
+        """Return 0: nothing was there."""
+        return 0.0
 
     def grouped(self) -> AbstractContextManager[None]:
         """Do nothing: there is nothing to put off."""
@@ -233,16 +229,13 @@ class StoredSession(MemorySession):
             if not (retry_errors and judged.failed)
         }
         self._calls = store.finished_calls(run_id)
-        self._unclaimed_usd = {
-            scope: summarize_attempts(a for c in calls.values() for a in c.attempts).spent_usd
-            for scope, calls in self._calls.items()
-        }
+        calls = (call for kept in self._calls.values() for call in kept.values())
         usages = [usage for each in store.judge_usage(run_id).values() for usage in each]
         usages += store.forgotten_usage(run_id)
         usages += [judged.usage for judged in judgements]
-        self._spent_usd = sum(self._unclaimed_usd.values())
-        self._spent_usd += 0.0 if prepaid else sum(usd for *_, usd in searches)
+        self._spent_usd = 0.0 if prepaid else sum(usd for *_, usd in searches)
         self._spent_usd += sum(usage.spent_usd for usage in usages)
+        self._spent_usd += sum(attempt_spent_usd(a) for call in calls for a in call.attempts)
         if retry_errors and not prepaid:
             self._forget_failed_searches()
 
@@ -254,6 +247,10 @@ class StoredSession(MemorySession):
             if standing.failed:
                 del self._standings[unit]
                 self.store.discard_response(self.run_id, unit)
+
+    def spent_usd(self) -> float:
+        """Return what the run had cost when the session was opened."""
+        return self._spent_usd
 
     def standing(self, unit: str) -> Standing | None:
         """Return how far a unit is; None without a response."""
@@ -313,7 +310,7 @@ class StoredSession(MemorySession):
         scope = CallScope.of_search(found.unit)
         left = self._left_over(scope, counted)
         self.store.append_response(self.run_id, found, left)
-        self._claim(scope, left)
+        self._calls.pop(scope.stored, None)
         self._standings[found.unit] = self._once(Standing(found.failure is not None, _NOTHING))
         super().keep_response(found)
 
@@ -328,7 +325,7 @@ class StoredSession(MemorySession):
         scope = CallScope.of_verdicts(unit)
         left = self._left_over(scope, counted)
         self.store.append_verdicts(self.run_id, unit, verdicts, usage, left)
-        self._claim(scope, left)
+        self._calls.pop(scope.stored, None)
         failed, metrics = self._standings[unit]
         self._standings[unit] = self._once(Standing(failed, metrics.union(verdicts)))
         super().keep_verdicts(unit, verdicts, usage)
@@ -340,7 +337,7 @@ class StoredSession(MemorySession):
         scope = CallScope(judged.kind, judged.subject)
         left = self._left_over(scope, counted)
         kept = self.store.append_judgement(self.run_id, judged, left)
-        self._claim(scope, left)
+        self._calls.pop(scope.stored, None)
         super().keep_judgement(judged)
         self._judgements[judged.subject, judged.kind] = kept
 
@@ -362,7 +359,6 @@ class StoredSession(MemorySession):
         usage = summarize_attempts(lost.elements())
         if usage.llm_calls or usage.embedding_calls:
             self.store.append_forgotten(self.run_id, scope.unit, usage)
-            self._spent_usd += usage.spent_usd
 
     def _left_over(self, scope: CallScope, counted: AbstractSet[str]) -> Usage | None:
         """Return what finished calls cost that are no part of what they were made for.
@@ -373,12 +369,6 @@ class StoredSession(MemorySession):
         calls = self._calls.get(scope.stored, {})
         left = [call for key, call in calls.items() if key not in counted]
         return summarize_attempts(a for call in left for a in call.attempts) if left else None
-
-    def _claim(self, scope: CallScope, left: Usage | None) -> None:
-        """Take back what replayed calls cost, as they are part of what is being kept."""
-        self._spent_usd -= self._unclaimed_usd.pop(scope.stored, 0.0)
-        self._spent_usd += 0.0 if left is None else left.cost_usd or 0.0
-        self._calls.pop(scope.stored, None)
 
 
 def _judged_metrics(

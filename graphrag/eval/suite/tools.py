@@ -13,7 +13,7 @@ from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.run import (
     Unit,
-    check_service,
+    check_asked,
     judge_bound,
     judge_time,
     open_limit,
@@ -157,7 +157,7 @@ class CaseTools:
             with measure_calls(log):
                 found = await self._shared.extractor(self._index())(text)
         except Exception as error:
-            check_service(log)
+            check_asked(log)
             if is_refusal(error):
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
