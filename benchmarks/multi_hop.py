@@ -1,0 +1,226 @@
+"""What each search method finds of questions whose evidence stands in several passages.
+
+    python benchmarks/multi_hop.py FILE [--methods tog bm25,k=5 ...] [--budgets 500 4000]
+
+FILE is JSON: {"passages": ["title\\ntext", ...], "questions": [{"q": text, "gold": [places of
+passages]}, ...]}. Its passages become a GraphRAG project of one document and one text unit each;
+its index is built with the embedded models in a folder that is kept: delete it to build it again.
+A method may bring settings of its section, as in ``tog,depth=2``.
+
+Recall@k is the mean share of a question's gold passages among the first k text units that were
+shown at the largest budget, in the order of the context; evidence is the share among all that
+were shown at a budget. The released basic search shows its text units in the order of their table:
+it gets as many as a budget holds on average, and its recall@k is that of a search for k. Limits are
+at 95 %, by question (t); differences are paired, from the same run. Tokens are prompt and output
+tokens of all completions, as the model counted them. The answers, of the embedded model, are not
+looked at.
+"""
+
+import argparse
+import asyncio
+import json
+import logging
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import numpy as np
+import yaml
+
+from graphrag.eval.measures import RetrievalReader
+from graphrag.eval.run.index_building import build_index, is_built
+from graphrag.eval.statistics.estimates import t_estimate
+from graphrag.query.graph_index import GraphIndex
+from graphrag.query.methods import METHODS
+from graphrag.query.usage import Usage
+
+REFERENCE = "bm25"
+WITHOUT_BUDGET = ("global", "drift")
+UNRANKED = "basic"
+ALL_SHOWN = 10_000
+"""Text units that bm25 and hybrid may show, so that the budget alone says how many."""
+DIMENSIONS = {"hashed-ngrams": 384, "wordllama": 256}
+SETTINGS = """\
+completion_models:
+  default_completion_model: {{type: offline, model_provider: offline, model: rules}}
+embedding_models:
+  default_embedding_model:
+    {{type: offline, model_provider: offline, model: {model}, dimensions: {dimensions}}}
+vector_store: {{vector_size: {dimensions}}}
+input: {{type: jsonl, id_column: id, title_column: title, text_column: text}}
+chunking: {{type: tokens, size: 100000, overlap: 0, encoding_model: o200k_base}}
+extract_graph: {{entity_types: [person, place, organization, object, event], max_gleanings: 0}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question's search: the places of the passages shown, in their order, and its cost."""
+
+    shown: tuple[int, ...]
+    usage: Usage
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question and the places of the passages that its answer needs."""
+
+    question: str
+    gold: frozenset[int]
+
+    def recall(self, asked: Asked, k: int | None = None) -> float:
+        """Return the share of them among the first k that were shown."""
+        return len(self.gold & set(asked.shown[:k])) / len(self.gold)
+
+
+def write_project(root: Path, passages: Sequence[str], model: str) -> None:
+    """Write a project whose documents are named by the places of their passages."""
+    folder = root / "input"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        json.dumps({"id": str(place), "title": text.partition("\n")[0], "text": text})
+        for place, text in enumerate(passages)
+    ]
+    (folder / "passages.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    settings = SETTINGS.format(model=model, dimensions=DIMENSIONS[model])
+    (root / "settings.yaml").write_text(settings, encoding="utf-8")
+
+
+def varied(index: GraphIndex, spec: str, budget: int) -> tuple[str, GraphIndex]:
+    """Return a method and the index under its settings, checked as those of a file are."""
+    method, *given = spec.split(",")
+    section: Any = index.header.section(method)
+    changes: dict[str, Any] = {"max_context_tokens": budget}
+    if method == UNRANKED:
+        table = index.tables.columns("text_units", ("n_tokens",))
+        assert table is not None
+        changes["k"] = max(1, round(budget / float(table["n_tokens"].mean())))
+    elif "k" in type(section).model_fields:
+        changes["k"] = ALL_SHOWN
+    changes |= {name: yaml.safe_load(v) for name, _, v in (each.partition("=") for each in given)}
+    checked = type(section).model_validate({**section.model_dump(exclude_unset=True), **changes})
+    return method, index.under(index.header.changed(method, dict(checked)))
+
+
+async def ask(index: GraphIndex, spec: str, budget: int, cases: Sequence[Case]) -> list[Asked]:
+    """Ask all questions, one after the other."""
+    method, index = varied(index, spec, budget)
+    reader = RetrievalReader(index.tables)
+    table = index.tables.columns("text_units", ("id", "document_id"))
+    assert table is not None
+    places = dict(zip(table["id"], map(int, table["document_id"]), strict=True))
+    await index.search(method, cases[0].question)  # what is prepared once is not timed
+    asked: list[Asked] = []
+    for case in cases:
+        started = time.perf_counter()
+        result = await index.search(method, case.question)
+        seconds = time.perf_counter() - started
+        read = reader.read(method, result.context_data)
+        shown = (read.text_unit_ids or ())[: read.n_sources]
+        asked.append(Asked(tuple(places[unit] for unit in shown), result.usage, seconds))
+    return asked
+
+
+def points(values: Sequence[float], sign: str = "") -> str:
+    """Return a mean in percent with its limits; those of a share lie within 0 and 100."""
+    estimate = t_estimate(np.array(values), None if sign else (0.0, 1.0))
+    mean = f"{100 * np.mean(values):{sign}.1f}"
+    if estimate.low is None or estimate.high is None:
+        return mean
+    return f"{mean} ({100 * estimate.low:{sign}.1f} to {100 * estimate.high:{sign}.1f})"
+
+
+def against(values: Sequence[float], reference: Sequence[float] | None) -> str:
+    """Return the mean difference of the same questions in points, with its limits."""
+    if reference is None:
+        return ""
+    return points([a - b for a, b in zip(values, reference, strict=True)], "+")
+
+
+async def open_project(file: Path, passages: Sequence[str], model: str, work: Path) -> GraphIndex:
+    """Open the index of the passages; build it where it is missing."""
+    root = work / f"{file.stem}-{model}"
+    if not (root / "settings.yaml").is_file() or not is_built(root):
+        write_project(root, passages, model)
+        print(f"index built in {await build_index(root, lambda _: None):.0f} s", flush=True)
+    print(f"index in {root}\n", flush=True)
+    index = await GraphIndex.open(root)
+    table = index.tables.columns("text_units", ("id",))
+    if table is None or len(table) != len(passages):
+        raise SystemExit(f"{root} is not the index of {file}; delete it to build it again.")
+    return index
+
+
+async def main(given: argparse.Namespace) -> None:
+    """Build or open the index, ask, and print."""
+    logging.getLogger("graphrag").setLevel(logging.ERROR)  # it warns of every full context
+    data = json.loads(given.file.read_text(encoding="utf-8"))
+    cases = [Case(row["q"], frozenset(row["gold"])) for row in data["questions"]][: given.questions]
+    print(f"{given.file.stem}: {len(data['passages']):,} passages, {len(cases)} questions")
+    index = await open_project(given.file, data["passages"], given.embedding, given.work)
+    methods = [REFERENCE, *(name for name in given.methods if name != REFERENCE)]
+    await show_ranks(index, methods, max(given.budgets), cases)
+    print(f"\n| context | method | evidence % | - {REFERENCE}, points | tokens | calls | ms |")
+    print("|---:|---|---|---|---:|---:|---:|")
+    for budget in sorted(given.budgets):
+        reference: list[float] | None = None
+        for spec in methods:
+            asked = await ask(index, spec, budget, cases)
+            shares = [case.recall(a) for case, a in zip(cases, asked, strict=True)]
+            tokens = np.mean([a.usage.prompt_tokens + a.usage.output_tokens for a in asked])
+            calls = np.mean([a.usage.llm_calls for a in asked])
+            ms = 1000 * np.mean([a.seconds for a in asked])
+            print(
+                f"| {budget:,} | {spec} | {points(shares)} | {against(shares, reference)}"
+                f" | {tokens:,.0f} | {calls:.2f} | {ms:.0f} |",
+                flush=True,
+            )
+            reference = reference or shares
+
+
+async def show_ranks(
+    index: GraphIndex, methods: Sequence[str], budget: int, cases: Sequence[Case]
+) -> None:
+    """Print the recall of the first passages that each method shows."""
+    print(f"| method, {budget:,} tokens | recall@2 % | recall@5 % | - {REFERENCE}, points |")
+    print("|---|---|---|---|")
+    reference: list[float] | None = None
+    for spec in methods:
+        two, five = await first_shown(index, spec, budget, cases)
+        print(
+            f"| {spec} | {points(two)} | {points(five)} | {against(five, reference)} |", flush=True
+        )
+        reference = reference or five
+
+
+async def first_shown(
+    index: GraphIndex, spec: str, budget: int, cases: Sequence[Case]
+) -> tuple[list[float], list[float]]:
+    """Return each question's recall@2 and recall@5."""
+    unranked = spec.partition(",")[0] == UNRANKED
+    asked = [] if unranked else await ask(index, spec, budget, cases)
+    found: list[list[float]] = []
+    for k in (2, 5):
+        best = await ask(index, f"{spec},k={k}", budget, cases) if unranked else asked
+        found.append([case.recall(a, k) for case, a in zip(cases, best, strict=True)])
+    return found[0], found[1]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("file", type=Path)
+    usual = [name for name in METHODS if name not in WITHOUT_BUDGET]
+    parser.add_argument("--methods", nargs="+", default=usual, metavar="NAME[,setting=value]")
+    parser.add_argument("--budgets", type=int, nargs="+", default=[500, 1000, 2000, 4000])
+    parser.add_argument("--questions", type=int, help="the first so many of them only")
+    parser.add_argument("--embedding", choices=list(DIMENSIONS), default="hashed-ngrams")
+    kept = Path(tempfile.gettempdir()) / "gtog-multi-hop"
+    parser.add_argument("--work", type=Path, default=kept, help=f"where indexes are kept: {kept}")
+    asyncio.run(main(parser.parse_args()))
