@@ -111,6 +111,41 @@ def hybrid_search_streaming(
     return stream("hybrid", index, query, callbacks or [])
 
 
+@default_response_type
+@_checked
+async def agentic_search(
+    config: GraphRagConfig,
+    text_units: pd.DataFrame,
+    response_type: str,
+    query: str,
+    callbacks: _Callbacks = None,
+    verbose: bool = False,
+) -> CountedSearchResult:
+    """Answer a question by up to three hybrid searches, each for what the model missed before.
+
+    Parameters, errors and the rest are those of :func:`bm25_search`. Each search embeds its query;
+    ``context_data["searches"]`` has a row for each.
+    """
+    index = _open(config, text_units, response_type)
+    start_log(config, verbose)
+    return await answer("agentic", index, query, callbacks or [])
+
+
+@_checked
+def agentic_search_streaming(
+    config: GraphRagConfig,
+    text_units: pd.DataFrame,
+    response_type: str,
+    query: str,
+    callbacks: _Callbacks = None,
+    verbose: bool = False,
+) -> AsyncGenerator[str]:
+    """Yield the response of :func:`agentic_search` piece by piece; same parameters and errors."""
+    index = _open(config, text_units, response_type)
+    start_log(config, verbose)
+    return stream("agentic", index, query, callbacks or [])
+
+
 def _open(config: GraphRagConfig, text_units: pd.DataFrame, response_type: str) -> "GraphIndex":
     from graphrag.query.graph_index import GraphIndex
     from graphrag.query.index_header import IndexHeader, SearchOptions

@@ -20,6 +20,8 @@ from pydantic import BeforeValidator, validate_call
 
 from graphrag.api.asking import answer, default_response_type, start_log, stream
 from graphrag.api.ranked_search import (
+    agentic_search,
+    agentic_search_streaming,
     bm25_search,
     bm25_search_streaming,
     hybrid_search,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from graphrag.query.observed import Observation
 
 __all__ = [
+    "agentic_search",
+    "agentic_search_streaming",
     "basic_search",
     "bm25_search",
     "bm25_search_streaming",

@@ -1,4 +1,4 @@
-"""What a Think-on-Graph search walked, as a tree: read from the frames of its result."""
+"""What a search went through, read from the frames of its result: a walk as a tree, or searches."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -27,6 +27,20 @@ def tree_of(context_data: object, full: bool = False) -> "Tree | None":
         for row in _rows(frames, "relationships")
     }
     return path_tree("Paths", starts, name_edges(edges, descriptions), full)
+
+
+def searches_of(context_data: object) -> list[str]:
+    """Return a line for each search of an agentic one; none of any other."""
+    frames = cast("Mapping[str, pd.DataFrame]", context_data)
+    return [
+        "; ".join(
+            [
+                f"search {row['round']}: {row['query']}",
+                *(f"{name}: {row[name]}" for name in ("missing", "note") if row[name]),
+            ]
+        )
+        for row in _rows(frames, "searches")
+    ]
 
 
 def _rows(frames: "Mapping[str, pd.DataFrame]", name: str) -> Sequence[Mapping[str, Any]]:

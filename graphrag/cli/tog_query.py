@@ -1,4 +1,4 @@
-"""Adds tog, bm25 and hybrid to the methods of the released ``graphrag query``."""
+"""Adds tog, bm25, hybrid and agentic to the methods of the released ``graphrag query``."""
 
 import contextlib
 import logging
@@ -35,6 +35,7 @@ class QueryMethod(StrEnum):
     TOG = "tog"
     BM25 = "bm25"
     HYBRID = "hybrid"
+    AGENTIC = "agentic"
 
 
 def add_tog_to_query(app: typer.Typer) -> None:
@@ -73,8 +74,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             typer.Option(
                 "--verbose",
                 "-v",
-                help="Verbose logging; with tog, bm25 and hybrid, also what the query cost, and "
-                "with tog the paths.",
+                help="Verbose logging; with tog, bm25, hybrid and agentic, also what the query "
+                "cost, and with tog the paths.",
             ),
         ] = False,
         data: Annotated[
@@ -259,12 +260,15 @@ def run_own_query(
 
 def _show_paths(context_data: object) -> None:
     """Print what the search walked; on stderr, as the response alone is what a pipe is given."""
-    from graphrag.cli.tog_paths import tree_of
+    from graphrag.cli.tog_paths import searches_of, tree_of
     from graphrag.eval.cli.terminal import open_console
 
+    console = open_console(stderr=True)
+    for line in searches_of(context_data):
+        console.print(line, soft_wrap=True)
     tree = tree_of(context_data)
     if tree is not None:
-        open_console(stderr=True).print(tree)
+        console.print(tree)
 
 
 def describe_usage(result: "CountedSearchResult") -> list[str]:

@@ -17,6 +17,7 @@ from graphrag.offline.query_replies import (
     is_hypothesis,
     is_primer,
     is_rating,
+    name_next_search,
 )
 from graphrag.offline.requests import Reply, Request
 from graphrag.offline.summaries import (
@@ -29,7 +30,7 @@ from graphrag.text.tables import context_region, read_context
 
 SUPPORTED = (
     "graphrag's index prompts (extract graph, summarize descriptions, community reports)",
-    "its local, basic, global and drift search prompts",
+    "its local, basic, global and drift search prompts, and that of agentic search",
     "Think-on-Graph's edge scoring and check-and-answer",
     "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise)",
 )
@@ -37,6 +38,7 @@ SUPPORTED = (
 _BY_FIELDS: dict[frozenset[str], Callable[[Request], dict[str, object]]] = {
     frozenset({"scores"}): score_edges,
     frozenset({"sufficient", "answer", "relationships", "sources", "missing"}): check_and_answer,
+    frozenset({"missing", "query"}): name_next_search,
     frozenset({"reason", "score"}): judge,
     frozenset(
         {

@@ -1,10 +1,17 @@
-"""Answers to graphrag's own search prompts: local, basic, global, drift."""
+"""Answers to the search prompts of local, basic, global and drift, and of agentic search."""
 
 import json
 import re
+from itertools import chain
 
-from graphrag.offline.answering import MIN_COVERAGE, answer_question, weigh_question
+from graphrag.offline.answering import (
+    MIN_COVERAGE,
+    SUFFICIENT_COVERAGE,
+    answer_question,
+    weigh_question,
+)
 from graphrag.offline.errors import NOT_FOUND
+from graphrag.offline.names import find_mentions, name_key, split_words
 from graphrag.offline.requests import Reply, Request
 from graphrag.text.tables import Record, context_region, read_context
 from graphrag.text.words import sentences, terms
@@ -28,6 +35,26 @@ def answer_from_tables(request: Request) -> Reply:
     """Local and basic search: cited sentences, or the abstention."""
     answer = answer_question(request.user, read_context(request.system))
     return Reply(answer.cited, abstains=not answer.found)
+
+
+def name_next_search(request: Request) -> dict[str, object]:
+    """Agentic search: what the best sentences leave open, and the names that they bring in.
+
+    Nothing is missing once one sentence covers `SUFFICIENT_COVERAGE` of the question's weight, or
+    where no sentence fits and so nothing leads on.
+    """
+    answer = answer_question(request.user, read_context(request.system))
+    if not answer.found or answer.coverage >= SUFFICIENT_COVERAGE:
+        return {"missing": "", "query": ""}
+    texts = [found.sentence for found in answer.found]
+    covered = {term for text in texts for term in terms(text)}
+    words = [word.text for word in split_words(request.user)]
+    left = [word for word in words if not covered.issuperset(terms(word))]
+    asked = {word.casefold() for word in words}
+    mentions = chain.from_iterable(find_mentions([split_words(text) for text in texts]))
+    names = [mention.name for mention in mentions if not asked.issuperset(name_key(mention.name))]
+    query = " ".join(dict.fromkeys([*names, *left]))
+    return {"missing": f"Not in the texts: {', '.join(left)}." if left else "", "query": query}
 
 
 def answer_map(request: Request) -> str:

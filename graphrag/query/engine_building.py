@@ -8,6 +8,7 @@ from graphrag.config.embeddings import (
     entity_description_embedding,
     text_unit_text_embedding,
 )
+from graphrag.query.agentic_search import AgenticSearch
 from graphrag.query.engines import (
     AwaitedEmbedding,
     ContextSearch,
@@ -92,12 +93,12 @@ class EngineBuilder:
         embedding : CountedEmbedding or None
             Every method but global and bm25 needs it.
         prepared : OpenedGraph, RankedTexts or None
-            For tog, from :func:`open_graph_of`; for bm25 and hybrid, from :func:`rank_texts_of`.
+            For tog, from :func:`open_graph_of`; for a ranked search, from :func:`rank_texts_of`.
         """
         if method == "global":
             return GlobalMapReduce(_with_model(self._global(), completion))
         if isinstance(prepared, RankedTexts):
-            return self._ranked(prepared, completion, embedding)
+            return self._ranked(method, prepared, completion, embedding)
         assert embedding is not None
         if method == "tog":
             assert prepared is not None
@@ -155,7 +156,11 @@ class EngineBuilder:
         )
 
     def _ranked(
-        self, texts: RankedTexts, completion: CountedCompletion, embedding: CountedEmbedding | None
+        self,
+        method: str,
+        texts: RankedTexts,
+        completion: CountedCompletion,
+        embedding: CountedEmbedding | None,
     ) -> SearchEngine:
         section = self.config.basic_search
         tokenizer = KnownTokens(completion.tokenizer)
@@ -174,7 +179,9 @@ class EngineBuilder:
         if embedding is None:
             return RankedSearch(engine, ByWords(texts))
         vectors = self._store(text_unit_text_embedding)
-        return RankedSearch(engine, ByWordsAndVectors(texts, vectors, AwaitedEmbedding(embedding)))
+        ranking = ByWordsAndVectors(texts, vectors, AwaitedEmbedding(embedding))
+        search = AgenticSearch if method == "agentic" else RankedSearch
+        return search(engine, ranking)
 
     def _global(self) -> Any:
         dynamic = self.options.dynamic_community_selection
@@ -262,7 +269,7 @@ def open_graph_of(tables: Tables, words: WordIndexes | None = None) -> OpenedGra
 
 
 def rank_texts_of(tables: Tables, words: WordIndexes) -> RankedTexts:
-    """Prepare the text units of an index for ``bm25`` and ``hybrid``; seconds for a large one.
+    """Prepare the text units of an index for the ranked searches; seconds for a large one.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
 from graphrag.query.index_header import IndexHeader, SearchOptions, read_header
 from graphrag.query.index_tables import Tables, check_vectors, open_tables
-from graphrag.query.methods import METHODS, embeds
+from graphrag.query.methods import METHODS, RANKED, embeds
 from graphrag.query.output import context_budget
 from graphrag.query.usage import CallLog, measure_calls
 
@@ -109,7 +109,7 @@ class GraphIndex:
 
         Parameters
         ----------
-        method : {"tog", "local", "basic", "global", "drift", "bm25", "hybrid"}
+        method : {"tog", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"}
         question : str
         on_text : callable or None
             Receives the response piece by piece.
@@ -178,7 +178,7 @@ class GraphIndex:
         prepared = None
         if method == "tog":
             prepared = await self._shared.graph()
-        elif method in ("bm25", "hybrid"):
+        elif method in RANKED:
             prepared = await self._shared.texts()
         return EngineBuilder(self.header, self.tables).build(
             method,

@@ -2,20 +2,21 @@
 
 from typing import Literal, get_args
 
-SearchMethod = Literal["tog", "local", "basic", "global", "drift", "bm25", "hybrid"]
+SearchMethod = Literal["tog", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"]
 METHODS: tuple[SearchMethod, ...] = get_args(SearchMethod)
-OWN_METHODS: tuple[SearchMethod, ...] = ("tog", "bm25", "hybrid")
+OWN_METHODS: tuple[SearchMethod, ...] = ("tog", "bm25", "hybrid", "agentic")
 """Those that the release does not have."""
 
-_UNDER_BASIC = ("bm25", "hybrid")
+RANKED = ("bm25", "hybrid", "agentic")
+"""Basic search with another ranking of text units, or with several searches by one."""
 
 
 def section_name(method: str) -> str:
     """Return the section of settings.yaml that a search method reads.
 
-    bm25 and hybrid are basic search with another ranking, so ``basic_search`` is theirs, too.
+    The ranked searches are basic search in all else, so ``basic_search`` is theirs, too.
     """
-    return "basic_search" if method in _UNDER_BASIC else f"{method}_search"
+    return "basic_search" if method in RANKED else f"{method}_search"
 
 
 def embeds(method: str) -> bool:

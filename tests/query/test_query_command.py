@@ -84,6 +84,19 @@ def test_the_rankings_of_basic_search_answer(method: str, project: Path) -> None
     assert query(QUESTION, "-r", str(project), "-m", method, "--connect").exit_code == 2
 
 
+def test_agentic_search_says_what_it_searched_for(project: Path) -> None:
+    question = "Who taught the glassmaker that repaired the lamp?"
+    result = query(question, "-r", str(project), "-m", "agentic", "--verbose")
+
+    assert result.exit_code == 0, result.output
+    assert f"search 1: {question}; missing: Not in the texts: " in result.stderr
+    assert "search 2: Marta Quill Jonas Feld" in result.stderr
+    assert "  exploration: " in result.stderr
+    quiet = query(question, "-r", str(project), "-m", "agentic", "--streaming")
+    assert quiet.stdout == result.stdout
+    assert "search 1" not in quiet.output
+
+
 def test_a_failed_search_is_an_error(project: Path) -> None:
     result = query(" ", "-r", str(project), "-m", "tog")
 

@@ -43,13 +43,14 @@ def arguments(method: str, index: GraphIndex) -> dict[str, Any]:
         "basic": ("text_units",),
         "bm25": ("text_units",),
         "hybrid": ("text_units",),
+        "agentic": ("text_units",),
         "global": ("entities", "communities", "community_reports"),
     }.get(method, ("entities", "communities", "community_reports", "text_units", "relationships"))
     given: dict[str, Any] = {name: index.tables.table(name) for name in names}
     given |= {"config": index.header.config, "query": QUESTION}
     if method == "local":
         given["covariates"] = None
-    if method not in ("tog", "basic", "bm25", "hybrid"):
+    if method not in ("tog", "basic", "bm25", "hybrid", "agentic"):
         given["community_level"] = 2
     if method == "global":
         given["dynamic_community_selection"] = False

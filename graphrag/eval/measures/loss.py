@@ -43,6 +43,7 @@ NOT_NEEDED: Mapping[str, tuple[Stage, ...]] = {
     "basic": GRAPH_STAGES,
     "bm25": GRAPH_STAGES,
     "hybrid": GRAPH_STAGES,
+    "agentic": GRAPH_STAGES,
 }
 
 
