@@ -3,22 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.text.path_tree import ShownEdge, name_edges, path_tree
+from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.tree import Tree
 
 
-def tree_of(context_data: object, full: bool = False) -> "Tree | None":
+def tree_of(context_data: object, response: str) -> "Tree | None":
     """Return every edge that was scored, or the paths of a search that scores none.
 
-    None of a search that found nothing to start from. ``full`` shows all that was pruned.
+    None of a search that found nothing to start from. Of the edges that were scored it is said
+    which lead to what the response cites.
     """
     frames = cast("Mapping[str, pd.DataFrame]", context_data)
     starts = [str(row["entity"]) for row in _rows(frames, "starts")]
     edges = [_scored(row) for row in _rows(frames, "edges")]
-    if not edges:
+    cited: list[str] = []
+    if edges:
+        from graphrag.eval.measures import read_citations
+
+        cited = [name_row(citation.table, citation.id) for citation in read_citations(response)]
+    else:
         edges = _of_paths(_rows(frames, "paths"))
     if not starts and not edges:
         return None
@@ -26,7 +32,7 @@ def tree_of(context_data: object, full: bool = False) -> "Tree | None":
         (str(row["source"]), str(row["target"])): str(row["description"])
         for row in _rows(frames, "relationships")
     }
-    return path_tree("Paths", starts, name_edges(edges, descriptions), full)
+    return path_tree("Paths", starts, name_edges(edges, descriptions), cited=cited)
 
 
 def searches_of(context_data: object) -> list[str]:
@@ -58,6 +64,7 @@ def _scored(row: Mapping[str, Any]) -> ShownEdge:
         forward=bool(row["traversed_forward"]),
         score=float(row["score"]),
         fate=str(row["fate"]),
+        rests_on=tuple(row["rests_on"]),
     )
 
 

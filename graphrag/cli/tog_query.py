@@ -252,21 +252,21 @@ def run_own_query(
         Part(frozenset(result.usage.embedding_models or ())),
     )
     if options.verbose or options.connect:
-        _show_paths(result.context_data)
+        _show_paths(result)
     if options.verbose:
         for line in describe_usage(result):
             echo(line, err=True)
 
 
-def _show_paths(context_data: object) -> None:
+def _show_paths(result: "CountedSearchResult") -> None:
     """Print what the search walked; on stderr, as the response alone is what a pipe is given."""
     from graphrag.cli.tog_paths import searches_of, tree_of
     from graphrag.eval.cli.terminal import open_console
 
     console = open_console(stderr=True)
-    for line in searches_of(context_data):
+    for line in searches_of(result.context_data):
         console.print(line, soft_wrap=True)
-    tree = tree_of(context_data)
+    tree = tree_of(result.context_data, str(result.response))
     if tree is not None:
         console.print(tree)
 

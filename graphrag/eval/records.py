@@ -57,12 +57,16 @@ class Walk:
         ``kept``: it served as evidence alone; ``pruned``: neither.
     rounds : tuple of (depth, strategy, n_edges, n_kept, note)
         As the search reports them, from depth 0, the finding of starts.
+    rests_on : tuple of tuple of str
+        For each edge, in order, the rows of the context that speak for it, as citations name them:
+        ``Sources (3)``. Empty where the search did not say.
     """
 
     entities: tuple[str, ...] = ()
     starts: tuple[int, ...] = ()
     edges: tuple[WalkedEdge, ...] = ()
     rounds: tuple[tuple[int, str, int, int, str], ...] = ()
+    rests_on: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

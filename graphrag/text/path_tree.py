@@ -1,7 +1,7 @@
 """The paths of a graph search as a tree for the terminal: entity -[relationship]-> entity."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.text import Text
 from rich.tree import Tree
@@ -28,6 +28,9 @@ class ShownEdge:
     score : float
         In [0, 1].
     fate : {"walked", "kept", "pruned"}
+    rests_on : tuple of str
+        The rows of the context that speak for it, as citations name them: its relationships, and
+        the text units that they were taken from. Empty for an edge that was pruned.
     """
 
     depth: int
@@ -37,15 +40,74 @@ class ShownEdge:
     forward: bool
     score: float
     fate: str
+    rests_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Leads:
+    """Which edges of a walk lead to what its answer cites.
+
+    Attributes
+    ----------
+    rows : tuple of tuple of str
+        For each edge, in order, the cited rows that it rests on, or that an edge walked on from it
+        rests on.
+    sentence : str
+        Which cited texts no edge leads to; "" where one leads to each.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    sentence: str
+
+
+def name_row(table: str, row: str) -> str:
+    """Return the name of a row of the context as citations write it."""
+    return f"{table.capitalize()} ({row})"
+
+
+def find_leads(edges: Sequence[ShownEdge], cited: Iterable[str]) -> Leads:
+    """Follow the edges of a walk back from what its answer cites.
+
+    Parameters
+    ----------
+    edges : sequence of ShownEdge
+        All that were scored.
+    cited : iterable of str
+        The rows that the answer cites, each as :func:`name_row` names it.
+    """
+    wanted = dict.fromkeys(cited)
+    walked = {(e.depth, e.target): at for at, e in enumerate(edges) if e.fate == "walked"}
+    rows = [dict[str, None]() for _ in edges]
+    for at, edge in enumerate(edges):
+        found = [row for row in edge.rests_on if row in wanted]
+        place: int | None = at if found else None
+        while place is not None:
+            rows[place].update(dict.fromkeys(found))
+            place = walked.get((edges[place].depth - 1, edges[place].source))
+    reached = {row for of_edge in rows for row in of_edge}
+    texts = name_row("sources", "")[:-1]
+    left = [row[len(texts) : -1] for row in wanted if row.startswith(texts) and row not in reached]
+    sentence = (
+        f"The answer cites {name_row('sources', ', '.join(left))}, which no edge of this walk "
+        f"leads to: {'it' if len(left) == 1 else 'they'} came from the ranking of texts."
+        if left
+        else ""
+    )
+    return Leads(tuple(map(tuple, rows)), sentence)
 
 
 def path_tree(
-    title: str, starts: Sequence[str], edges: Iterable[ShownEdge], full: bool = False
+    title: str,
+    starts: Sequence[str],
+    edges: Sequence[ShownEdge],
+    full: bool = False,
+    cited: Iterable[str] = (),
 ) -> Tree:
     """Return the edges as a tree, each below the entity that it was walked from.
 
     An edge whose entity was not reached a step before begins a branch of its own. Of what was
-    pruned under one entity only the best are shown unless ``full``; how many more is said.
+    pruned under one entity only the best are shown unless ``full``; how many more is said. So is
+    which of the cited rows an edge leads to, and which texts none does.
     """
     tree = Tree(Text(title), guide_style="dim")
     places: dict[tuple[int, str], Tree] = {}
@@ -53,7 +115,12 @@ def path_tree(
         places.setdefault((0, name), tree.add(Text(name, style="bold")))
     pruned: dict[int, int] = {}
     left: dict[int, tuple[Tree, int]] = {}
-    for edge in sorted(edges, key=lambda each: (each.depth, each.fate == "pruned", -each.score)):
+    leads = find_leads(edges, cited)
+    order = sorted(
+        zip(edges, leads.rows, strict=True),
+        key=lambda each: (each[0].depth, each[0].fate == "pruned", -each[0].score),
+    )
+    for edge, rows in order:
         before = (edge.depth - 1, edge.source)
         if before not in places:
             places[before] = tree.add(Text(edge.source, style="bold"))
@@ -63,11 +130,13 @@ def path_tree(
             if pruned[id(parent)] > _MOST_PRUNED:
                 left[id(parent)] = (parent, pruned[id(parent)] - _MOST_PRUNED)
                 continue
-        branch = parent.add(_described(edge))
+        branch = parent.add(_described(edge, rows))
         if edge.fate != "pruned":
             places.setdefault((edge.depth, edge.target), branch)
     for parent, n in left.values():
         parent.add(Text(f"... and {n} more pruned", style="dim"))
+    if leads.sentence:
+        tree.add(Text(leads.sentence))
     return tree
 
 
@@ -85,23 +154,12 @@ def name_edges(
     for edge in edges:
         ends = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
         label = descriptions.get(ends)
-        named.append(
-            edge
-            if label is None
-            else ShownEdge(
-                edge.depth,
-                edge.source,
-                edge.target,
-                label_of(label),
-                edge.forward,
-                edge.score,
-                edge.fate,
-            )
-        )
+        named.append(edge if label is None else replace(edge, relationship=label_of(label)))
     return named
 
 
-def _described(edge: ShownEdge) -> Text:
+def _described(edge: ShownEdge, leads: Sequence[str]) -> Text:
     arrow = f"-[{edge.relationship}]->" if edge.forward else f"<-[{edge.relationship}]-"
-    line = f"{arrow} {edge.target}  {edge.score:.2f} {edge.fate}"
+    to = f", leads to {', '.join(leads)}" if leads else ""
+    line = f"{arrow} {edge.target}  {edge.score:.2f} {edge.fate}{to}"
     return Text(line, style=_STYLES.get(edge.fate, ""))

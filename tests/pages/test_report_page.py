@@ -179,10 +179,18 @@ def test_the_walk_is_drawn_with_what_was_pruned(page: Page):
     page.get_by_text("All 3 edges as a table").click()
     rows = page.locator(".paths table").first.locator("tbody tr")
     assert [row.locator("td").all_inner_texts() for row in rows.all()] == [
-        ["1", "0.9", "walked"],
-        ["1", "0.1", "pruned"],
-        ["2", "0.5", "kept"],
+        ["1", "0.9", "walked", "Relationships (7)"],
+        ["1", "0.1", "pruned", ""],
+        ["2", "0.5", "kept", ""],
     ]
+    drawn = graph.locator(".mark-path path").all()
+    widths = [path.get_attribute("stroke-width") for path in drawn]
+    assert widths.count("6") == 1, "of the edges one leads to what is cited"
+    assert page.inner_text(".paths .unreached") == (
+        "The answer cites Sources (2), which no edge of this walk leads to: it came from the "
+        "ranking of texts."
+    )
+    assert "leads to what the answer cites" in page.inner_text(".paths .key")
     rows.nth(1).locator("button").click()
     assert "no context in this page has its text" in page.inner_text(".said")
 

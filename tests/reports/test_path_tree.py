@@ -2,7 +2,7 @@
 
 from rich.console import Console
 
-from graphrag.text.path_tree import ShownEdge, path_tree
+from graphrag.text.path_tree import Leads, ShownEdge, find_leads, path_tree
 
 
 def drawn(edges: list[ShownEdge], full: bool = False) -> str:
@@ -27,6 +27,35 @@ def test_an_edge_stands_below_the_entity_it_was_walked_from():
         "└── X",
         "    └── -[meets]-> Y  0.40 kept",
     ]
+
+
+def test_edges_that_lead_to_what_is_cited_are_marked_from_the_start_on():
+    edges = [
+        ShownEdge(1, "A", "B", "knows", True, 0.9, "walked", ("Relationships (1)",)),
+        ShownEdge(1, "A", "C", "saw", True, 0.8, "walked", ("Sources (4)",)),
+        ShownEdge(2, "B", "D", "owns", True, 0.5, "kept", ("Relationships (2)", "Sources (3)")),
+        ShownEdge(1, "A", "C", "meets", True, 0.4, "pruned", ()),
+    ]
+    cited = ["Sources (3)", "Sources (12)", "Relationships (2)", "Sources (5)", "Reports (1)"]
+
+    leads = find_leads(edges, cited)
+    console = Console(record=True, width=200, markup=False)
+    console.print(path_tree("Paths", ["A"], edges, cited=cited))
+
+    both = ("Relationships (2)", "Sources (3)")
+    assert leads.rows == (both, (), both, ())
+    assert console.export_text().splitlines() == [
+        "Paths",
+        "├── A",
+        "│   ├── -[knows]-> B  0.90 walked, leads to Relationships (2), Sources (3)",
+        "│   │   └── -[owns]-> D  0.50 kept, leads to Relationships (2), Sources (3)",
+        "│   ├── -[saw]-> C  0.80 walked",
+        "│   └── -[meets]-> C  0.40 pruned",
+        "└── The answer cites Sources (12, 5), which no edge of this walk leads to: they came from "
+        "the ranking of texts.",
+    ]
+    assert find_leads(edges, ["Sources (3)"]).sentence == ""
+    assert find_leads(edges, []) == Leads(((), (), (), ()), "")
 
 
 def test_of_what_was_pruned_the_best_are_shown_and_the_rest_counted():

@@ -42,6 +42,7 @@ WALK = Walk(
         (2, 1, 2, "8", False, 0.5, "kept"),
     ),
     rounds=((0, "start", 0, 1, ""), (1, "llm", 2, 1, ""), (2, "llm", 1, 1, "")),
+    rests_on=(("Relationships (7)",), (), ("Relationships (8)", "Sources (3)")),
 )
 PATHS = (
     (

@@ -626,3 +626,26 @@ async def test_every_scored_edge_and_what_became_of_it_is_told(world: World, dep
     paths = data["paths"].to_dict("records")
     assert {frozenset((row["source"], row["target"])) for row in paths} <= kept
     assert {edge["fate"] for edge in edges} == {"walked", "kept", "pruned"}
+
+
+async def test_every_edge_that_was_kept_names_what_the_model_was_shown_of_it(world: World) -> None:
+    search = world.search(ScriptedModel(), depth=2, width=2, ground_text_units=True)
+    data = frames(await search.search("Dorothy"))
+    unit_of = dict(zip(text_units()["human_readable_id"], text_units()["id"], strict=True))
+    texts = {f"Sources ({short})": unit_of[short] for short in data["sources"]["id"]}
+    stored = relationships().to_dict("records")
+    n_texts = 0
+    for edge in data["edges"].to_dict("records"):
+        ends = {edge["source"], edge["target"]}
+        rows = [row for row in stored if {row["source"], row["target"]} == ends]
+        shown = {*data["relationships"]["id"]}
+        expected = {
+            f"Relationships ({row['human_readable_id']})"
+            for row in rows
+            if row["human_readable_id"] in shown
+        }
+        units = {unit for row in rows for unit in row["text_unit_ids"]}
+        expected |= {name for name, unit in texts.items() if unit in units}
+        assert set(edge["rests_on"]) == (set() if edge["fate"] == "pruned" else expected)
+        n_texts += any(name in texts for name in edge["rests_on"])
+    assert n_texts > 1

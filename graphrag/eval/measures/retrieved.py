@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
 _IDS = ("human_readable_id", "id")
 _HOP = ("path_id", "hop", "source", "target", "relationship_id", "traversed_forward", "score")
-_EDGE = ("depth", "source", "target", "relationship_id", "traversed_forward", "score", "fate")
+_EDGE = (
+    "depth",
+    "source",
+    "target",
+    "relationship_id",
+    "traversed_forward",
+    "score",
+    "fate",
+    "rests_on",
+)
 _FRAMES = {
     "sources": ("id",),
     "entities": ("entity",),
@@ -112,6 +121,7 @@ def _read_walk(frames: "_Frames") -> Walk | None:
         return titles.setdefault(str(row[column]), len(titles))
 
     starts = tuple(dict.fromkeys(place(row, "entity") for row in _rows(frames, "starts")))
+    rows = list(_rows(frames, "edges"))
     edges: list[WalkedEdge] = [
         (
             int(row["depth"]),
@@ -122,7 +132,7 @@ def _read_walk(frames: "_Frames") -> Walk | None:
             round(float(row["score"]), 4),
             row["fate"],
         )
-        for row in _rows(frames, "edges")
+        for row in rows
     ]
     if not starts and not edges:
         return None
@@ -130,7 +140,8 @@ def _read_walk(frames: "_Frames") -> Walk | None:
         (int(r["depth"]), str(r["strategy_used"]), int(r["n_edges"]), int(r["n_kept"]), r["note"])
         for r in _rows(frames, "exploration")
     )
-    return Walk(tuple(titles), starts, tuple(edges), rounds)
+    rests_on = tuple(tuple(map(str, row["rests_on"])) for row in rows)
+    return Walk(tuple(titles), starts, tuple(edges), rounds, rests_on)
 
 
 def read_retrieved(method: str, context_data: object, tables: "Tables") -> Retrieved:

@@ -12,7 +12,9 @@ from graphrag.eval.analysis import state_of
 from graphrag.eval.dataset import Sample
 from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, ReadWhole, Walk
+from graphrag.eval.reports import cited_rows, edges_of
 from graphrag.query.usage import Usage
+from graphrag.text.path_tree import find_leads
 
 Json: TypeAlias = dict[str, Any]
 MOST_CONTEXT_CHARACTERS = 24_000_000
@@ -168,8 +170,8 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
     if result.grades:
         values["grades"] = {name: dict(given) for name, given in result.grades.items()}
     told = result.retrieved
-    if told is not None and told.walk is not None:
-        values["walk"] = _walk(told.walk)
+    if told is not None and told.walk is not None and (told.walk.edges or not told.paths):
+        values["walk"] = _walk(told.walk, result.response)
     elif told is not None and told.paths:
         values["paths"] = [
             [[h.hop, h.source, h.target, h.forward, round(h.score, 4)] for h in path]
@@ -178,12 +180,15 @@ def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
     return values
 
 
-def _walk(walk: Walk) -> Json:
+def _walk(walk: Walk, response: str) -> Json:
+    leads = find_leads(edges_of(walk), cited_rows(response) if walk.rests_on else ())
     return {
         "entities": list(walk.entities),
         "starts": list(walk.starts),
         "edges": [list(edge) for edge in walk.edges],
         "rounds": [list(told) for told in walk.rounds],
+        "leads": [", ".join(rows) for rows in leads.rows],
+        "unreached": leads.sentence,
     }
 
 

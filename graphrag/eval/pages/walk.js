@@ -17,7 +17,7 @@ function treeOf(question, detail, withPruned) {
     walk.edges.forEach(([depth, source, target, relationship, forward, score, fate], n) => {
       const parent = at.get(`${depth - 1} ${source}`);
       const edge = { id: `e${n}`, parent, kind: fate, depth, from: walk.entities[source],
-        to: walk.entities[target], relationship, forward, score };
+        to: walk.entities[target], relationship, forward, score, leads: walk.leads[n] };
       edges.push(edge);
       if (fate === "walked") at.set(`${depth} ${target}`, edge.id);
       if (parent !== undefined && (withPruned || fate !== "pruned")) {
@@ -88,7 +88,8 @@ function pathsBox(question, name, detail, { sections, elsewhere }) {
       + "same document has it. " : "The model was not shown this relationship, and no context in "
       + "this page has its text.";
     said.replaceChildren(make("p", {}, own(edge.from), ` ${arrow} `, own(edge.to),
-      ` (score ${edge.score}, ${edge.isPath ? "on a path shown" : edge.kind})`),
+      ` (score ${edge.score}, ${edge.isPath ? "on a path shown" : edge.kind}`,
+      edge.leads ? `, leads to ${edge.leads}, which the answer cites)` : ")"),
       make("p", { class: "note", text: source }),
       make("p", { dir: "auto", class: "row", text: (row || other)?.text || "" }));
   };
@@ -110,15 +111,20 @@ function pathsBox(question, name, detail, { sections, elsewhere }) {
   tick.checked = few;
   box.append(make("ul", { class: "key" }, make("li", { text: detail.walk ? "walked on" : "shown" }),
     detail.walk ? make("li", { class: "kept", text: "kept as evidence" }) : null,
-    detail.walk ? make("li", { class: "pruned", text: "pruned" }) : null));
+    detail.walk ? make("li", { class: "pruned", text: "pruned" }) : null,
+    edges.some((edge) => edge.leads)
+      ? make("li", { class: "leads", text: "leads to what the answer cites" }) : null));
+  if (detail.walk?.unreached) box.append(make("p", { class: "unreached", text: detail.walk.unreached }));
   if (nPruned) box.append(make("label", { class: "tick" }, tick, ` draw the ${nPruned} pruned edges`));
   box.append(graph, said);
   const rows = edges.map((edge) => [
     make("button", { class: "cite", type: "button", onclick: () => tell(edge.id) },
       own(`${edge.from} ${edge.forward ? "→" : "←"} ${edge.to}`)),
-    String(edge.depth), String(edge.score), edge.isPath ? "shown" : edge.kind]);
+    String(edge.depth), String(edge.score), edge.isPath ? "shown" : edge.kind,
+    ...(detail.walk ? [edge.leads] : [])]);
   box.append(make("details", {}, make("summary", { text: `All ${edges.length} edges as a table` }),
-    table("Edges", ["Edge", "Depth", "Score", "Fate"], rows)));
+    table("Edges", ["Edge", "Depth", "Score", "Fate",
+      ...(detail.walk ? ["Leads to, of what is cited"] : [])], rows)));
   if (detail.walk?.rounds.length) {
     box.append(make("details", {}, make("summary", { text: "Rounds" }),
       table("Rounds", ["Depth", "Scored by", "Edges", "Kept", "Note"],

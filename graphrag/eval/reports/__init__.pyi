@@ -41,7 +41,7 @@ from .lines import plain_table, say, show_table, tell
 from .markdown import render_markdown
 from .pair_lines import describe_comparisons, describe_documents, describe_race
 from .progress import BarProgress, LineProgress
-from .questions import ShownQuestion, is_wrong, show_question
+from .questions import ShownQuestion, cited_rows, edges_of, is_wrong, show_question
 from .ratings import render_ratings
 from .row_table import check_table_file, render_table, tabulate_rows
 from .run import show_results
@@ -79,6 +79,7 @@ __all__ = [
     "beating",
     "check_inspect_path",
     "check_table_file",
+    "cited_rows",
     "curve_rows",
     "describe_abstentions",
     "describe_answer",
@@ -92,6 +93,7 @@ __all__ = [
     "describe_oddities",
     "describe_price",
     "describe_race",
+    "edges_of",
     "inspect_pieces",
     "is_wrong",
     "label_of",

@@ -2,17 +2,18 @@
 
 import csv
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from graphrag.eval.dataset import Sample
-from graphrag.eval.records import METRICS, QueryResult, Retrieved
+from graphrag.eval.measures import read_citations
+from graphrag.eval.records import METRICS, QueryResult, Retrieved, Walk
 from graphrag.eval.reports.cells import UNKNOWN, money, number, share
 from graphrag.eval.reports.lines import tell
 from graphrag.redaction import redact
-from graphrag.text.path_tree import ShownEdge, name_edges, path_tree
+from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -133,19 +134,18 @@ def _tree_of(result: QueryResult, found: Retrieved, full: bool) -> "Tree | None"
         return None
     named = name_edges(edges, _descriptions(result.context_text))
     shown = [_redacted(edge) for edge in named]
-    return path_tree("Paths", [redact(name) for name in starts], shown, full)
+    says = found.walk is not None and found.walk.rests_on
+    cited = cited_rows(result.response) if says else ()
+    return path_tree("Paths", [redact(name) for name in starts], shown, full, cited)
 
 
 def _redacted(edge: ShownEdge) -> ShownEdge:
     """Return an edge without the keys that a text may hold."""
-    return ShownEdge(
-        edge.depth,
-        redact(edge.source),
-        redact(edge.target),
-        redact(edge.relationship),
-        edge.forward,
-        edge.score,
-        edge.fate,
+    return replace(
+        edge,
+        source=redact(edge.source),
+        target=redact(edge.target),
+        relationship=redact(edge.relationship),
     )
 
 
@@ -153,11 +153,7 @@ def _walk_of(found: Retrieved) -> tuple[list[str], list[ShownEdge]]:
     """Return where a search began and its edges: all it scored, or those of the paths it kept."""
     walk = found.walk
     if walk is not None and walk.edges:
-        names = walk.entities
-        return [names[place] for place in walk.starts], [
-            ShownEdge(depth, names[start], names[end], name, forward, score, fate)
-            for depth, start, end, name, forward, score, fate in walk.edges
-        ]
+        return [walk.entities[place] for place in walk.starts], edges_of(walk)
     seen: dict[tuple[int, str, str], ShownEdge] = {}
     starts: dict[str, None] = {}
     for path in found.paths:
@@ -168,6 +164,22 @@ def _walk_of(found: Retrieved) -> tuple[list[str], list[ShownEdge]]:
             if hop.hop == 1:
                 starts.setdefault(ends[0])
     return list(starts), list(seen.values())
+
+
+def edges_of(walk: Walk) -> list[ShownEdge]:
+    """Return all edges of a walk, in order."""
+    names, rests_on = walk.entities, walk.rests_on or ((),) * len(walk.edges)
+    return [
+        ShownEdge(depth, names[start], names[end], name, forward, score, fate, rows)
+        for (depth, start, end, name, forward, score, fate), rows in zip(
+            walk.edges, rests_on, strict=True
+        )
+    ]
+
+
+def cited_rows(response: str) -> list[str]:
+    """Return the rows of its context that an answer cites."""
+    return [name_row(citation.table, citation.id) for citation in read_citations(response)]
 
 
 def _descriptions(context: str) -> dict[tuple[str, str], str]:

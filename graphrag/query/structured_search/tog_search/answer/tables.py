@@ -14,7 +14,8 @@ from graphrag.query.structured_search.tog_search.graph.store import (
     RelationshipRow,
 )
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnit
-from graphrag.query.structured_search.tog_search.state import Path, Round, Walk
+from graphrag.query.structured_search.tog_search.state import Path, Round, ScoredEdge, Walk
+from graphrag.text.path_tree import name_row
 from graphrag.text.terms import shorten
 
 _MAX_LABEL_CHARS = 160
@@ -43,6 +44,7 @@ _COLUMNS = {
         "score",
         "path_score",
         "fate",
+        "rests_on",
     ),
 }
 
@@ -139,9 +141,10 @@ def context_frames(
         from 1, score the product up to that hop in [0, 1]), ``entities``, ``relationships``,
         ``sources``, ``exploration``, ``starts`` and ``edges`` (a row for each edge that was
         scored, by its heaviest relationship; source and target as it was walked, score its own,
-        path_score the product up to it, fate "walked", "kept" or "pruned"; none in connect mode,
-        which scores no edge). Ids are human_readable_id, ``text_unit_ids`` the ids of the text
-        units table. Every column is there even without rows.
+        path_score the product up to it, fate "walked", "kept" or "pruned", rests_on the rows of
+        ``relationships`` and ``sources`` that speak for it, as citations name them; none in
+        connect mode, which scores no edge). Ids are human_readable_id, ``text_unit_ids`` the ids of
+        the text units table. Every column is there even without rows.
     """
     walk = walk or Walk()
     rows: dict[str, list[tuple[Any, ...]]] = {
@@ -154,7 +157,7 @@ def context_frames(
         "sources": [(r.human_readable_id, r.text) for r in context.sources],
         "exploration": [(r.depth, r.strategy_used, r.n_edges, r.n_kept, r.note) for r in rounds],
         "starts": [(store.entity_row(n).human_readable_id, store.title(n)) for n in walk.starts],
-        "edges": _edge_rows(walk, store),
+        "edges": _edge_rows(walk, context, store),
     }
     return {
         name: pd.DataFrame(rows[name], columns=list(columns)) for name, columns in _COLUMNS.items()
@@ -183,7 +186,24 @@ def _path_rows(paths: Sequence[Path], store: GraphStore) -> list[tuple[Any, ...]
     return rows
 
 
-def _edge_rows(walk: Walk, store: GraphStore) -> list[tuple[Any, ...]]:
+def _edge_rows(walk: Walk, context: Context, store: GraphStore) -> list[tuple[Any, ...]]:
+    relationships = {row.human_readable_id for row in context.relationships}
+    texts = {unit.id: unit.human_readable_id for unit in context.sources}
+
+    def rests_on(scored: ScoredEdge) -> list[str]:
+        if scored.fate == "pruned":
+            return []
+        rows = [store.relationship_row(link.relationship) for link in scored.edge.links]
+        units = dict.fromkeys(unit for row in rows for unit in row.text_unit_ids)
+        return [
+            *(
+                name_row("relationships", str(row.human_readable_id))
+                for row in rows
+                if row.human_readable_id in relationships
+            ),
+            *(name_row("sources", str(texts[unit])) for unit in units if unit in texts),
+        ]
+
     return [
         (
             scored.depth,
@@ -194,6 +214,7 @@ def _edge_rows(walk: Walk, store: GraphStore) -> list[tuple[Any, ...]]:
             scored.score,
             scored.path_score,
             scored.fate,
+            rests_on(scored),
         )
         for scored in walk.scored
     ]
