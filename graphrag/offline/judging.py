@@ -31,7 +31,8 @@ _CITATION = re.compile(r"\[Data:[^\]]*\]")
 _ABSTENTION = re.compile(
     r"^\W*(?:error:|i (?:could|can|did|do) ?n(?:o|')t (?:find|know|answer|have|determine)"
     r"|i(?:'m| am) (?:sorry|unable|not able)|i don't know|unknown\W*$|n/a\W*$"
-    r"|(?:the )?(?:provided |given )?(?:context|data|information) (?:does not|doesn't|is not))"
+    r"|(?:the )?(?:provided |given )?(?:context|data|information) (?:does not|doesn't|is not)"
+    r"|the (?:article|document|source|text)s? do(?:es)? ?n(?:o|')t (?:say|tell|state|mention))"
 )
 
 
@@ -45,13 +46,18 @@ def judge_correctness(ground_truth: str, predicted: str) -> tuple[str, int]:
     """1 when `CORRECT_RECALL` of the ground truth's distinct terms are in the response.
 
     Terms are stemmed content words with numbers as digits, all weighing the same; a ground
-    truth of stop words alone ("No.") is compared with stop words kept. An abstention is 0.
+    truth of stop words alone ("No.") is compared with stop words kept. An abstention is 1 where the
+    ground truth says that there is no answer, else 0.
 
     Returns
     -------
     tuple[str, int]
         The reason, with the share measured, and the score.
     """
+    if is_abstention(ground_truth) and ground_truth.strip():
+        abstains = is_abstention(predicted)
+        done = "abstains" if abstains else "answers"
+        return f"There is no answer, and the response {done}.", int(abstains)
     if is_abstention(predicted):
         return "The response abstains.", 0
     predicted = _CITATION.sub("", predicted)
