@@ -1,47 +1,85 @@
 """How often a watch raises an alarm, while nothing changes and after a fall.
 
 Each watch has a baseline with luck of its own over questions that are easy, hard or in between,
-and asks all of them in every pass. Beside it stands the rule that adds the passes up as if they
-did not share their baseline.
+and asks all of them in every pass. A share of the verdicts is missing, in passes and baseline.
 """
 
-from functools import cache
+import sys
+from math import sqrt
 
 import numpy as np
 
-from graphrag.eval.statistics import early_stop_evidence, evidence_needed, pass_share
+from graphrag.eval.statistics import LOOK_LEVEL, LOOKS, Answers, fall_p
 
-N_WATCHES = 1_000
 N_PASSES = 200
 CHANCES = (0.05, 0.3, 0.5, 0.7, 0.95)
-evidence = cache(early_stop_evidence)
 
 
-def alarms(n_questions: int, fall: float, seed: int = 0) -> tuple[float, float, float]:
-    """Return the shares of watches with an alarm by pass 10, by the last, and by adding up."""
+def alarms(
+    n_questions: int,
+    n_runs: int,
+    fall: float,
+    *,
+    begins: int = 1,
+    missing: float = 0.0,
+    n_watches: int = 1_000,
+    seed: int = 0,
+) -> dict[int, float]:
+    """Return look -> share of the watches that have raised an alarm by then.
+
+    Every question's chance to be answered rightly falls by ``fall`` from pass ``begins`` on, if it
+    has as much to lose. Passes after the last look raise none.
+    """
     generator = np.random.default_rng(seed)
-    first = np.full(N_WATCHES, N_PASSES + 1)
-    added = np.zeros(N_WATCHES, dtype=bool)
-    for watch in range(N_WATCHES):
+    first = np.full(n_watches, N_PASSES + 1)
+    for watch in range(n_watches):
         chance = generator.choice(CHANCES, n_questions)
-        baseline = generator.random(n_questions) < chance
-        now = generator.random((N_PASSES, n_questions)) < np.maximum(chance - fall, 0)
-        wrong = (baseline & ~now).sum(axis=1)
-        right = (~baseline & now).sum(axis=1)
-        for number, (w, r) in enumerate(zip(wrong, right, strict=True), 1):
-            if evidence(int(w), int(r)) >= evidence_needed(number):
-                first[watch] = number
+        now = np.maximum(chance - fall, 0)
+        chances = np.array([chance] * n_runs + [chance if k < begins else now for k in _passes()])
+        given = generator.random(chances.shape) >= missing
+        right = (generator.random(chances.shape) < chances) & given
+        for look in LOOKS:
+            sides = slice(0, n_runs), slice(0, n_runs + look)
+            (n_old, n), (right_old, right_all) = (
+                [table[side].sum(axis=0).tolist() for side in sides] for table in (given, right)
+            )
+            p = fall_p(map(Answers, n, right_all, n_old, right_old))
+            if p is not None and p <= LOOK_LEVEL:
+                first[watch] = look
                 break
-        together = zip(wrong.cumsum(), right.cumsum(), strict=True)
-        level = evidence_needed(1) * pass_share(1)
-        added[watch] = any(early_stop_evidence(int(w), int(r)) >= level for w, r in together)
-    return float((first <= 10).mean()), float((first <= N_PASSES).mean()), float(added.mean())
+    return {look: float((first <= look).mean()) for look in (*LOOKS, N_PASSES)}
 
+
+def _passes() -> range:
+    return range(1, LOOKS[-1] + 1)
+
+
+def main(n_watches: int) -> None:
+    error = sqrt(0.05 * 0.95 / n_watches)
+    print(f"{n_watches} watches a line, {N_PASSES} passes each; alarms in per cent by that pass")
+    print(f"(5 % would be measured as {5 - 200 * error:.1f} to {5 + 200 * error:.1f} %)")
+    print("questions  runs  fall  from pass  missing      " + "".join(f"{k:7}" for k in _SHOWN))
+    for n_questions, fall, begins, missing in _CASES:
+        for n_runs in (1, 3, 5):
+            found = alarms(
+                n_questions, n_runs, fall, begins=begins, missing=missing, n_watches=n_watches
+            )
+            cells = "".join(f"{100 * found[k]:7.1f}" for k in _SHOWN)
+            line = f"{n_questions:9}  {n_runs:4}  {fall:4}  {begins:9}  {missing:7}      {cells}"
+            print(line, flush=True)
+
+
+_SHOWN = (1, 8, 32, 64, N_PASSES)
+_CASES = (
+    (40, 0.0, 1, 0.0),
+    (120, 0.0, 1, 0.0),
+    (120, 0.0, 1, 0.05),
+    (40, 0.1, 1, 0.0),
+    (120, 0.05, 1, 0.0),
+    (120, 0.1, 1, 0.0),
+    (120, 0.1, 1, 0.05),
+    (120, 0.1, 20, 0.0),
+)
 
 if __name__ == "__main__":
-    print(f"{N_WATCHES} watches; alarms in per cent")
-    print("questions  fall  by pass 10  by pass 200  passes added up")
-    for n_questions in (40, 120):
-        for fall in (0.0, 0.1, 0.2):
-            by_ten, ever, added = (100 * share for share in alarms(n_questions, fall))
-            print(f"{n_questions:9}  {fall:4}  {by_ten:10.1f}  {ever:11.1f}  {added:15.1f}")
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000)

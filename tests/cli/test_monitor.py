@@ -1,7 +1,6 @@
 """A watch: rounds that are kept, an alarm when a metric fell, and none when nothing changed."""
 
 import json
-import random
 import re
 import signal
 import sqlite3
@@ -9,16 +8,15 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from itertools import pairwise
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import Result
 from support.clock_evaluation import Evaluation, MakeEvaluation, judging, wait_until
 from support.openai_server import Behaviour, Fault, LocalServer
 
 from graphrag.eval.analysis import list_runs
-from graphrag.eval.statistics import early_stop_evidence, evidence_needed, pass_share
 from graphrag.eval.store import EvaluationStore
 
 DONE, ERROR, USAGE, INCOMPLETE, ALARM, INTERRUPTED = 0, 1, 2, 3, 100, 130
@@ -75,23 +73,41 @@ def asked_in(evaluation: Evaluation) -> list[set[str]]:
         ]
 
 
+def watch(evaluation: Evaluation, *flags: str) -> Result:
+    """Run a round of a watch whose baseline is the pinned run alone."""
+    return evaluation.run("monitor", "--baseline-runs", "1", *flags)
+
+
+def notes(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Return what the rounds say of themselves, the oldest first."""
+    with EvaluationStore(evaluation.store_path) as store:
+        marked = [run.details.watch for run in reversed(store.runs()) if run.details]
+    return [dict(note) for note in marked if note]
+
+
 def flat(text: str) -> str:
     return " ".join(text.split())
 
 
 def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned: Evaluation):
-    quiet = pinned.run("monitor", "-q")
+    quiet = watch(pinned, "-q")
     assert quiet.exit_code == DONE
     (answer,) = quiet.stdout.splitlines()
     assert answer.startswith("Round 1: no metric has fallen beyond doubt")
-    result = pinned.run("monitor")
+    result = watch(pinned)
     assert result.exit_code == DONE, result.output
-    assert "No metric has fallen beyond doubt (level 5 % over all rounds)" in flat(result.output)
+    assert "No metric has fallen beyond doubt (level 5 % over all looks)" in flat(result.output)
     newest, older, base = list_runs(pinned.store_path)
     assert (newest.origin, older.origin) == ("graphrag eval monitor",) * 2
     assert newest.means == {"basic": {"correctness": 1.0}}
     assert base.is_pinned
     assert "Round 2, pass 2" in flat(result.output)
+    assert "100.0% of 48 answers right, 100.0% of 24 answers in 1 baseline run" in flat(
+        result.output
+    )
+    assert "p = 1 where an alarm needs 0.0063 or less" in flat(result.output)
+    third = flat(watch(pinned).output)
+    assert "looked at after pass 4" in third
     # What was asked by hand stays the newest run of graphrag eval.
     assert f"latest is run {base.run_id}" in flat(pinned.run("compare", "latest", "pinned").output)
 
@@ -99,7 +115,17 @@ def test_an_unchanged_system_raises_no_alarm_and_its_rounds_are_history(pinned: 
 def test_a_fall_raises_the_alarm_by_code_file_and_webhook(
     pinned: Evaluation, server: LocalServer, hook: Hook
 ):
-    assert pinned.run("monitor", "-q").exit_code == DONE
+    begun = pinned.run("monitor")
+    assert begun.exit_code == DONE, begun.output
+    said = flat(begun.output)
+    assert "This watch begins with 2 further runs of its baseline of about $" in said
+    assert "What this watch can see, with 3 baseline runs" in said
+    assert "basic, correctness (24 questions): a fall of 10 points by pass 8 in about" in said
+    assert [(note["of_baseline"], note["pass_number"]) for note in notes(pinned)] == [
+        (True, 2),
+        (True, 3),
+        (False, 1),
+    ]
     server.behaviour = Behaviour(judging(lambda number: number % 2))
     result = pinned.run(
         "monitor", "--alarm", str(pinned.root / "alarm.json"), "--webhook", hook.url
@@ -110,20 +136,23 @@ def test_a_fall_raises_the_alarm_by_code_file_and_webhook(
     assert alarm["alarm"] is True
     (fall,) = alarm["falls"]
     assert (fall["method"], fall["metric"]) == ("basic", "correctness")
-    assert (fall["newly_wrong"], fall["newly_right"], fall["n_pairs"]) == (N // 2, 0, N)
+    assert (fall["n_questions"], fall["n_runs"]) == (N, 3)
+    assert (fall["n"], fall["n_right"]) == (2 * N, 2 * N - N // 2)
+    assert (fall["n_baseline"], fall["n_baseline_right"]) == (3 * N, 3 * N)
     assert fall["pass_number"] == alarm["round"] == 2
-    assert fall["evidence"] == early_stop_evidence(N // 2, 0) >= evidence_needed(2)
+    # of 5 answers with 4 right ones the 3 of the baseline are among these, for half the questions
+    assert fall["p"] == fall["p_holm"] == pytest.approx(0.4 ** (N // 2))
     newest = list_runs(pinned.store_path)[0]
     assert fall["run_id"] == newest.run_id
     assert f"compare {newest.run_id} pinned" in flat(result.output)
     # The system recovers: the alarm stands, in a new process too, until another run is pinned.
     server.behaviour = Behaviour(judging(lambda number: True))
-    again = pinned.run("monitor", "-q")
+    again = watch(pinned, "-q")
     assert again.exit_code == ALARM
     assert "ALARM: basic correctness fell" in flat(again.output)
     assert pinned.run("-q").exit_code == DONE
     assert pinned.run("baseline", "set", "latest").exit_code == DONE
-    assert pinned.run("monitor", "-q").exit_code == DONE
+    assert watch(pinned, "-q").exit_code == DONE
 
 
 def test_a_webhook_that_fails_does_not_hide_the_alarm(
@@ -131,11 +160,11 @@ def test_a_webhook_that_fails_does_not_hide_the_alarm(
 ):
     server.behaviour = Behaviour(judging(lambda number: False))
     hook.status = 500
-    refused = pinned.run("monitor", "--webhook", hook.url, "--alarm", str(pinned.root / "a.json"))
+    refused = watch(pinned, "--webhook", hook.url, "--alarm", str(pinned.root / "a.json"))
     assert refused.exit_code == ALARM
     assert "could not be told of the alarm: it answered 500" in flat(refused.output)
     assert (pinned.root / "a.json").exists()
-    gone = pinned.run("monitor", "--webhook", "http://127.0.0.1:9/secret-token")
+    gone = watch(pinned, "--webhook", "http://127.0.0.1:9/secret-token")
     assert gone.exit_code == ALARM
     assert "The webhook at 127.0.0.1:9 could not be told" in flat(gone.output)
     assert "secret-token" not in refused.output + gone.output
@@ -143,33 +172,34 @@ def test_a_webhook_that_fails_does_not_hide_the_alarm(
 
 def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, server: LocalServer):
     for _ in range(2):
-        assert pinned.run("monitor", "--sample", "9", "-q").exit_code == DONE
-    last = pinned.run("monitor", "--sample", "9")
+        assert "looked at after pass 1" in flat(watch(pinned, "--sample", "9").output)
+    last = watch(pinned, "--sample", "9")
     assert last.exit_code == DONE
-    assert f"0 newly wrong and 0 newly right of {N} pairs" in flat(last.output)
-    assert pinned.run("monitor", "--sample", "9", "-q").exit_code == DONE
+    assert f"100.0% of {N} answers right, 100.0% of {N} answers in" in flat(last.output)
+    assert "p = 1 where" in flat(last.output)
+    assert watch(pinned, "--sample", "9", "-q").exit_code == DONE
     first, second, third, fourth = asked_in(pinned)
     assert [len(asked) for asked in (first, second, third, fourth)] == [9, 9, 6, 9]
     assert first | second | third == {f"q{i}" for i in range(N)}
     assert fourth != first
-    # Two halves of a fall, neither of which is enough, are together.
+    # A look is taken once all questions of the pass are asked: 15 of 24 were wrong then.
     server.behaviour = Behaviour(judging(lambda number: False))
-    codes = [pinned.run("monitor", "--sample", "5", "-q").exit_code for _ in range(3)]
-    wrong = [early_stop_evidence(n, 0) >= evidence_needed(2) for n in (5, 10, 15)]
-    assert [code == ALARM for code in codes] == wrong == [False, True, True]
+    codes = [watch(pinned, "--sample", "5", "-q").exit_code for _ in range(3)]
+    assert codes == [DONE, DONE, ALARM]
+    assert (2 / 3) ** 15 < 0.05 / 8 < (2 / 3) ** 10
 
 
 def test_every_repeats_rounds_and_a_pass_goes_on_in_a_new_process(pinned: Evaluation):
-    result = pinned.run("monitor", "--every", "1s", "--rounds", "2", "--sample", "4", "-v")
+    result = watch(pinned, "--every", "1s", "--rounds", "2", "--sample", "4", "-v")
     assert result.exit_code == DONE, result.output
     assert "The next round begins at" in flat(result.output)
-    assert pinned.run("monitor", "--sample", "4", "-q").exit_code == DONE
+    assert watch(pinned, "--sample", "4", "-q").exit_code == DONE
     assert len(set[str]().union(*asked_in(pinned))) == 12
 
 
 def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
     flags = ("monitor", "--every", "1d", "--sample", "2", "--webhook", "http://localhost/secret")
-    with pinned.start(*flags) as watching:
+    with pinned.start(*flags, "--baseline-runs", "1") as watching:
         assert wait_until(lambda: "The next round begins" in watching.output)
         watching.send(signal.SIGINT)
         assert watching.wait() == INTERRUPTED
@@ -182,24 +212,38 @@ def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
 
 def test_what_a_bound_of_the_cost_left_is_asked_in_the_next_round(pinned: Evaluation):
     pinned.configure(concurrency=1)
-    first = pinned.run("monitor", "--max-cost", "0.01")
+    first = watch(pinned, "--max-cost", "0.01")
     assert first.exit_code == INCOMPLETE, first.output
     assert "The next round asks what is left" in flat(first.output)
     assert "--resume" not in first.output
-    assert pinned.run("monitor", "-q").exit_code == DONE
+    assert watch(pinned, "-q").exit_code == DONE
     one, two = asked_in(pinned)
     assert 0 < len(one) < N
     assert one | two == {f"q{i}" for i in range(N)}
     assert len(one & two) <= 1  # what the bound left without its verdict
 
 
+def test_a_baseline_run_that_a_bound_stopped_goes_on_before_the_watch_begins(pinned: Evaluation):
+    pinned.configure(concurrency=1)
+    first = pinned.run("monitor", "--max-cost", "0.01", "--baseline-runs", "2")
+    assert first.exit_code == INCOMPLETE, first.output
+    assert pinned.run("monitor", "--baseline-runs", "2", "-q").exit_code == DONE
+    one, two, three = asked_in(pinned)
+    assert one | two == three == {f"q{i}" for i in range(N)}
+    assert 0 < len(one) < N
+    assert [note["of_baseline"] for note in notes(pinned)] == [True, True, False]
+    # From then on no run is added: the system may have changed.
+    assert pinned.run("monitor", "--baseline-runs", "5", "-q").exit_code == DONE
+    assert [note["of_baseline"] for note in notes(pinned)] == [True, True, False, False]
+
+
 def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: LocalServer):
-    assert pinned.run("monitor", "-q").exit_code == DONE
+    assert watch(pinned, "-q").exit_code == DONE
     with sqlite3.connect(pinned.store_path) as db:  # killed between answer and verdict
         run = "(SELECT run_id FROM runs ORDER BY rowid DESC LIMIT 1)"
         db.execute(f"DELETE FROM verdicts WHERE run_id = {run} AND rowid % 2")
     db.close()
-    assert pinned.run("monitor", "-q").exit_code == DONE
+    assert watch(pinned, "-q").exit_code == DONE
     assert len(asked_in(pinned)[1]) == N // 2
 
 
@@ -209,7 +253,7 @@ def test_verdicts_that_fail_decide_nothing(pinned: Evaluation, server: LocalServ
         return "no verdict" if "ground_truth" in text else "Idris [Data: Sources (0)]."
 
     server.behaviour = Behaviour(reply)
-    result = pinned.run("monitor")
+    result = watch(pinned)
     assert result.exit_code == INCOMPLETE, result.output
     assert "not decided, as the judge gave 0.0% of the verdicts asked of it" in flat(result.output)
 
@@ -235,12 +279,15 @@ def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
     assert evaluation.run("baseline", "set", newest).exit_code == DONE
     same = evaluation.run("monitor", "--suite", "fast")
     assert same.exit_code == DONE, same.output
+    assert [note["of_baseline"] for note in notes(evaluation)] == [True, True, False]
     for case in cases:
         case["expected_output"] = {"time_limit_s": 1e-9}
     write()
     fallen = evaluation.run("monitor", "--suite", "fast", "-q")
     assert fallen.exit_code == ALARM, fallen.output
-    assert "12 newly wrong" in flat(fallen.output)
+    assert "50.0% of 24 answers right, 100.0% of 36 answers in 3 baseline runs" in flat(
+        fallen.output
+    )
 
 
 def test_a_suite_that_a_service_stops_goes_on_in_the_next_round(
@@ -278,12 +325,12 @@ def test_a_suite_that_a_service_stops_goes_on_in_the_next_round(
         return Fault(status=503) if answered() >= before else None
 
     server.behaviour = Behaviour(judging(lambda number: True), faults=down)
-    stopped = evaluation.run("monitor", "--suite", "few")
+    stopped = watch(evaluation, "--suite", "few")
     assert stopped.exit_code == INCOMPLETE, stopped.output
     assert "is part of the next round" in flat(stopped.output)
     assert "--resume" not in stopped.output
     server.behaviour = Behaviour(judging(lambda number: True))
-    went_on = evaluation.run("monitor", "--suite", "few")
+    went_on = watch(evaluation, "--suite", "few")
     assert went_on.exit_code == DONE, went_on.output
     assert "Round 1, pass 1" in flat(went_on.output)
     assert answered() == 2 * asked_once, "what was answered before the outage is not asked again"
@@ -314,32 +361,3 @@ def test_it_needs_a_baseline_and_says_how_to_get_one(make_evaluation: MakeEvalua
     result = evaluation.run("monitor")
     assert result.exit_code == USAGE
     assert re.search(r"No baseline is pinned .* baseline set latest", flat(result.output))
-
-
-def test_the_shares_of_the_passes_are_the_whole_level():
-    shares = [pass_share(number) for number in range(1, 2000)]
-    assert all(0 < later < earlier for earlier, later in pairwise(shares))
-    assert 0.9 < sum(shares) < 1
-    with pytest.raises(ValueError, match="from 1"):
-        pass_share(0)
-
-
-def test_an_unchanged_system_looked_at_for_ever_stays_below_the_level():
-    """The same questions, a baseline with luck of its own, 60 passes of 40 questions."""
-    generator = random.Random(7)
-    n_watches, alarms, naive = 400, 0, 0
-    for _ in range(n_watches):
-        chances = [generator.choice((0.05, 0.3, 0.5, 0.7, 0.95)) for _ in range(40)]
-        baseline = [generator.random() < p for p in chances]
-        fell, total = False, [0, 0]
-        for number in range(1, 61):
-            now = [generator.random() < p for p in chances]
-            wrong = sum(b and not n for b, n in zip(baseline, now, strict=True))
-            right = sum(n and not b for b, n in zip(baseline, now, strict=True))
-            fell |= early_stop_evidence(wrong, right) >= evidence_needed(number)
-            total = [total[0] + wrong, total[1] + right]
-        alarms += fell
-        naive += early_stop_evidence(*total) >= evidence_needed(1) * pass_share(1)
-    assert alarms <= 0.05 * n_watches
-    # Adding the passes up would not do: they share the baseline's luck.
-    assert naive > 0.2 * n_watches

@@ -11,12 +11,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from graphrag.command_lines import again, eval_line_here
-from graphrag.eval.analysis import RunRows, read_rows, shared_metrics
+from graphrag.eval.analysis import RunRows, read_rows, read_usages, shared_metrics
 from graphrag.eval.cli.evaluate import CommandOptions, run_command
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.suite import SuiteOptions, check_baseline, read_suites
 from graphrag.eval.cli.suite_round import run_suite_round
 from graphrag.eval.cli.terminal import (
+    DONE,
     FAILED,
     INCOMPLETE,
     INTERRUPTED,
@@ -27,17 +28,23 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.dataset import read_dataset
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring import (
+    BASELINE_RUNS,
     LEVEL,
+    MetricKey,
+    NextRound,
     RoundNote,
     WatchState,
     check_webhook,
     describe_alarm,
     describe_figure,
+    describe_power,
+    plan_baseline_run,
     plan_round,
     post_alarm,
     read_watch,
 )
-from graphrag.eval.statistics import MIN_COVERAGE
+from graphrag.eval.reports import money
+from graphrag.eval.statistics import LOOKS, MIN_COVERAGE
 from graphrag.eval.store import PINNED, EvaluationStore, StorePlace, write_file
 from graphrag.text.phrases import counted
 
@@ -51,7 +58,8 @@ class MonitorOptions:
 
     ``every`` is a time such as 30m, 6h or 1d, None for a single round; ``rounds`` bounds their
     number. ``suite`` and ``sample`` exclude each other; without both a round asks every question
-    that the baseline holds. ``max_cost_usd`` is of each round.
+    that the baseline holds. ``max_cost_usd`` is of each round, and of each further run of the
+    baseline; ``baseline_runs`` counts the pinned one.
     """
 
     every: str | None = None
@@ -60,6 +68,7 @@ class MonitorOptions:
     sample: int | None = None
     seed: int = 0
     baseline: str = PINNED
+    baseline_runs: int = BASELINE_RUNS
     alarm: Path | None = None
     webhook: str | None = None
     methods: str | None = None
@@ -107,6 +116,7 @@ class _Monitor:
             options.baseline, suites=options.suite is not None, quiet=options.quiet
         )
         self._baseline = read_rows(self._source, self._store_path)
+        self._pool: list[str] | None = None
 
     def run(self) -> int:
         n_done, begin = 0, time.monotonic()
@@ -144,10 +154,25 @@ class _Monitor:
             raise UsageError(msg)
 
     def _round(self) -> int:
-        """Run one round and look at the evidence; return the exit code."""
-        run = self._run_questions if self._options.suite is None else self._run_suite
+        """Run one round and look at the watch; return the exit code."""
+        if self._options.suite is None:
+            self._check_shared()
+            self._pool = self._read_pool()
         before = self._read_state()
-        code = run(before)
+        if before.is_over(self._pool):
+            self._errors.print(
+                f"This watch was looked at for the last time after pass {LOOKS[-1]}; pin a run to "
+                "begin another.",
+                soft_wrap=True,
+            )
+            return FAILED if before.falls else INCOMPLETE
+        if not before.round_number:
+            code = self._complete_baseline(before)
+            if code is not None:
+                return code
+            before = self._read_state()
+            self._tell_power(before)
+        code = self._ask(self._plan(before))
         if code in (INTERRUPTED, USAGE):
             return code
         state = self._read_state()
@@ -160,7 +185,7 @@ class _Monitor:
         for figure in state.figures:
             self._say(f"  {describe_figure(figure)}")
         if not state.falls:
-            level = f"level {100 * LEVEL:g} % over all rounds"
+            level = f"level {100 * LEVEL:g} % over all looks"
             which = f"Round {state.round_number}: no" if self._options.quiet else "No"
             open_console().print(
                 f"{which} metric has fallen beyond doubt ({level}).", soft_wrap=True
@@ -170,10 +195,58 @@ class _Monitor:
         self._raise_alarm(state)
         return FAILED
 
-    def _run_questions(self, state: WatchState) -> int:
+    def _complete_baseline(self, before: WatchState) -> int | None:
+        """Make the further runs of the baseline that are missing; None when there are all."""
+        planned = plan_baseline_run(before, self._options.baseline_runs, self._pool)
+        if planned is not None:
+            self._announce_baseline(planned)
+        while planned is not None:
+            code = self._ask(planned)
+            if code not in (DONE, INCOMPLETE):
+                return code
+            number = planned.note.pass_number
+            planned = plan_baseline_run(self._read_state(), self._options.baseline_runs, self._pool)
+            if planned is not None and planned.note.pass_number == number:
+                return code or INCOMPLETE  # a bound or a service stopped it: the next time goes on
+        return None
+
+    def _announce_baseline(self, planned: NextRound) -> None:
+        name, wanted = self._baseline.metadata.run_id, self._options.baseline_runs
+        n = wanted + 1 - planned.note.pass_number
+        usage = read_usages(self._store_path, (name,)).get(name) if name is not None else None
+        cost = None if usage is None else usage.cost_usd
+        price = "" if not cost else f" of about {money(cost, '$')} each, as the pinned run cost"
+        self._note(
+            f"This watch begins with {counted(n, 'further run')} of its baseline{price}, so that "
+            f"the luck of one is not the standard; then its rounds. --baseline-runs 1 leaves them "
+            "out, and sees less."
+        )
+
+    def _tell_power(self, state: WatchState) -> None:
+        lines = describe_power(state, self._watched(state))
+        if lines:
+            runs = counted(state.n_runs, "baseline run")
+            self._say(f"What this watch can see, with {runs} (simulated on these questions):")
+        for line in lines:
+            self._say(f"  {line}")
+
+    def _watched(self, state: WatchState) -> list[MetricKey]:
+        """Return the methods and metrics that the rounds will ask."""
+        if self._options.suite is not None:
+            return list(state.baseline_answers)
+        methods, metrics = self._methods(), self._place.read_config().metrics
+        return [key for key in state.baseline_answers if key[0] in methods and key[1] in metrics]
+
+    def _plan(self, state: WatchState) -> NextRound:
+        if self._pool is None:  # a suite is asked whole, so every round is a pass of its own
+            number = state.round_number + 1
+            return NextRound((), RoundNote(state.baseline, number, number))
+        return plan_round(state, self._pool, self._options.sample, self._options.seed)
+
+    def _ask(self, planned: NextRound) -> int:
         options = self._options
-        self._check_shared()
-        planned = plan_round(state, self._pool(), options.sample, options.seed)
+        if options.suite is not None:
+            return self._run_suite(planned.note)
         return run_command(
             CommandOptions(
                 root=self._place.root,
@@ -188,19 +261,15 @@ class _Monitor:
             )
         )
 
-    def _run_suite(self, state: WatchState) -> int:
+    def _run_suite(self, note: RoundNote) -> int:
         suites = read_suites(str(self._options.suite), self._place.root)
         check_baseline(self._baseline, suites)
-        # A suite is asked whole, so every round is a pass of its own.
-        number = state.round_number + 1
-        note = RoundNote(state.baseline, number, number)
         shown = SuiteOptions(verbose=self._options.verbose, quiet=self._options.quiet)
         return run_suite_round(self._place, suites, note, shown)
 
     def _check_shared(self) -> None:
         """Check that a round can be held against the baseline before it is paid for."""
-        config, given = self._place.read_config(), self._options.methods
-        methods = config.methods if given is None else [m.strip() for m in given.split(",")]
+        config, methods = self._place.read_config(), self._methods()
         held = list(dict.fromkeys(row.method for row in self._baseline.rows))
         if not set(methods) & set(held):
             msg = (
@@ -210,7 +279,13 @@ class _Monitor:
             raise UsageError(msg)
         shared_metrics(config.metrics, self._baseline.metrics)
 
-    def _pool(self) -> list[str]:
+    def _methods(self) -> list[str]:
+        given = self._options.methods
+        if given is None:
+            return list(self._place.read_config().methods)
+        return [method.strip() for method in given.split(",")]
+
+    def _read_pool(self) -> list[str]:
         """Return the questions that the baseline holds as they are asked now."""
         config = self._place.read_config()
         keys = list(config.indexes)
@@ -242,7 +317,7 @@ class _Monitor:
 
     def _read_state(self) -> WatchState:
         with EvaluationStore(self._store_path) as store:
-            return read_watch(store, self._baseline)
+            return read_watch(store, self._baseline, self._pool)
 
     def _raise_alarm(self, state: WatchState) -> None:
         last = state.figures[0].run_id

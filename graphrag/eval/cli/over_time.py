@@ -78,6 +78,14 @@ def monitor(
     baseline: Annotated[
         str, typer.Option("--baseline", help="Run id, file, latest or pinned, the default.")
     ] = "pinned",
+    baseline_runs: Annotated[
+        int,
+        typer.Option(
+            "--baseline-runs",
+            min=1,
+            help="Runs of the baseline: those beside the pinned one are made as a watch begins.",
+        ),
+    ] = 3,
     alarm: Annotated[
         Path | None,
         typer.Option("--alarm", help="Write an alarm to this file, as JSON."),
@@ -91,7 +99,11 @@ def monitor(
     ] = None,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0, help="Of a round: begin nothing new past these dollars."),
+        typer.Option(
+            "--max-cost",
+            min=0,
+            help="Of a round or baseline run: begin nothing new past these dollars.",
+        ),
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Tracebacks.")] = False,
     quiet: QuietOption = False,
@@ -117,6 +129,7 @@ def monitor(
         sample=sample,
         seed=seed,
         baseline=baseline,
+        baseline_runs=baseline_runs,
         alarm=alarm,
         webhook=webhook,
         methods=methods,

@@ -31,7 +31,7 @@ def describe_alarm(state: WatchState, embedded_models: str | None = None) -> dic
     return {
         "alarm": True,
         "message": f"{fallen} fell against run {state.baseline} (level {100 * LEVEL:g} % over all "
-        f"rounds): {'; '.join(describe_figure(fall) for fall in state.falls)}.",
+        f"looks): {'; '.join(describe_figure(fall) for fall in state.falls)}.",
         "raised_at": now(),
         "baseline": state.baseline,
         "level": LEVEL,

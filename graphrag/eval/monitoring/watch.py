@@ -1,26 +1,43 @@
-"""Whether the rounds of a watch show that a metric fell against its baseline.
+"""Whether the rounds of a watch show that a metric fell against the runs of its baseline.
 
 What there is to know is in the store: the rounds are runs that name their baseline and their
 pass, so a watch goes on after any interruption as if there had been none.
 """
 
 import random
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from typing import Any, TypeAlias
 
 from graphrag.eval.analysis import Row, RunRows, paired_score, stored_rows
 from graphrag.eval.statistics import (
     ALPHA,
+    LOOK_LEVEL,
+    LOOKS,
     MIN_COVERAGE,
+    Answers,
     State,
-    early_stop_evidence,
-    evidence_needed,
+    fall_p,
+    holm,
+    next_look,
+    steadiness,
+    watch_power,
 )
 from graphrag.eval.store import EvaluationStore, Run
+from graphrag.text.phrases import counted
 
+LEVEL = ALPHA
+"""The chance that a watch of a system which never changes ever raises an alarm."""
+BASELINE_RUNS = 3
+FALLS = (0.10, 0.05)
+"""Falls of the mean whose power is told."""
+_EARLY_LOOK = 8
 _NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
+MetricKey: TypeAlias = tuple[str, str]
+"""Method and metric."""
+_Question: TypeAlias = tuple[str, str, str]  # method, document, id
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +49,16 @@ class RoundNote:
     baseline : str
         Id of the run that it is held against, or name and date of a file without one.
     pass_number, round_number : int
-        From 1; a pass asks every question once, in one round or several.
+        From 1; a pass asks every question once, in one round or several. Of a further run of the
+        baseline the number of that run, from 2, and 0.
+    of_baseline : bool
+        Whether it is such a run.
     """
 
     baseline: str
     pass_number: int
     round_number: int
+    of_baseline: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -46,40 +67,46 @@ class RoundNote:
 
 @dataclass(frozen=True, slots=True)
 class WatchedFigure:
-    """One method on one metric in one pass, after one of its rounds.
+    """One method on one metric, over all passes up to one of its rounds.
 
     Attributes
     ----------
     method, metric : str
     run_id : str
         The round.
-    pass_number : int
-    n_pairs, n_missing : int
-        Questions of the pass so far with both verdicts, and with a missing one.
-    newly_wrong, newly_right, n_search_failed : int
-        Among the pairs; failed searches are wrong in some metrics and missing in others.
+    pass_number, n_runs : int
+        Passes, the one that goes on included, and runs of the baseline.
+    n_questions : int
+        Those with a verdict in a pass and in the baseline.
+    n, n_right, n_baseline, n_baseline_right : int
+        Their verdicts in the passes and in the baseline, and those that say right.
+    n_search_failed : int
+        In the passes; failed searches are wrong in some metrics and missing in others.
     coverage : float
-        Share of the verdicts asked for that exist.
-    evidence, needed : float
-        The e-value for a fall, and the one at which it is an alarm.
+        Share of the verdicts asked for that exist: in the passes or in the baseline, the smaller.
+    p, p_holm : float or None
+        That the baseline is as much the better by luck alone, and over all methods and metrics
+        that are looked at; None between two looks.
     fell : bool
-        Whether it is one; never at a coverage under 95 %, as what is missing may not be missing
-        at random.
+        Whether it is an alarm; never at a coverage under 95 %, as what is missing may not be
+        missing at random.
     """
 
     method: str
     metric: str
     run_id: str
     pass_number: int
-    n_pairs: int
-    n_missing: int
-    newly_wrong: int
-    newly_right: int
+    n_runs: int
+    n_questions: int
+    n: int
+    n_right: int
+    n_baseline: int
+    n_baseline_right: int
     n_search_failed: int
     coverage: float
-    evidence: float
-    needed: float
-    fell: bool
+    p: float | None = None
+    p_holm: float | None = None
+    fell: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +117,12 @@ class WatchState:
     ----------
     baseline : str
         As of :class:`RoundNote`.
+    n_runs : int
+        Runs of the baseline, the one that goes on included.
+    baseline_asked : frozenset of str
+        Ids of the questions that its newest further run asked and had judged.
+    baseline_answers : dict
+        (method, metric) -> verdicts and right ones of each question in all its runs.
     pass_number : int
         The one that the next round belongs to unless all its questions have been asked.
     round_number : int
@@ -104,11 +137,19 @@ class WatchState:
     """
 
     baseline: str
+    n_runs: int
+    baseline_asked: frozenset[str]
+    baseline_answers: Mapping[MetricKey, Sequence[tuple[int, int]]]
     pass_number: int
     round_number: int
     asked: frozenset[str]
     figures: tuple[WatchedFigure, ...]
     falls: tuple[WatchedFigure, ...]
+
+    def is_over(self, pool: Collection[str] | None) -> bool:
+        """Whether every look has been taken; a pass without a pool is one round."""
+        is_closed = self.round_number > 0 and _is_whole(self.asked, pool)
+        return self.pass_number + is_closed > LOOKS[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,53 +160,107 @@ class NextRound:
     note: RoundNote
 
 
+@dataclass(slots=True)
+class _Side:
+    """Verdicts of the baseline's runs, or of the passes."""
+
+    verdicts: dict[MetricKey, dict[_Question, list[int]]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    asked: Counter[MetricKey] = field(default_factory=Counter[MetricKey])
+    obtained: Counter[MetricKey] = field(default_factory=Counter[MetricKey])
+    failed: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, rows: Mapping[_Question, tuple[Row, Sequence[str]]]) -> None:
+        """Add rows, each with what it was to be judged on."""
+        for question, (row, metrics) in rows.items():
+            self.failed[row.method] += row.censored
+            for metric in metrics:
+                key = row.method, metric
+                if row.states[metric] not in _NEVER_ASKED:
+                    self.asked[key] += 1
+                    self.obtained[key] += row.states[metric] is State.SCORED
+                score = paired_score(row, metric)
+                if score is not None:
+                    found = self.verdicts[key].setdefault(question, [0, 0])
+                    found[0] += 1
+                    found[1] += score
+
+    def coverage(self, key: MetricKey) -> float:
+        """Share of the verdicts asked for that exist; 1 where none was asked for."""
+        return self.obtained[key] / self.asked[key] if self.asked[key] else 1.0
+
+
 def baseline_name(baseline: RunRows) -> str:
     """Return the name under which the rounds of a watch know their baseline."""
     told = baseline.metadata
     return told.run_id or f"{told.name} of {told.started_at}"
 
 
-def read_watch(store: EvaluationStore, baseline: RunRows) -> WatchState:
+def read_watch(
+    store: EvaluationStore, baseline: RunRows, pool: Collection[str] | None = None
+) -> WatchState:
     """Compute a watch from the rounds that the store holds of it.
 
-    The family that shares the level is every method and metric of the baseline, whatever a round
-    asks of it.
+    Parameters
+    ----------
+    store : EvaluationStore
+    baseline : RunRows
+    pool : collection of str, optional
+        Ids of the questions that a pass asks; None: each round is a pass.
+
+    Notes
+    -----
+    It is looked at after the passes of ``LOOKS``, once all their questions have been asked, over
+    everything that was asked until then; each look tests every method and metric, by Holm.
     """
     name = baseline_name(baseline)
-    rounds = [run for run in reversed(store.runs()) if _note(run).get("baseline") == name]
+    marked = [run for run in reversed(store.runs()) if _note(run).get("baseline") == name]
+    further = [run for run in marked if _note(run)["of_baseline"]]
+    rounds = [run for run in marked if not _note(run)["of_baseline"]]
     # A baseline of an old store may not say what its questions are about.
     by_document = all(row.document for row in baseline.rows)
-    known = {_key(row, by_document): row for row in baseline.rows}
-    family = [
-        (m, metric)
-        for m in dict.fromkeys(row.method for row in baseline.rows)
-        for metric in baseline.metrics
-    ]
-    number, rows = 1, dict[tuple[str, str, str], Row]()
-    falls: dict[tuple[str, str], WatchedFigure] = {}
-    figures: tuple[WatchedFigure, ...] = ()
-    for run in rounds:
-        if _note(run)["pass_number"] != number:
-            number, rows = _note(run)["pass_number"], {}
-        for row in stored_rows(store, run):
-            if {row.states[metric] for metric in run.setup.metrics or ()} == {State.NOT_JUDGED}:
-                continue  # cut off before its verdicts: asked again
-            rows.setdefault(_key(row, by_document), row)  # a question counts once a pass
-        pairs = [(row, known[key]) for key, row in rows.items() if key in known]
-        figures = tuple(
-            _figure(pairs, key, run.run_id, (number, len(family)))
-            for key in family
-            if key[1] in (run.setup.metrics or ()) and any(new.method == key[0] for new, _ in pairs)
-        )
+    pinned = {_key(row, by_document): (row, baseline.metrics) for row in baseline.rows}
+    then, now = _Side(), _Side()
+    then.add(pinned)
+    n_runs, baseline_asked = 1, frozenset[str]()
+    for number, runs in groupby(further, _number):
+        rows = _first_rows(store, runs, by_document)
+        then.add(_known(rows, pinned))
+        n_runs, baseline_asked = number, _ids(rows)
+    falls: dict[MetricKey, WatchedFigure] = {}
+    figures: list[WatchedFigure] = []
+    number, asked = 1, frozenset[str]()
+    last = rounds[-1] if rounds else None
+    for number, runs in groupby(rounds, _number):
+        given = list(runs)
+        rows = _first_rows(store, given, by_document)
+        now.add(_known(rows, pinned))
+        asked = _ids(rows)
+        is_look = number in LOOKS and (given[-1] is not last or _is_whole(asked, pool))
+        if not is_look and given[-1] is not last:
+            continue
+        sides, where = (now, then), (given[-1].run_id, number, n_runs)
+        asked_for = now.asked.keys() | now.verdicts.keys()
+        figures = [_figure(key, sides, where) for key in then.verdicts if key in asked_for]
+        if is_look:
+            figures = _look(figures, sides)
         for figure in figures:
             if figure.fell:
                 falls.setdefault((figure.method, figure.metric), figure)
-    asked = frozenset(question for *_, question in rows)
-    return WatchState(name, number, len(rounds), asked, figures, tuple(falls.values()))
-
-
-def _key(row: Row, by_document: bool) -> tuple[str, str, str]:
-    return row.method, row.document if by_document else "", row.question_id
+    return WatchState(
+        baseline=name,
+        n_runs=n_runs,
+        baseline_asked=baseline_asked,
+        baseline_answers={
+            key: [(n, right) for n, right in found.values()] for key, found in then.verdicts.items()
+        },
+        pass_number=number,
+        round_number=len(rounds),
+        asked=asked,
+        figures=tuple(figures),
+        falls=tuple(falls.values()),
+    )
 
 
 def plan_round(
@@ -199,58 +294,152 @@ def plan_round(
     return NextRound(tuple(drawn), RoundNote(state.baseline, number, state.round_number + 1))
 
 
-def _note(run: Run) -> Mapping[str, Any]:
-    return (run.details.watch if run.details is not None else None) or {}
+def plan_baseline_run(
+    state: WatchState, n_runs: int, pool: Sequence[str] | None = None
+) -> NextRound | None:
+    """Choose the questions of a further run of the baseline.
 
-
-def _figure(
-    pairs: Iterable[tuple[Row, Row]],
-    key: tuple[str, str],
-    run_id: str,
-    family: tuple[int, int],
-) -> WatchedFigure:
-    method, metric = key
-    of_method = [(new, old) for new, old in pairs if new.method == method]
-    scores = [(paired_score(new, metric), paired_score(old, metric)) for new, old in of_method]
-    both = [(new, old) for new, old in scores if new is not None and old is not None]
-    counts = Counter(new > old for new, old in both if new != old)
-    asked = [s for new, _ in of_method if (s := new.states[metric]) not in _NEVER_ASKED]
-    coverage = sum(s is State.SCORED for s in asked) / len(asked) if asked else 1.0
-    evidence = early_stop_evidence(counts[False], counts[True])
-    needed = evidence_needed(*family)
-    return WatchedFigure(
-        method=method,
-        metric=metric,
-        run_id=run_id,
-        pass_number=family[0],
-        n_pairs=len(both),
-        n_missing=len(scores) - len(both),
-        newly_wrong=counts[False],
-        newly_right=counts[True],
-        n_search_failed=sum(new.censored for new, _ in of_method),
-        coverage=coverage,
-        evidence=evidence,
-        needed=needed,
-        fell=evidence >= needed and coverage >= MIN_COVERAGE,
-    )
+    Returns
+    -------
+    NextRound or None
+        None when there are ``n_runs`` with all questions asked, or the watch has begun: from then
+        on they could be of a system that has changed.
+    """
+    if state.round_number:
+        return None
+    number, left = state.n_runs, [key for key in pool or () if key not in state.baseline_asked]
+    if number == 1 or not left:
+        number, left = number + 1, list(pool or ())
+    if number > n_runs:
+        return None
+    return NextRound(tuple(left), RoundNote(state.baseline, number, 0, of_baseline=True))
 
 
 def describe_figure(figure: WatchedFigure) -> str:
     """Return a figure as a sentence without its full stop."""
     failed = figure.n_search_failed
-    lost = f", {failed} searches failed" if failed else ""
-    low = ""
-    if figure.coverage < MIN_COVERAGE:
-        low = (
-            f"; not decided, as the judge gave {figure.coverage:.1%} of the verdicts asked of it, "
+    lost = f", {counted(failed, 'search', 'searches')} failed" if failed else ""
+    look = next_look(figure.pass_number)
+    if figure.p_holm is not None:
+        test = f"p = {figure.p_holm:.2g} where an alarm needs {LOOK_LEVEL:.2g} or less"
+    elif figure.coverage < MIN_COVERAGE:
+        test = (
+            f"not decided, as the judge gave {figure.coverage:.1%} of the verdicts asked of it, "
             "under 95 %"
         )
+    else:
+        test = f"looked at after pass {look}" if look else "not looked at any more"
     return (
-        f"{figure.method}, {figure.metric}: {figure.newly_wrong} newly wrong and "
-        f"{figure.newly_right} newly right of {figure.n_pairs} pairs{lost}; evidence "
-        f"{figure.evidence:.3g} of the {figure.needed:.3g} that an alarm needs{low}"
+        f"{figure.method}, {figure.metric}: {_share(figure.n_right, figure.n)} right, "
+        f"{_share(figure.n_baseline_right, figure.n_baseline)} in "
+        f"{counted(figure.n_runs, 'baseline run')}{lost}; {test}"
     )
 
 
-LEVEL = ALPHA
-"""The chance that a watch of a system which never changes ever raises an alarm."""
+def describe_power(state: WatchState, keys: Sequence[MetricKey]) -> list[str]:
+    """Say which falls a watch that begins will see, a line each method and metric.
+
+    Parameters
+    ----------
+    state : WatchState
+        Before its first round.
+    keys : sequence of (str, str)
+        The methods and metrics that it asks; they share the level.
+    """
+    lines: list[str] = []
+    for key in keys:
+        answers = state.baseline_answers.get(key, ())
+        system = steadiness(answers)
+        if system is None:
+            continue
+        told: list[str] = []
+        for fall in FALLS:
+            seen = watch_power(len(answers), state.n_runs, system, fall, n_tests=len(keys))
+            size = f"a fall of {100 * fall:g} points"
+            told.append(
+                f"{size} can't be, as {system.mean:.1%} are right"
+                if seen is None
+                else f"{size} by pass {_EARLY_LOOK} in about {seen[_EARLY_LOOK]:.0%} of such "
+                f"watches, ever in {seen[LOOKS[-1]]:.0%}"
+            )
+        lines.append(f"{key[0]}, {key[1]} ({len(answers):,} questions): {'; '.join(told)}")
+    return lines
+
+
+def _share(right: int, n: int) -> str:
+    return f"{right / n:.1%} of {counted(n, 'answer')}" if n else "none of 0 answers"
+
+
+def _note(run: Run) -> Mapping[str, Any]:
+    return (run.details.watch if run.details is not None else None) or {}
+
+
+def _number(run: Run) -> int:
+    return _note(run)["pass_number"]
+
+
+def _is_whole(asked: Collection[str], pool: Collection[str] | None) -> bool:
+    return pool is None or set(pool) <= set(asked)
+
+
+def _key(row: Row, by_document: bool) -> _Question:
+    return row.method, row.document if by_document else "", row.question_id
+
+
+def _first_rows(
+    store: EvaluationStore, runs: Iterable[Run], by_document: bool
+) -> dict[_Question, tuple[Row, Sequence[str]]]:
+    """Return what the rounds of a pass were answered: a question counts once."""
+    found: dict[_Question, tuple[Row, Sequence[str]]] = {}
+    for run in runs:
+        metrics = run.setup.metrics or ()
+        for row in stored_rows(store, run):
+            if {row.states[metric] for metric in metrics} == {State.NOT_JUDGED}:
+                continue  # cut off before its verdicts: asked again
+            found.setdefault(_key(row, by_document), (row, metrics))
+    return found
+
+
+def _known(
+    rows: Mapping[_Question, tuple[Row, Sequence[str]]], pinned: Collection[_Question]
+) -> dict[_Question, tuple[Row, Sequence[str]]]:
+    return {question: given for question, given in rows.items() if question in pinned}
+
+
+def _ids(rows: Iterable[_Question]) -> frozenset[str]:
+    return frozenset(question for *_, question in rows)
+
+
+def _figure(
+    key: MetricKey, sides: tuple[_Side, _Side], where: tuple[str, int, int]
+) -> WatchedFigure:
+    now, then = (side.verdicts[key] for side in sides)
+    both = [(now[question], then[question]) for question in now if question in then]
+    return WatchedFigure(
+        *key,
+        *where,
+        n_questions=len(both),
+        n=sum(new[0] for new, _ in both),
+        n_right=sum(new[1] for new, _ in both),
+        n_baseline=sum(old[0] for _, old in both),
+        n_baseline_right=sum(old[1] for _, old in both),
+        n_search_failed=sides[0].failed[key[0]],
+        coverage=min(side.coverage(key) for side in sides),
+    )
+
+
+def _look(figures: Sequence[WatchedFigure], sides: tuple[_Side, _Side]) -> list[WatchedFigure]:
+    """Test every figure whose verdicts are there, by Holm at the level of a look."""
+    tested: list[float | None] = []
+    for figure in figures:
+        now, then = (side.verdicts[figure.method, figure.metric] for side in sides)
+        answers = [
+            Answers(new[0] + old[0], new[1] + old[1], *old)
+            for question, new in now.items()
+            if (old := then.get(question)) is not None
+        ]
+        tested.append(fall_p(answers) if figure.coverage >= MIN_COVERAGE else None)
+    return [
+        replace(figure, p=p, p_holm=p_holm, fell=p_holm is not None and p_holm <= LOOK_LEVEL)
+        for figure, p, p_holm in zip(figures, tested, holm(tested), strict=True)
+    ]

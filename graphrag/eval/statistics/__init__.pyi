@@ -81,7 +81,16 @@ from .paired import (
     paired_binary,
     paired_scale,
 )
-from .passes import evidence_needed, pass_share
+from .passes import (
+    LOOK_LEVEL,
+    LOOKS,
+    Answers,
+    Steadiness,
+    fall_p,
+    next_look,
+    steadiness,
+    watch_power,
+)
 from .power import detectable_difference, mcnemar_power, questions_needed
 from .scales import ScaleEstimate, mean_real, mean_scale, scale_interval
 from .structure import Structure, choose_structure, warn_of_documents
@@ -102,9 +111,12 @@ __all__ = [
     "CONFIDENCE",
     "EARLY_ALPHA",
     "EQUIVALENCE_MARGIN",
+    "LOOKS",
+    "LOOK_LEVEL",
     "MARGIN",
     "MIN_COVERAGE",
     "MIN_LABELS",
+    "Answers",
     "BinaryAgreement",
     "BootstrapEstimate",
     "Corrected",
@@ -140,6 +152,7 @@ __all__ = [
     "ScaleEstimate",
     "Score",
     "State",
+    "Steadiness",
     "Structure",
     "Tradeoff",
     "VarianceComponents",
@@ -173,7 +186,7 @@ __all__ = [
     "document_shifts",
     "draw_for_labels",
     "early_stop_evidence",
-    "evidence_needed",
+    "fall_p",
     "gate_errors",
     "holm",
     "inference_at_any_stop",
@@ -186,10 +199,10 @@ __all__ = [
     "mean_evidence",
     "mean_real",
     "mean_scale",
+    "next_look",
     "paired_binary",
     "paired_scale",
     "pareto_set",
-    "pass_share",
     "questions_needed",
     "scale_agreement",
     "scale_interval",
@@ -198,10 +211,12 @@ __all__ = [
     "should_stop_early",
     "shown_sign",
     "sign_flip_p",
+    "steadiness",
     "summarize_outcomes",
     "summarize_repeats",
     "t_estimate",
     "variance_components",
     "verdict_in_words",
     "warn_of_documents",
+    "watch_power",
 ]
