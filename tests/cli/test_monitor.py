@@ -237,6 +237,21 @@ def test_a_baseline_run_that_a_bound_stopped_goes_on_before_the_watch_begins(pin
     assert [note["of_baseline"] for note in notes(pinned)] == [True, True, False, False]
 
 
+def test_a_baseline_run_of_another_system_is_none(pinned: Evaluation):
+    path = pinned.project / "settings.yaml"
+    path.write_text(f"{path.read_text('utf-8')}basic_search: {{k: 1}}\n", encoding="utf-8")
+    for n_runs in (1, 1):  # the second time nothing is paid for
+        refused = pinned.run("monitor")
+        assert refused.exit_code == INCOMPLETE, refused.output
+        said = flat(refused.output)
+        assert "of another system: the settings of basic differ (k: 10 -> 1)" in said
+        assert len(asked_in(pinned)) == n_runs
+    run_id = list_runs(pinned.store_path)[0].run_id
+    assert f"baseline set {run_id}" in said
+    assert pinned.run("baseline", "set", run_id).exit_code == DONE
+    assert pinned.run("monitor", "--baseline-runs", "2", "-q").exit_code == DONE
+
+
 def test_a_question_without_verdicts_is_asked_again(pinned: Evaluation, server: LocalServer):
     assert watch(pinned, "-q").exit_code == DONE
     with sqlite3.connect(pinned.store_path) as db:  # killed between answer and verdict

@@ -66,6 +66,7 @@ from .runs import (
     stored_rows,
 )
 from .sections import Figures, FigureSources, compute_figures
+from .setup_changes import list_setup_changes
 from .summary import Analysis, Comparison, analyse
 
 __all__ = [
@@ -138,6 +139,7 @@ __all__ = [
     "label_usages",
     "list_questions",
     "list_runs",
+    "list_setup_changes",
     "list_states",
     "mean_efficiency",
     "mean_of",

@@ -197,18 +197,29 @@ class _Monitor:
 
     def _complete_baseline(self, before: WatchState) -> int | None:
         """Make the further runs of the baseline that are missing; None when there are all."""
-        planned = plan_baseline_run(before, self._options.baseline_runs, self._pool)
-        if planned is not None:
+        state, wanted = before, self._options.baseline_runs
+        planned = plan_baseline_run(state, wanted, self._pool)
+        if planned is not None and state.strayed is None:
             self._announce_baseline(planned)
-        while planned is not None:
+        while planned is not None and state.strayed is None:
             code = self._ask(planned)
             if code not in (DONE, INCOMPLETE):
                 return code
-            number = planned.note.pass_number
-            planned = plan_baseline_run(self._read_state(), self._options.baseline_runs, self._pool)
+            number, state = planned.note.pass_number, self._read_state()
+            planned = plan_baseline_run(state, wanted, self._pool)
+            if state.strayed is not None:
+                break
             if planned is not None and planned.note.pass_number == number:
                 return code or INCOMPLETE  # a bound or a service stopped it: the next time goes on
-        return None
+        if state.strayed is None:
+            return None
+        run_id, changes = state.strayed
+        self._errors.print(
+            f"Run {run_id} was to be one more of the baseline, but is of another system: {changes}."
+            f" Watch the system as it is now, with: {eval_line_here('baseline', 'set', run_id)}",
+            soft_wrap=True,
+        )
+        return INCOMPLETE
 
     def _announce_baseline(self, planned: NextRound) -> None:
         name, wanted = self._baseline.metadata.run_id, self._options.baseline_runs

@@ -11,7 +11,13 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from graphrag.eval.analysis import Row, RunRows, paired_score, stored_rows
+from graphrag.eval.analysis import (
+    Row,
+    RunRows,
+    list_setup_changes,
+    paired_score,
+    stored_rows,
+)
 from graphrag.eval.statistics import (
     ALPHA,
     LOOK_LEVEL,
@@ -25,7 +31,7 @@ from graphrag.eval.statistics import (
     steadiness,
     watch_power,
 )
-from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.store import EvaluationStore, Run, RunSetup
 from graphrag.text.phrases import counted
 
 LEVEL = ALPHA
@@ -34,6 +40,7 @@ BASELINE_RUNS = 3
 FALLS = (0.10, 0.05)
 """Falls of the mean whose power is told."""
 _EARLY_LOOK = 8
+_SYSTEM = ("indexes", "judge")
 _NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
 MetricKey: TypeAlias = tuple[str, str]
 """Method and metric."""
@@ -121,6 +128,8 @@ class WatchState:
         Runs of the baseline, the one that goes on included.
     baseline_asked : frozenset of str
         Ids of the questions that its newest further run asked and had judged.
+    strayed : tuple of str or None
+        Id of the first further run that is of another system than the first, and what differs.
     baseline_answers : dict
         (method, metric) -> verdicts and right ones of each question in all its runs.
     pass_number : int
@@ -139,6 +148,7 @@ class WatchState:
     baseline: str
     n_runs: int
     baseline_asked: frozenset[str]
+    strayed: tuple[str, str] | None
     baseline_answers: Mapping[MetricKey, Sequence[tuple[int, int]]]
     pass_number: int
     round_number: int
@@ -252,6 +262,14 @@ def read_watch(
         baseline=name,
         n_runs=n_runs,
         baseline_asked=baseline_asked,
+        strayed=next(
+            (
+                (run.run_id, "; ".join(changes))
+                for run in further
+                if (changes := _system_changes(run, baseline))
+            ),
+            None,
+        ),
         baseline_answers={
             key: [(n, right) for n, right in found.values()] for key, found in then.verdicts.items()
         },
@@ -376,6 +394,17 @@ def _note(run: Run) -> Mapping[str, Any]:
 
 def _number(run: Run) -> int:
     return _note(run)["pass_number"]
+
+
+def _system_changes(run: Run, baseline: RunRows) -> list[str]:
+    """Name what makes a run one of another system: its indexes, settings, models or judge."""
+    now, then = (
+        RunSetup({"dataset": {}, "metrics": {}, **{k: root.get(k, {}) for k in _SYSTEM}})
+        for root in (run.setup.root, baseline.metadata.setup.root)
+    )
+    methods = {row.method for row in baseline.rows}
+    asked = [method for method in run.setup.methods if method in methods]
+    return list_setup_changes(now, then, asked)
 
 
 def _is_whole(asked: Collection[str], pool: Collection[str] | None) -> bool:
