@@ -208,6 +208,9 @@ def test_an_index_that_only_one_run_knows_is_not_the_same():
         assert comparison.outcome is INCONCLUSIVE
         assert comparison.items[0].changed_indexes == ("B",)
     assert compare_runs(run(rows, **unknown), run(rows, "old", **unknown)).outcome is PASS
+    silent = run(rows, "old")
+    assert compare_runs(run(rows, **known), silent).items[0].changed_indexes == ("A", "B")
+    assert compare_runs(run(rows), silent).outcome is PASS
 
 
 def test_what_is_ruled_out_is_rounded_outwards():

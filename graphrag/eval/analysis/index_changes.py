@@ -8,14 +8,6 @@ from graphrag.eval.run import EMBEDDING_MODEL
 _SHOWN = 5  # indexes that are named
 
 
-def fingerprints_of(told: RunMetadata, method: str) -> dict[str, str]:
-    """Return document -> fingerprint of the index that a method searched there, where known."""
-    if "indexes" not in told.setup.root:
-        return {}
-    found = told.setup.fingerprints([method])
-    return {key: print_ for key, print_ in found.items() if print_ is not None}
-
-
 def changed_indexes(
     new: RunMetadata, baseline: RunMetadata, method: str, documents: Iterable[str]
 ) -> list[str]:
@@ -29,24 +21,24 @@ def changed_indexes(
     documents : iterable of str
         Those that are compared; with "" among them, as documents are not known, all.
     """
-    now, then = fingerprints_of(new, method), fingerprints_of(baseline, method)
-    both = _documents_of(new) & _documents_of(baseline)  # a run of an old format names none
+    now, then = (_fingerprints(told, method) for told in (new, baseline))
     compared = set(documents)
-    keys = both if "" in compared else both & compared
+    keys = now.keys() | then.keys()
     return sorted(
         key
-        for key in keys
+        for key in (keys if "" in compared else keys & compared)
         if now.get(key) != then.get(key) or _is_embedded_anew(new, baseline, key)
     )
+
+
+def _fingerprints(told: RunMetadata, method: str) -> dict[str, str | None]:
+    """Return document -> fingerprint of the index that a method searched there."""
+    return told.setup.fingerprints([method]) if "indexes" in told.setup.root else {}
 
 
 def _is_embedded_anew(new: RunMetadata, baseline: RunMetadata, key: str) -> bool:
     models = {told.indexes.get(key, {}).get(EMBEDDING_MODEL) for told in (new, baseline)}
     return len(models - {None}) > 1
-
-
-def _documents_of(told: RunMetadata) -> set[str]:
-    return set(told.setup.indexes) if "indexes" in told.setup.root else set()
 
 
 def why_undecided(changed: Sequence[str]) -> str:

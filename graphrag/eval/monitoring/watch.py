@@ -82,7 +82,7 @@ class WatchedFigure:
     run_id : str
         The round.
     pass_number, n_runs : int
-        Passes, the one that goes on included, and runs of the baseline.
+        Passes, the one that goes on included, and runs of the baseline that asked for it.
     n_questions : int
         Those with a verdict in a pass and in the baseline.
     n, n_right, n_baseline, n_baseline_right : int
@@ -226,8 +226,8 @@ def read_watch(
     """
     name = baseline_name(baseline)
     marked = [run for run in reversed(store.runs()) if _note(run).get("baseline") == name]
-    further = [run for run in marked if _note(run)["of_baseline"]]
-    rounds = [run for run in marked if not _note(run)["of_baseline"]]
+    further = [run for run in marked if _note(run).get("of_baseline")]
+    rounds = [run for run in marked if not _note(run).get("of_baseline")]
     # A baseline of an old store may not say what its questions are about.
     by_document = all(row.document for row in baseline.rows)
     pinned = {_key(row, by_document): (row, baseline.metrics) for row in baseline.rows}
@@ -250,7 +250,7 @@ def read_watch(
         is_look = number in LOOKS and (given[-1] is not last or _is_whole(asked, pool))
         if not is_look and given[-1] is not last:
             continue
-        sides, where = (now, then), (given[-1].run_id, number, n_runs)
+        sides, where = (now, then), (given[-1].run_id, number)
         asked_for = now.asked.keys() | now.verdicts.keys()
         figures = [_figure(key, sides, where) for key in then.verdicts if key in asked_for]
         if is_look:
@@ -370,9 +370,10 @@ def describe_power(state: WatchState, keys: Sequence[MetricKey]) -> list[str]:
         system = steadiness(answers)
         if system is None:
             continue
+        n_runs = max(n for n, _ in answers)
         told: list[str] = []
         for fall in FALLS:
-            seen = watch_power(len(answers), state.n_runs, system, fall, n_tests=len(keys))
+            seen = watch_power(len(answers), n_runs, system, fall, n_tests=len(keys))
             size = f"a fall of {100 * fall:g} points"
             told.append(
                 f"{size} can't be, as {system.mean:.1%} are right"
@@ -439,14 +440,13 @@ def _ids(rows: Iterable[_Question]) -> frozenset[str]:
     return frozenset(question for *_, question in rows)
 
 
-def _figure(
-    key: MetricKey, sides: tuple[_Side, _Side], where: tuple[str, int, int]
-) -> WatchedFigure:
+def _figure(key: MetricKey, sides: tuple[_Side, _Side], where: tuple[str, int]) -> WatchedFigure:
     now, then = (side.verdicts[key] for side in sides)
     both = [(now[question], then[question]) for question in now if question in then]
     return WatchedFigure(
         *key,
         *where,
+        n_runs=max((old[0] for _, old in both), default=0),
         n_questions=len(both),
         n=sum(new[0] for new, _ in both),
         n_right=sum(new[1] for new, _ in both),
