@@ -103,6 +103,14 @@ def test_a_no_is_final_and_what_had_begun_is_finished(n_jobs: int, concurrency: 
     assert sorted(log.ended) == log.begun
 
 
+async def test_what_is_in_flight_at_a_no_has_all_the_time_that_it_takes():
+    log = Log()
+    answers = [True, True, False]
+    jobs = [log.job(0, lambda: asyncio.sleep(0.1)), *(log.job(i, wait_a_turn) for i in (1, 2))]
+    await run_bounded(jobs, 2, may_begin=lambda: answers.pop(0), finish_s=0.01)
+    assert (log.begun, sorted(log.ended)) == ([0, 1], [0, 1])
+
+
 async def test_a_stop_lets_finish_what_is_in_flight_and_begins_nothing():
     log, stop, gate = Log(), asyncio.Event(), asyncio.Event()
     running = asyncio.create_task(run_bounded([log.job(i, gate.wait) for i in range(5)], 2, stop))

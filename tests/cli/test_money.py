@@ -1,0 +1,90 @@
+"""What a run spends under ``--max-cost``, held against the bill of a server that counts."""
+
+import re
+
+import pytest
+from support.clock_evaluation import MakeEvaluation
+from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
+
+from graphrag.query.model_facts import model_price
+
+DONE, INCOMPLETE = 0, 3
+
+
+def bill(records: list[Record]) -> float:
+    """Return the dollars of requests, by the price of the model that each names."""
+    total = 0.0
+    for record in records:
+        price = model_price(f"openai/{record.model}")
+        assert price is not None
+        total += record.prompt_tokens * price.prompt_usd
+        total += record.completion_tokens * price.output_usd
+    return total
+
+
+def spent_of(output: str) -> float:
+    found = re.search(r"\$(\d+\.\d+) of the allowed", " ".join(output.split()))
+    assert found is not None, output
+    return float(found[1])
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "flags"), [(1, ()), (8, ()), (32, ()), (8, ("--workers", "2"))]
+)
+def test_what_is_spent_is_said_and_no_more_than_allowed(
+    make_evaluation: MakeEvaluation, server: LocalServer, concurrency: int, flags: tuple[str, ...]
+):
+    server.behaviour = Behaviour(offline_reply(), latency_s=0.02)
+    evaluation = make_evaluation(
+        server.base_url,
+        methods=[{"name": "tog-full", "method": "tog", "preset": "thorough"}, "basic"],
+        concurrency=concurrency,
+        judge={"rubric": True},
+    )
+    before, cap = len(server.records), 0.01
+    result = evaluation.run("--max-cost", f"{cap}", *flags)
+    assert result.exit_code == INCOMPLETE, result.output
+    sent = server.records[before:]
+    dearest = max(bill([record]) for record in sent)
+    assert 0 < bill(sent) <= cap + concurrency * dearest
+    if not flags:  # one process waits for what is in flight where it may be too much
+        assert bill(sent) <= cap + dearest
+    assert spent_of(result.output) == pytest.approx(bill(sent), abs=5e-5)
+    # The line that it prints goes on, and asks nothing again that was answered.
+    more = re.search(r"Continue with: .*--max-cost (\S+)", " ".join(result.output.split()))
+    assert more is not None
+    before = len(server.records)
+    again = evaluation.run("--resume", "--max-cost", more[1], *flags)
+    assert len(server.records) > before
+    assert bill(server.records[before:]) + bill(sent) <= float(more[1]) + concurrency * dearest
+    assert spent_of(again.output) > spent_of(result.output)
+
+
+def test_an_allowance_below_one_call_asks_nothing_and_says_what_one_takes(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["closed_book"])
+    before = len(server.records)
+    result = evaluation.run("--max-cost", "0.0001")
+    assert result.exit_code == INCOMPLETE
+    said = " ".join(result.output.split())
+    assert "$0.0000 of the allowed $0.0001 is spent, and the next call takes about $0.00" in said
+    assert len(server.records) == before
+    more = re.search(r"--max-cost (\S+)", said.partition("Continue with: ")[2])
+    assert more is not None
+    evaluation.run("--resume", "--max-cost", more[1])
+    assert len(server.records) > before
+
+
+def test_calls_that_get_no_reply_count_as_they_may_be_billed(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    evaluation = make_evaluation(
+        server.base_url, methods=["closed_book"], concurrency=1, request_timeout_s=0.2
+    )
+    server.behaviour = Behaviour(offline_reply(), lambda *_: Fault(hang_s=5))
+    before = len(server.records)
+    result = evaluation.run("--max-cost", "0.01", "--skip-judge")
+    said = " ".join(result.output.split())
+    assert "$0.0000 of the allowed $0.01 is spent, calls without a reply may have cost $0.0" in said
+    assert len(server.records) - before <= 5
