@@ -171,14 +171,14 @@ def evaluate(
         typer.Option(
             "--max-cost",
             min=0,
-            help="Begin no new work once this many US dollars are spent.",
+            help="Send no call that would pass this many US dollars.",
         ),
     ] = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            help="Show the most that would be asked; send nothing.",
+            help="Show what is expected to be asked, and the most; send nothing.",
         ),
     ] = False,
     output: Annotated[
@@ -249,7 +249,7 @@ def evaluate(
         imdb_key=imdb_key,
         verbose=verbose,
         budgets=budgets,
-        builds=index and not dry_run,
+        builds=index,
         limit=limit,
     )
     with starting(quiet):

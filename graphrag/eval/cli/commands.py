@@ -49,7 +49,9 @@ def judge(
     ] = False,
     max_cost: Annotated[
         float | None,
-        typer.Option("--max-cost", min=0, help="Begin no new work past this many US dollars."),
+        typer.Option(
+            "--max-cost", min=0, help="Send no call that would pass this many US dollars."
+        ),
     ] = None,
     workers: WorkersOption = None,
     executor: ExecutorOption = None,

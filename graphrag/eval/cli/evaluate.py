@@ -28,6 +28,7 @@ from graphrag.eval.measures import read_index_views
 from graphrag.eval.monitoring import NextRound
 from graphrag.eval.reports import list_faults
 from graphrag.eval.run import (
+    Measured,
     MethodSet,
     ResumeOptions,
     RunOutcome,
@@ -44,6 +45,8 @@ from graphrag.eval.run import (
     describe_indexes,
     describe_judge,
     describe_setup,
+    describe_unbuilt,
+    is_built,
     judge_model,
     list_budget_warnings,
     list_data_warnings,
@@ -56,6 +59,8 @@ from graphrag.eval.run import (
     plan_run,
     read_headers,
     read_index_facts,
+    read_measured,
+    read_model_settings,
     run_coroutine,
 )
 from graphrag.eval.runner import EvaluationRunner
@@ -66,7 +71,9 @@ from graphrag.eval.store import (
     RunSetup,
     Session,
     StoredSession,
+    StoreLocation,
     new_run,
+    open_store,
 )
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
@@ -167,10 +174,13 @@ class _Command:
                 self._supervisor.warn("an index is not sound; mend it, or leave --validate out")
                 return FAILED
             self._validated = {key: tuple(list_faults(each)) for key, each in reports.items()}
+        # Without --dry-run all of them are built by now.
+        unbuilt = [key for key, root in roots.items() if options.index and not is_built(root)]
         with working(self._notes, "Reading the indexes"):
-            prepared = await self._prepare(config, samples, roots, said)
+            prepared = await self._prepare(config, samples, roots, said, unbuilt)
         if options.dry_run:
-            self._show_estimate(prepared)
+            lines = [await describe_unbuilt(key, roots[key]) for key in unbuilt]
+            self._show_estimate(prepared, lines)
             return DONE
         with log_to(config.output_folder / "eval.log", options.verbose):
             return await self._run_prepared(prepared)
@@ -222,9 +232,15 @@ class _Command:
         samples: list[Sample],
         roots: dict[str, Path],
         said: Sequence[str],
+        unbuilt: Sequence[str],
     ) -> Prepared:
         methods = MethodSet(config)
-        headers = await read_headers(roots, vectors=methods.reads_vectors(config.methods))
+        built = await read_headers(
+            {key: root for key, root in roots.items() if key not in unbuilt},
+            vectors=methods.reads_vectors(config.methods),
+        )
+        settings = read_model_settings({key: roots[key] for key in unbuilt})
+        headers = {key: {**built, **settings}[key] for key in roots}
         descriptions = describe_indexes(headers, methods, config.methods, headers)
         judge = describe_judge(config, headers)
         asked = [(name, header) for header in headers.values() for name in config.methods]
@@ -238,10 +254,11 @@ class _Command:
         if self._options.max_cost_usd is not None:
             check_prices(sorted(models))
         warnings = [*said, *list_setting_warnings(roots)]
-        warnings += await list_data_warnings(samples, headers)
-        warnings += await list_budget_warnings(config, methods, headers)
+        looked_up = [sample for sample in samples if sample.imdb_key in built]
+        warnings += await list_data_warnings(looked_up, built)
+        warnings += await list_budget_warnings(config, methods, built)
         if methods.reads_vectors(config.methods):
-            warnings += await asyncio.to_thread(list_vector_warnings, headers)
+            warnings += await asyncio.to_thread(list_vector_warnings, built)
         if judging is not None:
             warnings += list_judge_name_warnings(config, headers)
             warnings += list_judge_warnings(
@@ -337,8 +354,15 @@ class _Command:
             outcome,
         )
 
-    def _show_estimate(self, prepared: Prepared) -> None:
+    def _show_estimate(self, prepared: Prepared, unbuilt: Sequence[str]) -> None:
         config = prepared.config
+        place, measured = StoreLocation.of(config), dict[str, Measured]()
+        if place.is_file():
+            with (
+                working(self._notes, "Reading earlier runs"),
+                open_store(place, reads_only=True) as store,
+            ):
+                measured = read_measured(store, prepared.setup)
         judge = None
         if self._asks_judge(config):
             judge = model_name(judge_model(config, prepared.headers))
@@ -352,6 +376,8 @@ class _Command:
                 models=prepared.models,
                 n_metrics=0 if self._options.skip_judge else len(config.metrics),
                 judge=judge,
+                measured=measured,
+                unbuilt=unbuilt,
             ),
         )
 

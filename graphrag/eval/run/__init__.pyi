@@ -13,7 +13,7 @@ from .bounds import (
 from .budget_warnings import SAYS_LITTLE, list_budget_warnings, list_judge_limit_warnings, list_once
 from .controls import ask_control, response_type
 from .data_warnings import list_data_warnings
-from .estimation import Estimate, estimate
+from .estimation import MOST, TYPICAL, TYPICAL_ANSWER, Estimate, Reckoning, estimate
 from .event_loop import open_loop, run_coroutine
 from .executor import Executor
 from .headers import (
@@ -26,7 +26,7 @@ from .headers import (
 )
 from .index_building import build_index, is_built, unfinished_folder
 from .index_facts import EMBEDDING_MODEL, IndexFacts, read_index_facts
-from .input_files import list_input_warnings
+from .input_files import describe_unbuilt, list_input_warnings
 from .judge_choice import (
     check_judge,
     check_judge_model,
@@ -37,6 +37,7 @@ from .judge_choice import (
     open_judge,
 )
 from .judgements import FurtherJudges, FurtherWork, asks_judge, is_wanted, pair_kind
+from .measured import Measured, mean_tokens, mean_usd, read_measured
 from .methods import Method, MethodAnswer, MethodSet, ask_method, describe_method, load_method
 from .pool import run_bounded
 from .preflight import (
@@ -75,7 +76,10 @@ from .verdicts import ask_verdicts, judgeable
 __all__ = [
     "AVERAGES",
     "EMBEDDING_MODEL",
+    "MOST",
     "SAYS_LITTLE",
+    "TYPICAL",
+    "TYPICAL_ANSWER",
     "Answer",
     "CallbackProgress",
     "ChosenRun",
@@ -84,6 +88,7 @@ __all__ = [
     "FurtherJudges",
     "FurtherWork",
     "IndexFacts",
+    "Measured",
     "Method",
     "MethodAnswer",
     "MethodSet",
@@ -91,6 +96,7 @@ __all__ = [
     "Progress",
     "ProgressCallback",
     "ReadRun",
+    "Reckoning",
     "ResumeOptions",
     "RunOutcome",
     "RunPlan",
@@ -120,6 +126,7 @@ __all__ = [
     "describe_method",
     "describe_setup",
     "describe_timeout",
+    "describe_unbuilt",
     "describe_unmeasured",
     "estimate",
     "find_project",
@@ -140,6 +147,8 @@ __all__ = [
     "list_once",
     "list_setting_warnings",
     "load_method",
+    "mean_tokens",
+    "mean_usd",
     "needs_new_run",
     "open_answering",
     "open_judge",
@@ -152,6 +161,7 @@ __all__ = [
     "read_answer",
     "read_headers",
     "read_index_facts",
+    "read_measured",
     "read_model_settings",
     "read_run",
     "read_searched_views",

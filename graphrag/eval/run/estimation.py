@@ -17,14 +17,43 @@ from graphrag.query.output import own_bound
 
 _INSTRUCTIONS = 1_000
 """Tokens of a search's own instructions: the built-in ones take 400 to 700."""
+TYPICAL_ANSWER = 300
+"""Tokens of an answer of some paragraphs."""
 _AROUND = 250
 """Tokens of a call beside its texts: the message's form, and the shape of a judge's reply."""
 _RUBRIC_LISTS = 1_000
 """Tokens of the names, ids and keys in what the rubric's judge reads, beside the context."""
-_AS_TABLE = 1.1
-"""How much longer a context gets when quotes in its cells are doubled."""
-_AS_JSON = 1.5
-"""How much longer a text gets when its quotes and line breaks are escaped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reckoning:
+    """How texts are reckoned in tokens.
+
+    Attributes
+    ----------
+    bytes_a_token : int
+        Of UTF-8.
+    as_table, as_json : float
+        How much longer a context gets when quotes in its cells are doubled, and a text when its
+        quotes and line breaks are escaped.
+    answer : int or None
+        Tokens of an answer; None: as many as it may have.
+    """
+
+    bytes_a_token: int
+    as_table: float
+    as_json: float
+    answer: int | None = None
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return len(text.encode()) // self.bytes_a_token + 1
+
+
+MOST = Reckoning(2, 1.1, 1.5)
+"""More tokens than a text takes: tokenizers give a token to three or four bytes."""
+TYPICAL = Reckoning(4, 1.0, 1.1, TYPICAL_ANSWER)
+"""About what it takes where every context fills its budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +109,10 @@ def estimate(
     headers: Mapping[str, IndexHeader],
     methods: MethodSet,
     n_metrics: int,
+    reckoning: Reckoning = MOST,
 ) -> Estimate:
     """Reckon what a run will ask; without verdicts where ``n_metrics`` is 0."""
-    found = [(unit, _search(unit, config, headers, methods)) for unit in units]
+    found = [(unit, _search(unit, config, headers, methods, reckoning)) for unit in units]
     known = [search for _, search in found if search is not None]
     is_bounded = len(known) == len(units)
     tokens = [
@@ -92,8 +122,10 @@ def estimate(
     pairs = config.judge.pairs(config.methods) if n_metrics else ()
     n_compared = len({unit.sample.id for unit in units}) * 2  # both orders
     if n_metrics:
-        tokens += [n for unit, each in found if each for n in _judgings(unit, each, config)]
-        tokens += _comparisons(found, pairs)
+        tokens += [
+            n for unit, each in found if each for n in _judgings(unit, each, config, reckoning)
+        ]
+        tokens += _comparisons(found, pairs, reckoning)
     verdicts = (judgeable(unit.sample, config.metrics) for unit in units if n_metrics)
     n_verdicts = sum(map(len, verdicts))
     further = config.judge.rubric + config.judge.quality if n_metrics else 0
@@ -111,25 +143,32 @@ def estimate(
 
 
 def _search(
-    unit: Unit, config: EvaluationConfig, headers: Mapping[str, IndexHeader], methods: MethodSet
+    unit: Unit,
+    config: EvaluationConfig,
+    headers: Mapping[str, IndexHeader],
+    methods: MethodSet,
+    reckoning: Reckoning,
 ) -> _Search | None:
     """Return what a search asks and gives; None when its settings don't say."""
     if methods.function(unit.method) is not None:
         return None
-    header, question = headers[unit.sample.imdb_key], _count(unit.sample.question)
+    header, question = headers[unit.sample.imdb_key], reckoning.count(unit.sample.question)
     if unit.method in CONTROLS:
         own = own_bound(answering_config(header))
         answer = config.max_output_tokens if own is None else own.tokens
         quotes = unit.sample.evidence if unit.method == "oracle" else ()
-        context = sum(_count(quote) + 10 for quote in quotes)
+        context = sum(reckoning.count(quote) + 10 for quote in quotes)
+        answer = min(answer, reckoning.answer or answer)
         return _Search(1, 0, _INSTRUCTIONS + _AROUND + question + context, context, answer)
     method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
     section: Any = varied.section(method)
     if method in ("global", "drift") or (method == "tog" and section.scores_per_entity):
         return None
-    context = int(section.max_context_tokens * _AS_TABLE)
+    context = int(section.max_context_tokens * reckoning.as_table)
     files = varied.prompt_files(method).values()
-    instructions = max(_INSTRUCTIONS, sum(file.stat().st_size // 2 for file in files))
+    instructions = max(
+        _INSTRUCTIONS, sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
+    )
     prompt: int | None = instructions + _AROUND + question + context
     calls = 1
     if method == "tog" and section.mode == "explore":
@@ -138,15 +177,18 @@ def _search(
         calls = checks + (int(section.depth) if is_scored else 0)
         prompt = None if is_scored else prompt
     answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
+    answer = min(answer, reckoning.answer or answer)
     return _Search(calls, int(embeds(method)), prompt, context, answer)
 
 
-def _judgings(unit: Unit, search: _Search, config: EvaluationConfig) -> Iterator[int]:
+def _judgings(
+    unit: Unit, search: _Search, config: EvaluationConfig, reckoning: Reckoning
+) -> Iterator[int]:
     """Yield the prompt tokens of each verdict, rubric and quality of a response."""
     sample = unit.sample
     material = {
-        "question": _count(sample.question),
-        "ground_truth": _count(sample.ground_truth),
+        "question": reckoning.count(sample.question),
+        "ground_truth": reckoning.count(sample.ground_truth),
         "predicted": search.answer,
         "answer": search.answer,
         "context": search.context,
@@ -154,16 +196,18 @@ def _judgings(unit: Unit, search: _Search, config: EvaluationConfig) -> Iterator
     for name in judgeable(sample, config.metrics):
         metric = JUDGED_METRICS[name]
         read = sum(material[field] for field in metric.fields)
-        yield config.judge.repeats * _judging(metric.prompt, read)
+        yield config.judge.repeats * _judging(metric.prompt, read, reckoning)
     read = material["question"] + search.answer + search.context
     if config.judge.rubric:
-        yield _judging(RUBRIC_PROMPT, read + _RUBRIC_LISTS)
+        yield _judging(RUBRIC_PROMPT, read + _RUBRIC_LISTS, reckoning)
     if config.judge.quality:
-        yield _judging(QUALITY_PROMPT, read + material["ground_truth"])
+        yield _judging(QUALITY_PROMPT, read + material["ground_truth"], reckoning)
 
 
 def _comparisons(
-    found: Sequence[tuple[Unit, _Search | None]], pairs: Sequence[tuple[str, str]]
+    found: Sequence[tuple[Unit, _Search | None]],
+    pairs: Sequence[tuple[str, str]],
+    reckoning: Reckoning,
 ) -> Iterator[int]:
     """Yield the prompt tokens of holding the methods against each other, in both orders."""
     answers = {
@@ -172,13 +216,9 @@ def _comparisons(
     for sample in {unit.sample.id: unit.sample for unit, _ in found}.values():
         for pair in pairs:
             read = sum(answers.get((sample.id, method), 0) for method in pair)
-            yield 2 * _judging(PAIRWISE_PROMPT, _count(sample.question) + read)
+            read += reckoning.count(sample.question)
+            yield 2 * _judging(PAIRWISE_PROMPT, read, reckoning)
 
 
-def _judging(prompt: str, n_read: int) -> int:
-    return _count(prompt) + _AROUND + int(n_read * _AS_JSON)
-
-
-def _count(text: str) -> int:
-    """Return more tokens than a text takes: tokenizers give a token to three or four bytes."""
-    return len(text.encode()) // 2 + 1
+def _judging(prompt: str, n_read: int, reckoning: Reckoning) -> int:
+    return reckoning.count(prompt) + _AROUND + int(n_read * reckoning.as_json)

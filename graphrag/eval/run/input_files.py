@@ -24,6 +24,7 @@ class _Found:
     """Files that give nothing: name -> why it can't be read, and the names of empty ones."""
 
     n_files: int = 0
+    n_characters: int = 0
     unreadable: dict[str, str] = field(default_factory=dict[str, str])
     empty: list[str] = field(default_factory=list[str])
 
@@ -81,6 +82,25 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
     return warnings
 
 
+async def describe_unbuilt(key: str, root: Path) -> str:
+    """Say of an index that is not built what is known of it, and what is not."""
+    config = read_settings(root)
+    kind = str(config.input.type)
+    said = f"Index {key} is not built, and building it is not in these figures"
+    if str(config.input_storage.type) == "file" and kind in _NAMES:
+        found = await asyncio.to_thread(_read_all, config, kind, config.input.encoding or "utf-8")
+        step = max(1, config.chunking.size - config.chunking.overlap)
+        n_units = max(found.n_files, round(found.n_characters / 4 / step))
+        said += (
+            f": {counted(found.n_files, 'file')} of {found.n_characters:,} characters give about "
+            f"{counted(n_units, 'text unit')}, each of which takes a call or more"
+        )
+    return (
+        f"{said}. What is not known before: the calls for descriptions and reports, how full "
+        "contexts get, and whether the questions fit the texts. --max-cost does not bound building."
+    )
+
+
 def _read_all(config: ProjectConfig, kind: str, encoding: str) -> _Found:
     """Read the files one by one; the texts are not kept, as all together may be large."""
     folder = Path(str(config.input_storage.base_dir))
@@ -99,6 +119,7 @@ def _read_all(config: ProjectConfig, kind: str, encoding: str) -> _Found:
         except LookupError:  # an encoding that Python does not know: the release says so
             return _Found(n_files=1)
         else:
+            found.n_characters += len(text)
             if not text.strip():
                 found.empty.append(name)
     return found
