@@ -309,4 +309,4 @@ def test_the_command_repeats_and_shows_it(make_evaluation: MakeEvaluation):
     assert {f["judge_flip_rate"] for f in summary["repeats"]["figures"]} == {0.0}
     assert "NaN" not in json.dumps(summary)
     again = evaluation.run("--repeat", "2", "--resume")
-    assert "no unfinished run" in " ".join(again.output.split())
+    assert "is finished: nothing is asked" in " ".join(again.output.split())

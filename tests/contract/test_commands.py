@@ -235,7 +235,8 @@ def test_the_command_and_its_files(make_evaluation: MakeEvaluation):
     assert set(told["scores"]) >= METRICS
     assert set(told["efficiency"]) >= {"latency", "llm_calls", "prompt_tokens", "output_tokens"}
     again = invoke("--root", root, "--resume")
-    assert again.exit_code == USAGE, again.output
+    assert again.exit_code == DONE, again.output
+    assert "is finished: nothing is asked" in said(again)
 
 
 # Without a judge
