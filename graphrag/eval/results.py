@@ -16,7 +16,6 @@ from graphrag.eval.analysis import (
     AVERAGES,
     Analysis,
     BudgetCurves,
-    End,
     MethodSummary,
     RaceEnd,
     RepeatAnalysis,
@@ -24,9 +23,7 @@ from graphrag.eval.analysis import (
     analyse_repeats,
     cost_of_searches,
     cost_of_verdicts,
-    count_ends,
     draw_curves,
-    end_of,
     is_embedded_judge,
     label_embedded,
     list_questions,
@@ -46,7 +43,7 @@ from graphrag.eval.records import (
     QueryResult,
     ReadWhole,
 )
-from graphrag.eval.statistics import EQUIVALENCE_MARGIN
+from graphrag.eval.statistics import EQUIVALENCE_MARGIN, Outcomes
 from graphrag.eval.store import write_whole
 from graphrag.text.json_pieces import json_pieces
 from graphrag.text.phrases import counted
@@ -88,10 +85,11 @@ class EvaluationResults:
         watched for a winner: whether it stopped, who won, and how many questions the
         comparisons count), and what the run adds.
     results : list of QueryResult
-        Every trial; the other fields but ``repeats`` are of the first.
+        Every trial.
     by_method : dict
-        method -> metric -> mean in [0, 1] or None. A failed search counts 0 where the metric
-        was asked, an unscored verdict is left out.
+        method -> metric -> mean in [0, 1] or None, ``analysis.outcomes[...].end_to_end``. A failed
+        search counts 0 where the metric was asked, an unscored verdict is left out. Where questions
+        were searched more than once it is the mean of their means.
     by_movie : dict
         index key -> method -> metric -> mean or None.
     efficiency : dict
@@ -105,7 +103,7 @@ class EvaluationResults:
         (None: the price of a model, or of its cached tokens, is not known).
         Failed searches count with the calls that they made.
     counts : dict
-        method -> n, n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
+        method -> n (searches), n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
     analysis : Analysis or None
         States, means with intervals, comparisons of the methods, and efficiency figures; None
         when the results were not put together by :func:`aggregate_results`.
@@ -227,11 +225,9 @@ class EvaluationResults:
 
     def summaries(self) -> list[MethodSummary]:
         """Return the figures of each method, in the order of the methods."""
-        ends = Counter((r.method, end_of(r)) for r in self.results if r.trial == 0)
         found: list[MethodSummary] = []
         for method in self.metadata.get("methods", self.by_method):
-            of_method = {end: n for (of, end), n in ends.items() if of == method}
-            counts = count_ends(of_method, self.metrics)
+            counts = self.counts.get(method, {"n": 0})
             means = self.by_method.get(method, {})
             efficiency = self.efficiency.get(method, {})
             found.append(
@@ -240,11 +236,8 @@ class EvaluationResults:
                     **{name: efficiency.get(name) for name in AVERAGES},
                     method=method,
                     means=means,
-                    count=counts.n,
-                    n_search_failed=counts.n_search_failed,
-                    n_scored=counts.n_scored,
-                    n_unscored=counts.n_unscored,
-                    n_not_judged=counts.n_not_judged,
+                    count=counts["n"],
+                    **{name: value for name, value in counts.items() if name != "n"},
                 )
             )
         return found
@@ -271,8 +264,8 @@ def aggregate_results(
         What was judged; methods are compared on the first by tests that are corrected for the
         number of pairs, on the others exploratively.
     planned : dict, optional
-        Method -> index key -> questions that it was to be asked; None: those that any method has
-        a result for.
+        Method -> index key -> searches that it was to make; None: those that any method has a
+        result for.
     equivalence_margin : float
         The difference of two means, in (0, 1), below which methods count as equivalent.
     race : RaceEnd, optional
@@ -299,25 +292,17 @@ def aggregate_results(
     if repeated:
         warnings.warn(_describe_repeated(repeated), stacklevel=2)
     _check(results, metrics)
-    first = [result for result in results if result.trial == 0]
     methods = list(dict.fromkeys(result.method for result in results))
     movies = list(dict.fromkeys(result.imdb_key for result in results))
     usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
     models = sorted({model for usage in usages for model in usage.models})
     costs = [cost_of_searches(results), cost_of_verdicts(results)]
-    by_method = {m: [r for r in first if r.method == m] for m in methods}
-    ends = defaultdict[tuple[str, str], Counter[End]](Counter)
-    for result in first:
-        ends[result.imdb_key, result.method][end_of(result)] += 1
-    counts = {
-        m: count_ends(sum((c for (_, of), c in ends.items() if of == m), Counter[End]()), metrics)
-        for m in methods
-    }
-    rows = rows_of(first)
+    of_method = {m: [r for r in results if r.method == m] for m in methods}
+    rows = rows_of(results)
     analysis = analyse(
         rows, methods, metrics, planned, equivalence_margin, race, is_compared=not curves
     )
-    if not is_embedded_judge(first):  # what its verdicts are worth, their label says already
+    if not is_embedded_judge(results):  # what its verdicts are worth, their label says already
         analysis = note_judge_error(analysis, rows)
     return EvaluationResults(
         metadata={
@@ -332,18 +317,16 @@ def aggregate_results(
             **({} if race is None else {"early_stop": race.to_dict()}),
         },
         results=results,
-        by_method={m: counted.means for m, counted in counts.items()},
+        by_method={m: _plain_means(found) for m, found in analysis.outcomes.items()},
         by_movie={
-            movie: {
-                m: count_ends(ends[movie, m], metrics).means for m in methods if (movie, m) in ends
-            }
-            for movie in movies
+            movie: {m: _plain_means(found) for m, found in by_method.items()}
+            for movie, by_method in analysis.outcomes_by_document.items()
         },
-        efficiency={m: mean_efficiency(found) for m, found in by_method.items()},
-        counts={m: counted.to_dict() for m, counted in counts.items()},
+        efficiency={m: mean_efficiency(found) for m, found in of_method.items()},
+        counts={m: _counts(found, of_method[m]) for m, found in analysis.outcomes.items()},
         analysis=analysis,
-        repeats=analyse_repeats(results, methods, metrics, is_compared=not curves),
-        curves=draw_curves(curves or {}, first, metrics),
+        repeats=analyse_repeats(results, methods, metrics),
+        curves=draw_curves(curves or {}, results, metrics),
     )
 
 
@@ -376,6 +359,20 @@ def _describe_repeated(repeated: Sequence[QueryResult]) -> str:
         f"{first.method}'s for {first.question!r} of {first.imdb_key!r}; they count as repeats of "
         "one question."
     )
+
+
+def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:
+    return {metric: found.end_to_end.mean for metric, found in outcomes.items()}
+
+
+def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) -> dict[str, Any]:
+    return {
+        "n": len(results),
+        "n_search_failed": sum(result.failure is not None for result in results),
+        "n_scored": {m: of.n_scored for m, of in outcomes.items()},
+        "n_unscored": {m: of.n_judge_failed + of.n_judge_unparseable for m, of in outcomes.items()},
+        "n_not_judged": {m: of.n_not_judged + of.n_abstained for m, of in outcomes.items()},
+    }
 
 
 def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:

@@ -50,7 +50,7 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     assert after.verdict.startswith("unknown: no difference shown; the smallest that")
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in describe_correction(after)
-    ((_, difference, limits, _, p, verdict),) = pairs_table(found).rows
+    ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
     assert difference == points(after.corrected.difference) != points(after.result.difference)
     assert limits == span(after.corrected.low_simultaneous, after.corrected.high_simultaneous)
     assert (p, verdict) == (p_value(after.corrected.p_holm), after.verdict)

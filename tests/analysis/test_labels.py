@@ -147,12 +147,12 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
     assert ran.exit_code == 0, ran.output
     shown = " ".join(ran.output.split())
     assert f"Answer ({label}): " in shown
-    assert f"Mean scores by method in % (95 % interval) ({label})" in shown
+    assert f"Score: correctness in % (95 % interval each) ({label})" in shown
     _, _, further = shown.partition(f"All that follows: {label}.")
     for title in ("Efficiency of the searches", "Traced to the index, in % (95 % interval)"):
         assert title in further
         assert shown.count(title) == 1
-    said, _, tables = ran.output.partition("Mean scores")
+    said, _, tables = ran.output.partition("Score: ")
     assert f"Using {ALL} beside the others: {HASHED}." in said
     assert ALL not in tables
     summary = json.loads((mixed.output / "eval_results_summary.json").read_text("utf-8"))

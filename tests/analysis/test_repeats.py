@@ -21,7 +21,6 @@ from graphrag.eval.records import (
     QueryResult,
     combine_repeats,
 )
-from graphrag.eval.reports.pair_lines import describe_repeats
 from graphrag.eval.store import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
@@ -49,21 +48,21 @@ async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(
     assert len(found) == 3 * 2 * len(SAMPLES) == len(runner.asked)
     results = aggregate_results(found)
     assert results.metadata["total_questions"] == len(SAMPLES)
-    assert results.by_method["tog"]["correctness"] == 1  # of the first search
-    assert results.counts["tog"]["n"] == len(SAMPLES)
+    assert results.by_method["tog"]["correctness"] == pytest.approx(2 / 3)
+    assert results.counts["tog"]["n"] == 3 * len(SAMPLES)
+    assert results.analysis is not None
+    mean = results.analysis.outcomes["tog"]["correctness"].mean
+    assert (mean.mean, mean.n) == (pytest.approx(2 / 3), len(SAMPLES))
     assert results.repeats is not None
     figures = {(f.method, f.metric): f for f in results.repeats.figures}
     tog = figures["tog", "correctness"]
-    assert tog.mean.mean == pytest.approx(2 / 3)
-    assert tog.mean.n == len(SAMPLES)
     assert tog.search_flip_rate == pytest.approx(2 / 3)
     assert tog.judge_flip_rate is None
     assert tog.variance.shares["search + judge"] == pytest.approx(1)
     assert tog.variance.best_repeat is None  # one verdict each: the search or the judge, who knows
-    (compared,) = [c for c in results.repeats.comparisons if c.metric == "correctness"]
+    compared = results.analysis.comparisons[0]
     assert compared.result.difference == pytest.approx(-1 / 3)
-    assert compared.p_holm is not None
-    assert compared.p_holm <= 0.05
+    assert compared.verdict == "basic better than tog"
     detailed = results.to_detailed_dict()["results"]
     assert len(detailed) == len(SAMPLES)
     assert [len(entry["trials"]["tog"]) for entry in detailed] == [2] * len(SAMPLES)
@@ -79,11 +78,14 @@ async def test_a_failed_search_counts_0_in_its_trial_only(tmp_path: Path):
         return "yes"
 
     found = await ScriptedRunner(make_config(tmp_path, trials=2), answer).run_evaluation(SAMPLES)
-    repeats = aggregate_results(found).repeats
+    results = aggregate_results(found)
+    repeats, analysis = results.repeats, results.analysis
     assert repeats is not None
+    assert analysis is not None
     figures = {(f.method, f.metric): f for f in repeats.figures}
-    assert figures["tog", "correctness"].mean.mean == 0.5
-    assert figures["tog", "faithfulness"].mean.mean == 1
+    assert analysis.outcomes["tog"]["correctness"].mean.mean == 0.5
+    assert analysis.outcomes["tog"]["faithfulness"].mean.mean == 1
+    assert results.by_method["tog"]["faithfulness"] == 0.5
     assert figures["tog", "faithfulness"].search_flip_rate is None
 
 
@@ -103,7 +105,6 @@ async def test_verdicts_are_repeated_and_kept(tmp_path: Path):
     repeats = aggregate_results(found).repeats
     assert repeats is not None
     figures = {(f.method, f.metric): f for f in repeats.figures}["tog", "correctness"]
-    assert figures.mean.mean == pytest.approx(2 / 3)
     assert figures.judge_flip_rate == pytest.approx(2 / 3)
     with EvaluationStore(config.output_folder / "eval.db") as store:
         (run,) = store.runs()
@@ -129,7 +130,6 @@ async def test_a_failed_search_is_no_verdict_that_did_not_flip(tmp_path: Path):
     figures = {f.method: f for f in repeats.figures}
     assert figures["basic"].judge_flip_rate == pytest.approx(2 / 3)
     assert figures["tog"].judge_flip_rate == pytest.approx(2 / 3)
-    assert figures["tog"].mean.mean == pytest.approx(1 / 3)
 
 
 async def test_without_repeats_there_is_no_section(tmp_path: Path):
@@ -157,84 +157,84 @@ def searched(
     )
 
 
+def trials_of(answers: dict[tuple[str, str], list[int]], document: str = "a") -> list[QueryResult]:
+    """Return searches of (method, question) with these scores, one a trial."""
+    return [
+        searched(document, question, method, [score], trial)
+        for (method, question), scores in answers.items()
+        for trial, score in enumerate(scores)
+    ]
+
+
 def test_the_same_ids_in_two_documents_are_different_questions():
     found = [
-        searched(document, f"q{i}", method, [int(document == "a")] * 3)
+        each
         for document in ("a", "b")
-        for i in range(20)
-        for method in ("tog", "basic")
+        for each in trials_of(
+            {
+                (method, f"q{i}"): [int(document == "a")] * 2
+                for i in range(20)
+                for method in ("tog", "basic")
+            },
+            document,
+        )
     ]
-    repeats = analyse_repeats(found, ["tog", "basic"], ["correctness"])
-    assert repeats is not None
-    assert [figures.mean.n for figures in repeats.figures] == [40, 40]
-    assert [figures.mean.mean for figures in repeats.figures] == [0.5, 0.5]
-    (compared,) = repeats.comparisons
+    analysis = aggregate_results(found, ["correctness"]).analysis
+    assert analysis is not None
+    assert analysis.outcomes["tog"]["correctness"].mean.n == 40
+    assert analysis.outcomes["tog"]["correctness"].mean.mean == 0.5
+    (compared,) = analysis.comparisons
     assert (compared.result.n_pairs, compared.result.difference) == (40, 0)
 
 
 def test_questions_that_one_method_alone_was_asked_are_dropped_and_counted():
-    results = [
-        QueryResult(
-            imdb_key="A",
-            question=f"Q{i}",
-            method=method,
-            response="x",
-            scores=MetricScores(*[JudgeResult(1, "")] * 4),
-            efficiency=EfficiencyMetrics(1.0, 1, 1, 1),
-            trial=trial,
-        )
-        for method, asked in (("tog", range(10)), ("basic", range(5, 15)))
-        for i in asked
-        for trial in range(2)
-    ]
-    found = analyse_repeats(results, ["tog", "basic"], ["correctness"])
-    assert found is not None
-    (compared,) = found.comparisons
-    assert (compared.result.n_pairs, compared.result.n_dropped_pairs) == (5, 10)
-    assert (
-        "(10 questions without both verdicts left out)"
-        in describe_repeats(found, "correctness").pop()
-    )
+    answers = {("tog", f"q{i}"): [1, 0] for i in range(10)}
+    answers |= {("basic", f"q{i}"): [1, 1] for i in range(5, 15)}
+    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
+    assert analysis is not None
+    (compared,) = analysis.comparisons
+    assert (compared.result.n_pairs, compared.result.n_dropped_pairs) == (5, 20)  # searches
+    assert compared.result.coverage == pytest.approx(1 / 3)
+    assert compared.verdict.startswith("undecided: 33 %")
 
 
-def test_questions_of_a_document_that_move_together_are_not_taken_as_independent():
-    def repeated(n_documents: int) -> tuple[float, float | None]:
-        found = [
-            searched(f"d{i % n_documents}", f"q{i}", method, [(i % 15) % 2, 1, 0])
-            for i in range(60)
-            for method in ("tog", "basic")
-            if method == "tog" or i % 15 < 10
-        ]
-        found += [
-            searched(f"d{i % n_documents}", f"q{i}", "basic", [0, 0, 0])
-            for i in range(60)
-            if i % 15 >= 10
-        ]
-        repeats = analyse_repeats(found, ["tog", "basic"], ["correctness"])
-        assert repeats is not None
-        mean, result = repeats.figures[0].mean, repeats.comparisons[0].result
-        assert mean.low is not None
-        assert mean.high is not None
-        assert result.n_pairs == 60
-        return mean.high - mean.low, result.p
+def test_item_means_are_compared_and_not_their_rows():
+    """Three times as many rows of the same questions are no surer than the questions are."""
+    scores = {"tog": [[1, 1, 0], [1, 0, 0], [1, 1, 1]], "basic": [[0, 1, 0], [0, 0, 0], [1, 1, 0]]}
+    answers = {(method, f"q{i}"): of[i % 3] for method, of in scores.items() for i in range(30)}
+    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
+    assert analysis is not None
+    (compared,) = analysis.comparisons
+    result, family = compared.result, compared.family
+    assert family is not None
+    assert result.n_pairs == 30
+    assert result.difference == pytest.approx(1 / 3)
+    assert (result.interval, result.test[:20]) == ("t", "sign-flip by questio")
+    assert result.low is None  # all differences are alike: a t interval would have no width
+    answers["tog", "q0"] = [0, 0, 0]
+    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
+    assert analysis is not None
+    (compared,) = analysis.comparisons
+    result, family = compared.result, compared.family
+    assert family is not None
+    assert result.low is not None
+    assert result.low < 0.31 < (result.high or 0)
+    assert compared.verdict == "tog better than basic"
+    assert family.low_simultaneous == pytest.approx(result.low)
+    assert (family.p_equivalence or 0) > 0.5
+    assert result.detectable_at_80 is not None
 
-    clustered, alone = repeated(15), repeated(60)
-    assert clustered[0] > 1.5 * alone[0]
-    assert clustered[1] is not None
-    assert alone[1] is not None
-    assert clustered[1] > 10 * alone[1]
 
-
-def test_no_limit_leaves_the_range_of_the_scores():
-    found = [
-        searched("a", f"q{i}", method, [int(method == "tog" and i < 2)] * 3)
-        for i in range(3)
-        for method in ("tog", "basic")
-    ]
-    repeats = analyse_repeats(found, ["tog", "basic"], ["correctness"])
-    assert repeats is not None
-    assert repeats.comparisons[0].result.high == 1
-    assert repeats.figures[0].mean.low == 0
+def test_item_means_that_differ_little_are_shown_to():
+    answers = {(method, f"q{i}"): [1, i % 2] for method in ("tog", "basic") for i in range(400)}
+    for i in range(8):
+        answers["tog", f"q{i}"] = [0, 1]
+        answers["basic", f"q{i}"] = [1, 1] if i % 4 else [0, 0]
+    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
+    assert analysis is not None
+    (compared,) = analysis.comparisons
+    assert compared.result.interval == "t"
+    assert compared.verdict == "equivalent within ±5 points"
 
 
 @pytest.mark.parametrize(
@@ -297,13 +297,13 @@ def test_the_command_repeats_and_shows_it(make_evaluation: MakeEvaluation):
     result = evaluation.run("--repeat", "2", "--full", COLUMNS="200")
     assert result.exit_code == 0, result.output
     shown = " ".join(result.output.split())
-    assert "Means of questions in % over 2 searches and 3 verdicts each" in shown
-    _, _, further = shown.partition(
-        "All that follows: offline baseline models; the first of 2 searches each."
-    )
+    assert "What repeats change, over 2 searches and 3 verdicts each" in shown
+    assert "Each question was searched 2 times: searches are counted" in shown
+    assert f"{2 * len(ROWS)} of {2 * len(ROWS)}" in shown
+    _, _, further = shown.partition("All that follows: offline baseline models.")
     assert "Efficiency of the searches" in further
     assert "Traced to the index, in % (95 % interval)" in further
-    assert "3 verdicts each, all searches" in further
+    assert "is of the first search of each question." in further
     summary = evaluation.read_results("summary")
     assert summary["metadata"]["n_planned"] == 2 * len(ROWS)
     assert {f["judge_flip_rate"] for f in summary["repeats"]["figures"]} == {0.0}

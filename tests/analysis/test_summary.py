@@ -54,7 +54,7 @@ def results_of(ends, method="tog"):
 def test_every_state_is_counted_and_the_counts_add_up(ends):
     outcomes = aggregate_results(results_of(ends)).analysis.outcomes["tog"]
     for metric, found in outcomes.items():
-        abstained = ends.count("abstains") if metric in ("faithfulness", "relevance") else 0
+        abstained = ends.count("abstains") if metric == "faithfulness" else 0
         assert found.n_planned == len(ends)
         assert found.n_search_failed == ends.count("search failed")
         assert found.n_judge_failed == ends.count("judge failed")
@@ -69,7 +69,8 @@ def test_a_failed_search_counts_0_end_to_end_and_is_nothing_to_judge():
     outcomes = aggregate_results(results_of(["right", "search failed"])).analysis.outcomes["tog"]
     assert outcomes["correctness"].end_to_end.mean == 0.5
     assert outcomes["correctness"].given_answer.mean == 1.0
-    assert outcomes["faithfulness"].end_to_end is None
+    assert outcomes["faithfulness"].mean.mean == 1.0
+    assert outcomes["faithfulness"].end_to_end.mean == 0.5
 
 
 def test_missing_verdicts_widen_the_bounds():
@@ -112,14 +113,16 @@ def test_the_first_metric_says_what_holds_of_all_pairs_together():
     assert strict.verdict.startswith("unknown: no difference shown; the smallest that")
 
 
-def test_missing_verdicts_can_leave_a_comparison_unresolved():
+def test_missing_verdicts_leave_a_comparison_undecided():
     results = [
         *results_of(["right", "wrong", "right", "judge failed", "judge failed"], "tog"),
         *results_of(["wrong", "wrong", "right", "right", "right"], "basic"),
     ]
     primary = aggregate_results(results).analysis.comparisons[0]
     assert primary.result.n_dropped_pairs == 2
-    assert primary.verdict.startswith("unresolved")
+    assert primary.result.coverage == pytest.approx(3 / 5)
+    assert primary.verdict.startswith("undecided: 60 % of the pairs")
+    assert primary.sign == 0
 
 
 def test_a_timeout_is_a_censored_latency_and_stays_in():
@@ -148,9 +151,12 @@ def test_the_terminal_says_when_methods_were_asked_different_questions():
     console = Console(record=True, width=120)
     same = results_of(["right", "wrong"])
     show_results(console, aggregate_results([*same, *results_of(["right", "wrong"], "oracle")]))
-    assert "different numbers of questions" not in console.export_text()
+    assert "same questions" not in console.export_text()
     show_results(console, aggregate_results([*same, result("right", "0", "oracle")]))
-    assert "different numbers of questions (tog 2, oracle 1)" in console.export_text()
+    told = " ".join(console.export_text().split())
+    assert "were not asked the same questions" in told
+    assert "on those that both were: tog and oracle share 1 of 2." in told
+    assert "Missing: 1 of 2 searches are not made of oracle." in told
 
 
 @given(st.lists(st.sampled_from(ENDS), max_size=6))

@@ -56,11 +56,15 @@ def test_nothing_gives_empty_sections():
     assert json.loads(results.to_json())["metadata"]["methods"] == []
 
 
-def test_a_method_of_which_only_a_repeat_is_done_has_no_figures_of_the_first():
-    results = aggregate_results([result(), result("basic", trial=1)])
+def test_every_repeat_counts_and_a_question_counts_once():
+    scores = [("1", 0, 1), ("1", 1, 0), ("2", 0, 1), ("2", 1, 1)]
+    made = [result(question=q, trial=trial, score=score) for q, trial, score in scores]
+    results = aggregate_results([*made, result("basic", trial=1)])
     assert results.metadata["methods"] == ["tog", "basic"]
-    assert results.by_method["basic"]["correctness"] is None
-    assert results.efficiency["basic"]["avg_embedding_calls"] is None
+    assert results.by_method["tog"]["correctness"] == 0.75
+    assert results.counts["tog"]["n"] == 4
+    assert results.by_method["basic"]["correctness"] == 1
+    assert results.efficiency["basic"]["avg_embedding_calls"] is not None
     results.to_json()
 
 

@@ -147,7 +147,9 @@ def test_saying_equal_needs_a_test():
 
 def test_missing_verdicts_can_undo_equivalence():
     assert words((41, 40, 920, 3)) == ["equivalent within ±5 points"]  # whoever they favour
-    assert words((40, 40, 920, 60)) == ["unresolved: 60 missing pairs could move it past ±5 points"]
+    assert words((40, 40, 940, 50)) == ["unresolved: 50 missing pairs could move it past ±5 points"]
+    few = "undecided: 94 % of the pairs that were planned have both verdicts"
+    assert words((40, 40, 920, 60)) == [few]
 
 
 def test_a_family_without_pairs_has_no_figures():

@@ -42,8 +42,9 @@ def test_a_failed_search_counts_0_where_the_system_is_at_fault():
 def test_a_failed_search_has_no_faithfulness():
     made = outcomes(one=3, zero=1, search_failed=5, judge_failed=1, abstained=2, not_judged=1)
     result = summarize_outcomes(made, n_planned=13, failed_search_is_zero=False)
-    assert result.end_to_end is None
-    assert result.given_answer.mean == pytest.approx(0.75)
+    assert result.mean is result.given_answer
+    assert result.given_answer == mean_binary([1] * 3 + [0])
+    assert result.end_to_end == mean_binary([1] * 3 + [0] * 6)  # what by_method holds
     assert (result.n_abstained, result.n_not_judged) == (2, 1)
     assert result.bounds == pytest.approx((3 / 5, 4 / 5))
 
@@ -79,7 +80,7 @@ def test_what_was_planned_is_accounted_for():
         summarize_outcomes(outcomes(one=2), n_planned=1, failed_search_is_zero=True)
     nothing = mean_binary([])
     with pytest.raises(ValueError, match="accounted for"):
-        Outcomes(1, 0, 0, 0, 0, 0, 0, 0, None, nothing, nothing, None)
+        Outcomes(1, 0, 0, 0, 0, 0, 0, 0, None, nothing, nothing, True, None)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_a_state_and_its_score_must_fit(state, score):
 @given(st.lists(st.one_of(scored, missing), max_size=30), st.booleans())
 def test_bounds_enclose_the_mean(made, zero):
     result = summarize_outcomes(Counter(made), n_planned=len(made), failed_search_is_zero=zero)
-    estimate = result.end_to_end if zero else result.given_answer
+    estimate = result.mean
     if result.bounds is None:
         assert estimate.mean is None
     else:
@@ -103,6 +104,26 @@ def test_bounds_enclose_the_mean(made, zero):
         n_missing = result.n_judge_failed + result.n_judge_unparseable
         assert (low == high) == (n_missing == 0)
     assert result.coverage is None or 0 <= result.coverage <= 1
+
+
+def test_repeats_of_a_question_are_one_mean():
+    right, wrong = Outcome(State.SCORED, 1), Outcome(State.SCORED, 0)
+    failed, unread = Outcome(State.SEARCH_FAILED), Outcome(State.JUDGE_FAILED)
+    asked = [(right, right), (right, wrong), (right, failed), (right, unread), (unread, unread)]
+    result = summarize_outcomes(
+        Counter(each for question in asked for each in question),
+        n_planned=10,
+        failed_search_is_zero=True,
+        repeated=asked,
+    )
+    assert (result.n_planned, result.n_scored, result.n_search_failed) == (10, 6, 1)
+    assert (result.mean.n, result.mean.mean) == (4, pytest.approx((1 + 0.5 + 0.5 + 1) / 4))
+    assert result.mean.method == "t"
+    assert result.given_answer.mean == pytest.approx((1 + 0.5 + 1 + 1) / 4)
+    alike = [(right, right)] * 3 + [(wrong, wrong)]
+    counts = Counter(each for question in alike for each in question)
+    result = summarize_outcomes(counts, n_planned=8, failed_search_is_zero=True, repeated=alike)
+    assert result.mean == mean_binary([1, 1, 1, 0])
 
 
 def test_the_stratified_interval_is_taken_when_asked_for():

@@ -240,9 +240,12 @@ def test_verdicts_in_words():
         f"{100 * found:.1f} points"
     )
     assert words([(1, 1)] * 5) == "no difference shown; too few questions to see any"
-    assert words([*pairs_of(30, 5, 100), *[(None, 1)] * 26]).startswith("unresolved: 26 missing")
-    assert words([*pairs_of(30, 5, 100), *[(None, 1)] * 25]) == "tog better than basic"
-    assert words([*pairs_of(5, 30, 100), *[(1, None)] * 26]).startswith("unresolved")
+    assert words([*pairs_of(12, 2, 300), *[(None, 1)] * 11]).startswith("unresolved: 11 missing")
+    assert words([*pairs_of(12, 2, 300), *[(None, 1)] * 10]) == "tog better than basic"
+    assert words([*pairs_of(2, 12, 300), *[(1, None)] * 11]).startswith("unresolved")
+    few = "undecided: 94 % of the pairs that were planned have both verdicts"
+    assert words([*pairs_of(90, 5, 5), *[(None, 1)] * 6]) == few
+    assert words([*pairs_of(90, 5, 5), *[(None, 1)] * 5]) == "tog better than basic"
 
 
 def test_a_verdict_heeds_the_family():

@@ -40,7 +40,6 @@ from .means import (
     MethodSummary,
     cost_of_searches,
     cost_of_verdicts,
-    count_ends,
     describe_forgotten,
     has_impossible_latency,
     is_judged,
@@ -57,7 +56,7 @@ from .retrieval_file import (
     retrieval_pieces,
     retrieval_report,
 )
-from .rows import End, Row, end_of, gate_score, paired_score, rows_of, state_of
+from .rows import FAILED_AS_0, Row, gate_score, paired_score, rows_of, state_of
 from .runs import (
     RunRows,
     pinned_run_id,
@@ -73,6 +72,7 @@ __all__ = [
     "AVERAGES",
     "BASELINE",
     "EVIDENCE",
+    "FAILED_AS_0",
     "NEW",
     "REPORT_FILE",
     "Analysis",
@@ -85,7 +85,6 @@ __all__ = [
     "Curve",
     "CurvePoint",
     "EarlyStop",
-    "End",
     "FigureChange",
     "FigureComparison",
     "FigureSources",
@@ -122,11 +121,9 @@ __all__ = [
     "correct_methods",
     "cost_of_searches",
     "cost_of_verdicts",
-    "count_ends",
     "describe_forgotten",
     "describe_run",
     "draw_curves",
-    "end_of",
     "evaluation_names",
     "gate_score",
     "group_code",

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.best import Best, find_best
-from graphrag.eval.analysis.rows import QuestionKey, paired_score, rows_of
+from graphrag.eval.analysis.rows import QuestionKey, item_scores, rows_of
 from graphrag.eval.measures import MeasuredAnswer
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import (
@@ -163,7 +164,9 @@ def draw_curves(
     metrics: Sequence[str],
     measured: Sequence[MeasuredAnswer] = (),
 ) -> BudgetCurves | None:
-    """Compute the curves of a run, its first trial; None of a run that is at no budgets.
+    """Compute the curves of a run; None of a run that is at no budgets.
+
+    Where questions were searched more than once, of the means of each; evidence of the first.
 
     Parameters
     ----------
@@ -175,14 +178,13 @@ def draw_curves(
     measured : sequence of MeasuredAnswer
         Without them no evidence is drawn.
     """
-    first = [result for result in results if result.trial == 0]
-    if not groups or not first:
+    if not groups or not results:
         return None
-    found = _scores(first, metrics[:1], measured)
+    found = _scores(results, metrics[:1], measured)
     figures = tuple(name for name, by_name in found.items() if any(by_name.values()))
     budgets = tuple(sorted({budget for of_method in groups.values() for budget in of_method}))
-    names = list(dict.fromkeys(result.method for result in first))
-    tokens = {name: _tokens([r for r in first if r.method == name]) for name in names}
+    names = list(dict.fromkeys(result.method for result in results))
+    tokens = {name: _tokens([r for r in results if r.method == name]) for name in names}
     at = {
         name: (m, budget) for m, of_method in groups.items() for budget, name in of_method.items()
     }
@@ -215,11 +217,11 @@ def _scores(
 ) -> dict[str, dict[str, _Scores]]:
     """Return figure -> method's name -> question -> score; what has none is left out."""
     found: dict[str, dict[str, _Scores]] = {name: {} for name in (*metrics, *EVIDENCE)}
-    for row in rows_of(results):
+    rows = rows_of(results)
+    for method in dict.fromkeys(row.method for row in rows):
         for metric in metrics:
-            score = paired_score(row, metric)
-            if score is not None:
-                found[metric].setdefault(row.method, {})[row.key] = score
+            scores = item_scores([row for row in rows if row.method == method], metric)
+            found[metric][method] = {k: score for k, score in scores.items() if score is not None}
     for each in measured:
         for name in EVIDENCE:
             value = each.values.get(name)
@@ -247,17 +249,21 @@ def _area(areas: _Scores) -> Estimate:
 
 def _mean(figure: str, scores: _Scores) -> Estimate:
     values, documents = list(scores.values()), [document for document, _ in scores]
-    if figure in EVIDENCE and figure != _BINARY:
+    graded = figure in EVIDENCE and figure != _BINARY
+    if graded or any(value not in (0, 1) for value in values):
         return mean_real(values, documents, (0.0, 1.0))
     return mean_binary_stratified(values, documents)
 
 
 def _tokens(results: Sequence[QueryResult]) -> Estimate:
-    counts = [result.efficiency.prompt_tokens for result in results]
-    documents = [result.imdb_key for result in results]
-    if None in counts:
-        return mean_real([], [])
-    return mean_real(counts, documents, (0.0, float("inf")))
+    counts: dict[QuestionKey, list[int]] = {}
+    for result in results:
+        if result.efficiency.prompt_tokens is None:
+            return mean_real([], [])
+        key = result.imdb_key, result.sample_id or result.question
+        counts.setdefault(key, []).append(result.efficiency.prompt_tokens)
+    means = [fmean(each) for each in counts.values()]
+    return mean_real(means, [document for document, _ in counts], (0.0, float("inf")))
 
 
 def _compare(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.analysis.rows import state_of
 from graphrag.eval.records import QueryResult
+from graphrag.eval.statistics import State
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,8 +46,9 @@ def tidy_frame(
     -------
     pandas.DataFrame
         ``score`` is 0 or 1, 0 of a search that failed, and missing without a verdict; ``state``
-        says why. Its mean over trial 0, missing ones left out, is what ``by_method`` says; the
-        tables take faithfulness and relevance over the rows whose state is ``scored``.
+        says why. Its mean, missing ones left out, is what ``by_method`` says (of several trials,
+        the mean of each question first); the tables take faithfulness and relevance over the rows
+        whose state is ``scored``.
         ``latency`` (seconds), ``tokens`` and ``cost_usd`` are of the search, the same in each of
         its rows: add them up over one metric. ``embedded_models`` is the label.
     """
@@ -75,5 +77,5 @@ def tidy_frame(
 
 
 def _score(result: QueryResult, metric: str) -> int | None:
-    score = result.scores.get(metric).score
-    return score if score is None or result.failure is None else 0
+    counts = state_of(result, metric) in (State.SCORED, State.SEARCH_FAILED)
+    return result.scores.get(metric).score if counts else None

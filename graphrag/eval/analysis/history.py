@@ -34,8 +34,11 @@ class StoredRun:
     origin : str
         Who began it; "not recorded" in a run of an older release.
     means : dict
-        method -> metric -> mean, of what a judge gave: the metrics that the run asked for (as
-        ``correctness``), ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1].
+        method -> metric -> mean, of what a judge gave: the metrics that the run asked for, as its
+        tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1]; and
+        ``<metric>, failed as 0`` where failed searches make the two differ.
+    n : dict
+        method -> figure -> questions behind its mean, of those in ``means``.
     measured : dict
         method -> figure -> mean, of what needs no judge: ``latency_s`` of searches that answered,
         ``tokens`` and ``cost_usd`` of a search, and the retrieval measures, where the run's own
@@ -52,6 +55,7 @@ class StoredRun:
     embedded_models: str | None = None
     origin: str = ORIGIN_NAMES[None]
     means: Means = field(default_factory=dict[str, dict[str, float | None]])
+    n: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     measured: Means = field(default_factory=dict[str, dict[str, float | None]])
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +99,8 @@ def read_usages(store_path: StorePlace, run_ids: Iterable[str | None]) -> dict[s
 def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
     """Return a run's line in the history."""
     figures = read_question_figures(store, run)
-    means = _means(figures.judged)
+    judged = {m: {**of, **figures.failed_as_0[m]} for m, of in figures.judged.items()}
+    means = _means(judged)
     return StoredRun(
         run_id=run.run_id,
         started_at=run.started_at,
@@ -107,6 +112,10 @@ def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun
         embedded_models=stored_metadata(store, run).embedded_models,
         origin=ORIGIN_NAMES[run.origin],
         means=means,
+        n={
+            m: {name: sum(v is not None for v in values.values()) for name, values in of.items()}
+            for m, of in judged.items()
+        },
         measured=_means(figures.measured),
     )
 

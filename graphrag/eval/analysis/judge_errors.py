@@ -44,9 +44,9 @@ def note_judge_error(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
 
     Those that labels corrected are left out, and those without a verdict of the judge's.
     """
-    by_method: dict[str, dict[QuestionKey, Row]] = {}
+    by_method: dict[str, dict[tuple[QuestionKey, int], Row]] = {}
     for row in rows:
-        by_method.setdefault(row.method, {})[row.key] = row
+        by_method.setdefault(row.method, {})[row.key, row.trial] = row
     moved: list[MovedDifference] = []
     for compared in analysis.comparisons:
         if not compared.in_family or (compared.corrected and compared.corrected.refused is None):
@@ -230,8 +230,7 @@ def corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDi
     """Return the result with the corrected difference, test and limits in place of its own."""
     estimate, bounds = corrected.estimate, result.difference_bounds
     if bounds is not None and estimate.mean is not None and result.difference is not None:
-        share = result.n_pairs / (result.n_pairs + result.n_dropped_pairs)
-        moved = share * (estimate.mean - result.difference)
+        moved = (result.coverage or 0) * (estimate.mean - result.difference)
         bounds = (max(bounds[0] + moved, -1.0), min(bounds[1] + moved, 1.0))
     return replace(
         result,

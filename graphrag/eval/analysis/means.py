@@ -1,11 +1,9 @@
 """The plain means of each method, and what they are taken over."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from statistics import fmean
 
-from graphrag.eval.analysis.rows import End
 from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult, measured_latency
 from graphrag.query.usage import Usage, sum_usages
 
@@ -63,47 +61,6 @@ class MethodSummary:
         return {**rounded, "count": self.count}
 
 
-@dataclass(frozen=True, slots=True)
-class EndCounts:
-    """How a method's results ended; see :class:`MethodSummary`."""
-
-    n: int
-    n_search_failed: int
-    means: dict[str, float | None]
-    n_scored: dict[str, int]
-    n_unscored: dict[str, int]
-    n_not_judged: dict[str, int]
-
-    def to_dict(self) -> dict[str, object]:
-        """Return all but the means."""
-        return {name: value for name, value in asdict(self).items() if name != "means"}
-
-
-def count_ends(ends: Mapping[End, int], metrics: Sequence[str]) -> EndCounts:
-    """Add up the results of a method, given how many times each end occurs."""
-    n = sum(ends.values())
-    n_failed = sum(times for end, times in ends.items() if end.failed)
-    total, n_scored, n_unscored, n_zero = (Counter[str]() for _ in range(4))
-    for end, times in ends.items():
-        for metric, (score, failure) in zip(METRICS, end.verdicts, strict=True):
-            if end.failed:  # 0, but where the question has no answer to compare with
-                n_zero[metric] += times * (score is not None)
-                continue
-            n_unscored[metric] += times * (failure is not None)
-            n_scored[metric] += times * (score is not None)
-            total[metric] += times * (score or 0)
-    asked = {m for m in METRICS if m in metrics or n_scored[m] + n_unscored[m]}
-    counted = {m: n_scored[m] + n_zero[m] * (m in asked) for m in METRICS}
-    return EndCounts(
-        n=n,
-        n_search_failed=n_failed,
-        means={m: total[m] / counted[m] if counted[m] else None for m in METRICS},
-        n_scored={m: n_scored[m] for m in METRICS},
-        n_unscored={m: n_unscored[m] for m in METRICS},
-        n_not_judged={m: n - n_zero[m] - n_scored[m] - n_unscored[m] for m in METRICS},
-    )
-
-
 def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     """Return a method's entry of ``EvaluationResults.efficiency``."""
     answered = (measured_latency(r.efficiency.latency) for r in results if r.failure is None)
@@ -111,6 +68,8 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
     counted = [r.usage for r in results if r.usage is not None]
     usage = sum_usages(counted)
     judging = sum_usages(r.judge_usage for r in results if r.judge_usage is not None)
+    is_told = all(r.judge_usage is not None for r in results if is_judged(r))
+    efforts = [(r.efficiency.llm_calls, r.efficiency.tokens) for r in results if r.usage is None]
     n = len(results) if len(counted) == len(results) else 0
     return {
         "avg_latency": fmean(latencies) if latencies else None,
@@ -128,6 +87,10 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "cached_prompt_tokens": usage.cached_prompt_tokens,
         "calls_reporting_cached_tokens": usage.calls_reporting_cached_tokens,
         "judge_cached_prompt_tokens": judging.cached_prompt_tokens,
+        "calls": _sum([calls_of(usage), *(calls for calls, _ in efforts)]),
+        "tokens": _sum([tokens_of(usage), *(tokens for _, tokens in efforts)]),
+        "judge_calls": calls_of(judging) if is_told else None,
+        "judge_tokens": tokens_of(judging) if is_told else None,
         "cost_usd": cost_of_searches(results),
         "cost_usd_by_model": usage.cost_usd_by_model,
         "judge_cost_usd": cost_of_verdicts(results),
@@ -174,6 +137,22 @@ def is_judged(result: QueryResult) -> bool:
     return result.failure is None and any(
         verdict.score is not None or verdict.failure is not None for verdict in verdicts
     )
+
+
+def calls_of(usage: Usage) -> int | None:
+    """Return all calls; None where they are not counted."""
+    return usage.llm_calls + usage.embedding_calls if usage.is_counted else None
+
+
+def tokens_of(usage: Usage) -> int | None:
+    """Return all tokens; None where they are not counted."""
+    tokens = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
+    return tokens if usage.is_counted else None
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:

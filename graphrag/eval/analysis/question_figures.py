@@ -1,14 +1,20 @@
 """Every figure of a stored run, question by question: verdicts, grades, time, tokens, retrieval."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from graphrag.eval.analysis.retrieval_file import REPORT_FILE
-from graphrag.eval.analysis.rows import QuestionKey, Row, paired_score
+from graphrag.eval.analysis.rows import (
+    FAILED_AS_0,
+    ZERO_IF_FAILED,
+    QuestionKey,
+    Row,
+    item_scores,
+)
 from graphrag.eval.analysis.runs import stored_rows
 from graphrag.eval.metrics import DIMENSIONS, QUALITY_MEASURES, LLMEvaluation, QualityEvaluation
 from graphrag.eval.records import METRICS, measured_latency
@@ -25,7 +31,9 @@ _UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 
 @dataclass(frozen=True, slots=True)
 class QuestionFigures:
-    """The figures of a run's first trial, question by question.
+    """The figures of a run, question by question: of several searches, their mean.
+
+    What further judges gave, and the retrieval measures, are of the first search.
 
     Attributes
     ----------
@@ -35,21 +43,26 @@ class QuestionFigures:
     measured : dict
         Method -> what needs no judge: ``latency_s`` of searches that answered, ``tokens``,
         ``cost_usd``, and the retrieval measures where the run's own file of them is there.
+    failed_as_0 : dict
+        Method -> metrics on which a failed search has nothing to judge, with 0 for it, where one
+        failed.
     """
 
     judged: ByMethod
     measured: ByMethod
+    failed_as_0: ByMethod
 
 
 def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
     """Return every figure of a run in the store; those not known are left out or None."""
-    rows = stored_rows(store, run)
+    rows = stored_rows(store, run, every_trial=True)
     by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
     further = _further(store, run, {row.question_id: row.key for row in rows})
     retrieval = _retrieval(store.path.parent, run.run_id)
     return QuestionFigures(
         {m: {**_verdicts(run, of), **further.get(m, {})} for m, of in by_method.items()},
         {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
+        {m: _failed_as_0(of) for m, of in by_method.items()},
     )
 
 
@@ -67,18 +80,39 @@ def _verdicts(run: Run, rows: list[Row]) -> dict[str, Values]:
             continue
         states = {row.states[metric] for row in rows}
         waiting = State.NOT_JUDGED in states and not states.difference(_UNJUDGED)
-        found[metric] = {row.key: None if waiting else paired_score(row, metric) for row in rows}
+        scores = item_scores(rows, metric)
+        found[metric] = dict.fromkeys(scores) if waiting else scores
+    return found
+
+
+def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
+    found: dict[str, Values] = {}
+    for metric in METRICS:
+        states = {row.states[metric] for row in rows}
+        if metric in ZERO_IF_FAILED or not {State.SEARCH_FAILED, State.SCORED} <= states:
+            continue
+        found[f"{metric}{FAILED_AS_0}"] = _item_means(
+            rows, lambda row, m=metric: 0 if row.censored else row.scores[m]
+        )
     return found
 
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
     return {
-        "latency_s": {
-            row.key: None if row.censored else measured_latency(row.latency_s) for row in rows
-        },
-        "tokens": {row.key: row.tokens for row in rows},
-        "cost_usd": {row.key: row.cost_usd for row in rows},
+        "latency_s": _item_means(
+            rows, lambda row: None if row.censored else measured_latency(row.latency_s)
+        ),
+        "tokens": _item_means(rows, lambda row: row.tokens),
+        "cost_usd": _item_means(rows, lambda row: row.cost_usd),
     }
+
+
+def _item_means(rows: list[Row], read: Callable[[Row], float | None]) -> Values:
+    values: dict[QuestionKey, list[float]] = {row.key: [] for row in rows}
+    for row in rows:
+        value = read(row)
+        values[row.key] += [] if value is None else [value]
+    return {key: fmean(known) if known else None for key, known in values.items()}
 
 
 def _further(

@@ -1,24 +1,15 @@
-"""Repeated searches and verdicts: one mean a question, what flips, where the variance comes from.
-
-Only the means of questions are analysed: repeats of one question are not independent rows.
-"""
+"""Repeated searches and verdicts: what flips, and where the variance comes from."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from dataclasses import asdict, dataclass
 from math import fsum
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.rows import ZERO_IF_FAILED, state_of
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import (
-    Estimate,
-    ScaleDifference,
     State,
     VarianceComponents,
-    holm,
-    mean_real,
-    paired_scale,
     summarize_repeats,
     variance_components,
 )
@@ -35,9 +26,6 @@ class RepeatFigures:
     Attributes
     ----------
     method, metric : str
-    mean : Estimate
-        Mean over the questions of each one's mean score in [0, 1], with limits by the structure of
-        the documents; estimand A.
     search_flip_rate : float or None
         Chance in [0, 1] that asking a question again changes the score; None without repeats.
     judge_flip_rate : float or None
@@ -49,25 +37,9 @@ class RepeatFigures:
 
     method: str
     metric: str
-    mean: Estimate
     search_flip_rate: float | None
     judge_flip_rate: float | None
     variance: VarianceComponents
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatComparison:
-    """Two methods on one metric, by the means of their questions.
-
-    ``p_holm`` is corrected over the method pairs on the primary metric; None on the others,
-    which are exploratory.
-    """
-
-    a: str
-    b: str
-    metric: str
-    result: ScaleDifference
-    p_holm: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +51,11 @@ class RepeatAnalysis:
     n_trials, n_verdicts : int
         How often each question was searched, and each response judged.
     figures : tuple of RepeatFigures
-    comparisons : tuple of RepeatComparison
     """
 
     n_trials: int
     n_verdicts: int
     figures: tuple[RepeatFigures, ...]
-    comparisons: tuple[RepeatComparison, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON-ready values."""
@@ -93,10 +63,7 @@ class RepeatAnalysis:
 
 
 def analyse_repeats(
-    results: Sequence[QueryResult],
-    methods: Sequence[str],
-    metrics: Sequence[str],
-    is_compared: bool = True,
+    results: Sequence[QueryResult], methods: Sequence[str], metrics: Sequence[str]
 ) -> RepeatAnalysis | None:
     """Compute what repeats tell; None when nothing was repeated.
 
@@ -105,9 +72,7 @@ def analyse_repeats(
     results : sequence of QueryResult
         Every trial of every question.
     methods, metrics : sequence of str
-        In the order in which they are reported; the first metric is the primary one.
-    is_compared : bool
-        Whether the methods are compared pair by pair.
+        In the order in which they are reported.
     """
     n_trials = 1 + max((result.trial for result in results), default=0)
     n_verdicts = max(
@@ -131,21 +96,12 @@ def analyse_repeats(
             RepeatFigures(
                 method=method,
                 metric=metric,
-                mean=mean_real(_item_means(items), [document for document, _ in found], (0.0, 1.0)),
                 search_flip_rate=_search_flips(items),
                 judge_flip_rate=_judge_flips(by_method[method], metric),
                 variance=variance_components(items, ratios[method]),
             )
             for (method, metric), found in cells.items()
             for items in [list(found.values())]
-        ),
-        tuple(
-            compared
-            for position, metric in enumerate(metrics)
-            if is_compared
-            for compared in _compare(
-                {method: cells[method, metric] for method in methods}, metric, position == 0
-            )
         ),
     )
 
@@ -205,34 +161,6 @@ def _judge_flips(results: Sequence[QueryResult], metric: str) -> float | None:
     """Return how often repeated verdicts differ; a failed search was not judged at all."""
     asked = [_verdicts(result, metric, 1) for result in results if result.failure is None]
     return summarize_repeats(asked).flip_rate
-
-
-def _compare(
-    by_method: dict[str, dict[_Key, Cells]], metric: str, in_family: bool
-) -> list[RepeatComparison]:
-    means = {
-        method: dict(zip(items, _item_means(list(items.values())), strict=True))
-        for method, items in by_method.items()
-    }
-    compared: list[RepeatComparison] = []
-    for a, b in combinations(by_method, 2):
-        asked = dict.fromkeys([*means[a], *means[b]])  # by one alone: a pair dropped
-        difference = paired_scale(
-            [(means[a].get(key), means[b].get(key)) for key in asked],
-            limits=(-1.0, 1.0),
-            documents=[document for document, _ in asked],
-        )
-        compared.append(RepeatComparison(a, b, metric, difference, None))
-    if not in_family:
-        return compared
-    corrected = holm([each.result.p for each in compared])
-    return [replace(each, p_holm=p) for each, p in zip(compared, corrected, strict=True)]
-
-
-def _item_means(items: Sequence[Cells]) -> tuple[float | None, ...]:
-    """Return the mean over the trials of each one's mean, None without any score."""
-    by_trial = [summarize_repeats(item).item_means for item in items]
-    return summarize_repeats(by_trial).item_means
 
 
 def _majority(verdicts: list[int | None]) -> int | None:

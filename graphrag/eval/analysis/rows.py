@@ -1,9 +1,10 @@
 """Results as rows: what became of each question, and what it counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
+from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 from graphrag.eval.judged import JUDGED_METRICS
@@ -13,6 +14,8 @@ from graphrag.eval.statistics import State
 QuestionKey: TypeAlias = tuple[str, str]
 """A document, and the id of a question in it: two documents may number their questions alike."""
 
+FAILED_AS_0 = ", failed as 0"
+"""After the name of a metric: its mean over failed searches as well, each 0."""
 ZERO_IF_FAILED = {name for name, metric in JUDGED_METRICS.items() if metric.zero_if_failed}
 
 
@@ -35,6 +38,8 @@ class Row:
         Prompt and output tokens of the search's completions; None when they are not counted.
     cost_usd : float or None
         Of the search; None when a price is not known.
+    trial : int
+        Which repeat of the search it is, from 0.
     question, reference : str or None
         The question's text and a digest of the accepted answer; None where they were not kept.
 
@@ -55,6 +60,7 @@ class Row:
     cost_usd: float | None = None
     question: str | None = None
     reference: str | None = None
+    trial: int = 0
 
     def __post_init__(self) -> None:
         check_states(self.states, self.scores)
@@ -132,14 +138,12 @@ def state_of(result: QueryResult, metric: str) -> State:
     if result.failure is not None:
         # Only what can't be judged at all, for want of an answer to compare with, has no score.
         return State.NOT_JUDGED if verdict.score is None else State.SEARCH_FAILED
+    if result.abstained and not JUDGED_METRICS[metric].judges_abstentions:
+        return State.ABSTAINED
     if verdict.failure is not None:
         unreadable = verdict.failure.kind in ("unreadable", "cut_off")
         return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED
-    if verdict.score is None:
-        return State.NOT_JUDGED
-    if metric not in ZERO_IF_FAILED and result.abstained:
-        return State.ABSTAINED
-    return State.SCORED
+    return State.NOT_JUDGED if verdict.score is None else State.SCORED
 
 
 def paired_score(row: Row, metric: str) -> int | None:
@@ -147,6 +151,23 @@ def paired_score(row: Row, metric: str) -> int | None:
     if row.states[metric] is State.SEARCH_FAILED and metric in ZERO_IF_FAILED:
         return 0
     return row.scores[metric]
+
+
+def has_nothing_to_judge(row: Row, metric: str) -> bool:
+    """Say whether a row has no score of a metric, and is not to have one."""
+    state = row.states[metric]
+    if state is State.SEARCH_FAILED:
+        return metric not in ZERO_IF_FAILED
+    return state in (State.NOT_JUDGED, State.ABSTAINED)
+
+
+def item_scores(rows: Iterable[Row], metric: str) -> dict[QuestionKey, float | None]:
+    """Return the mean score of each question over its searches; None where none has a score."""
+    scores: dict[QuestionKey, list[int]] = {}
+    for row in rows:
+        score = paired_score(row, metric)
+        scores.setdefault(row.key, []).extend([] if score is None else [score])
+    return {key: fmean(known) if known else None for key, known in scores.items()}
 
 
 def gate_score(row: Row, metric: str) -> int | None:
@@ -194,4 +215,5 @@ def _row(result: QueryResult, states: Mapping[str, State], scores: Mapping[str, 
         cost_usd=result.usage.cost_usd if result.usage is not None else None,
         question=result.question or None,
         reference=digest_reference(result.ground_truth) if result.ground_truth else None,
+        trial=result.trial,
     )

@@ -151,11 +151,11 @@ def pinned_run_id(store_path: StorePlace) -> str | None:
     return _read_file(path, store_path).metadata.run_id if path.exists() else None
 
 
-def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
+def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> list[Row]:
     """Return the rows of a run in the store, ordered by method, then by question id.
 
-    Of repeated searches the first is taken. The document is "" in a run that an older release
-    kept without its questions.
+    Of repeated searches the first is taken, or every one. The document is "" in a run that an older
+    release kept without its questions.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
     unknown = Sample("", "", "", "")
@@ -164,7 +164,7 @@ def stored_rows(store: EvaluationStore, run: Run) -> list[Row]:
         [
             _stored_result(found, samples.get(found.sample_id, unknown), verdicts.get(unit, {}))
             for unit, found in store.responses(run.run_id, with_texts=False).items()
-            if found.trial == 0
+            if every_trial or found.trial == 0
         ]
     )
     order = run.setup.methods
@@ -263,6 +263,7 @@ def _stored_result(
         sample_id=found.sample_id,
         failure=found.failure,
         usage=found.usage,
+        trial=found.trial,
         abstained=found.abstained,
     )
 

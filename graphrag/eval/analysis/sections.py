@@ -12,6 +12,7 @@ from graphrag.eval.analysis.evaluation_file import (
     evaluation_reports,
     judge_source,
 )
+from graphrag.eval.analysis.means import calls_of, tokens_of
 from graphrag.eval.analysis.retrieval_file import retrieval_report
 from graphrag.eval.analysis.rows import paired_score, rows_of
 from graphrag.eval.config import EvaluationConfig
@@ -104,6 +105,13 @@ class Figures:
             },
             "pairwise": {f"{a} vs {b}": asdict(found) for (a, b), found in self.pairwise.items()},
             "further_judges_cost_usd": self.usage.cost_usd,
+            "further_judges": {
+                "calls": calls_of(self.usage),
+                "tokens": tokens_of(self.usage),
+                "cost_usd": self.usage.cost_usd,
+            }
+            if self.rubric or self.quality or self.pairwise
+            else None,
         }
 
 
@@ -213,7 +221,7 @@ def compute_figures(
         ),
         evaluations=evaluations,
         curves=draw_curves(
-            config.curves, first, config.metrics if sources.is_judged else (), measured
+            config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
     )
 

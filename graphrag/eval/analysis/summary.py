@@ -6,14 +6,22 @@ are analysed by the same functions.
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields
+from dataclasses import asdict, astuple, dataclass, field, fields, replace
 from itertools import combinations
+from statistics import fmean
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.best import Best, find_best
 from graphrag.eval.analysis.corrections import CorrectedComparison, JudgeErrorNote
 from graphrag.eval.analysis.race import RaceEnd
-from graphrag.eval.analysis.rows import ZERO_IF_FAILED, QuestionKey, Row, paired_score
+from graphrag.eval.analysis.rows import (
+    ZERO_IF_FAILED,
+    QuestionKey,
+    Row,
+    has_nothing_to_judge,
+    item_scores,
+    paired_score,
+)
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import (
     ALPHA,
@@ -37,7 +45,7 @@ from graphrag.eval.statistics import (
     inference_at_any_stop,
     inference_of,
     latency_quantile,
-    paired_binary,
+    paired_items,
     pareto_set,
     shown_sign,
     summarize_outcomes,
@@ -45,8 +53,12 @@ from graphrag.eval.statistics import (
 )
 
 Planned: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Method -> document -> questions that the method was to be asked about it."""
-_Scores: TypeAlias = Mapping[QuestionKey, int | None]
+"""Method -> document -> searches that the method was to make about it."""
+_Search: TypeAlias = tuple[QuestionKey, int]
+"""A question, and which of its searches."""
+_Judged: TypeAlias = tuple[int | None, bool]
+"""A score, and whether there was nothing to judge."""
+_NOT_MADE: _Judged = (None, False)
 _NESTED = {"result", "family", "sign", "inference"}
 _FAMILY_FIGURES = tuple(each.name for each in fields(FamilyFigures))
 
@@ -130,7 +142,7 @@ class Analysis:
 
         Of a run at several context budgets ``BudgetCurves.best`` says it.
         """
-        means = {m: _headline(found[self.primary]) for m, found in self.outcomes.items()}
+        means = {m: found[self.primary].mean.mean for m, found in self.outcomes.items()}
         pairs = [each.shown for each in self.comparisons if each.in_family]
         return find_best(means, [pair for pair in pairs if pair is not None])
 
@@ -168,13 +180,13 @@ def analyse(
     Parameters
     ----------
     rows : sequence of Row
-        At most one a question and method.
+        Of every search; at most one a question, method and trial.
     methods, metrics : sequence of str
         In the order in which they are reported; the first metric is the primary one. On a metric
         that is not among them failed searches alone are no mean.
     planned : dict, optional
-        Method -> document -> questions that it was to be asked about it. None: those that the
-        rows hold of any method.
+        Method -> document -> searches that it was to make about it. None: those that the rows
+        hold of any method.
     margin : float
         Within which methods are equivalent, in (0, 1).
     race : RaceEnd, optional
@@ -189,7 +201,9 @@ def analyse(
         If a row was not planned.
     """
     if planned is None:
-        planned = dict.fromkeys(methods, _count_questions(rows))
+        searches = dict.fromkeys((row.key, row.trial) for row in rows)
+        on_each = Counter(document for (document, _), _ in searches)
+        planned = dict.fromkeys(methods, on_each)
     for row in rows:
         if row.document not in planned.get(row.method, {}):
             msg = f"the plan asks {row.method} nothing about {row.document!r}, and it has results"
@@ -197,30 +211,43 @@ def analyse(
     primary = metrics[0] if metrics else METRICS[0]
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
     documents = list(dict.fromkeys(row.document for row in rows))
-    counts = {
-        method: {metric: _count_outcomes(of_method, metric) for metric in METRICS}
-        for method, of_method in by_method.items()
-    }
+    on_document: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        on_document.setdefault((row.method, row.document), []).append(row)
     outcomes = {
         method: {
             metric: _outcomes(
-                found,
+                of_method,
                 metric,
                 metric in metrics,
                 n_planned=sum(planned.get(method, {}).values()),
                 stratified=True,
             )
-            for metric, found in of_method.items()
+            for metric in METRICS
         }
-        for method, of_method in counts.items()
+        for method, of_method in by_method.items()
     }
     return Analysis(
         primary=primary,
         outcomes=outcomes,
         outcomes_by_document={
-            document: _outcomes_on(document, planned, counts, metrics) for document in documents
+            document: {
+                method: {
+                    metric: _outcomes(
+                        here,
+                        metric,
+                        metric in metrics,
+                        n_planned=planned[method][document],
+                        stratified=False,
+                    )
+                    for metric in METRICS
+                }
+                for method in methods
+                if (here := on_document.get((method, document)))
+            }
+            for document in documents
         },
-        comparisons=compare_methods(by_method, metrics, primary, margin, race)
+        comparisons=compare_methods(by_method, planned, metrics, margin, race)
         if is_compared
         else [],
         efficiency=_efficiency(by_method, outcomes, primary),
@@ -229,28 +256,45 @@ def analyse(
 
 def compare_methods(
     by_method: Mapping[str, Sequence[Row]],
+    planned: Planned,
     metrics: Sequence[str],
-    primary: str,
     margin: float = EQUIVALENCE_MARGIN,
     race: RaceEnd | None = None,
 ) -> list[Comparison]:
-    """Compare every pair of methods on every metric; the pairs on the primary one are a family."""
+    """Compare every pair of methods on every metric; the pairs on the first one are a family.
+
+    By the means of questions over their searches. A run that was stopped as one method had won is
+    compared on the first searches of the questions that were counted.
+    """
     found: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
     counted = None if race is None or race.is_complete else race.counted
     level = ALPHA if race is None else EARLY_ALPHA
-    for metric in sorted(metrics, key=lambda name: name != primary):
-        in_family = metric == primary  # document by document only where something is claimed
-        scores = {
+    if counted is not None:
+        by_method = {
+            method: [row for row in rows if row.key in counted and not row.trial]
+            for method, rows in by_method.items()
+        }
+        planned = {m: Counter(row.document for row in rows) for m, rows in by_method.items()}
+    for metric in metrics:
+        in_family = metric == metrics[0]  # document by document only where something is claimed
+        items = {m: item_scores(rows, metric) for m, rows in by_method.items()}
+        counts = [_pair_items(items[a], items[b]) for a, b in pairs]
+        searches = {
             method: {
-                row.key: paired_score(row, metric)
+                (row.key, row.trial): (paired_score(row, metric), has_nothing_to_judge(row, metric))
                 for row in rows
-                if counted is None or row.key in counted
             }
             for method, rows in by_method.items()
         }
-        counts = [_pair_counts(scores[a], scores[b]) for a, b in pairs]
-        results = [paired_binary(each, view_documents=in_family) for each in counts]
+        results = [
+            paired_items(
+                each,
+                _pair_searches(searches[a], searches[b], planned.get(a, {}), planned.get(b, {})),
+                view_documents=in_family,
+            )
+            for (a, b), each in zip(pairs, counts, strict=True)
+        ]
         if counted is not None:
             results = [at_any_stop(each) for each in results]
         family: list[FamilyFigures | None] = [None] * len(pairs)
@@ -281,59 +325,67 @@ def compare_methods(
     return found
 
 
-def _count_questions(rows: Sequence[Row]) -> Counter[str]:
-    return Counter(document for document, _ in dict.fromkeys(row.key for row in rows))
-
-
-def _count_outcomes(rows: Sequence[Row], metric: str) -> dict[Outcome, int]:
-    ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
-    return {Outcome(*end): times for end, times in ends.items()}
-
-
 def _outcomes(
-    counts: Mapping[Outcome, int],
+    rows: Sequence[Row],
     metric: str,
     is_asked: bool,
     *,
     n_planned: int,
     stratified: bool,
 ) -> Outcomes:
+    ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
+    outcome_of = {end: Outcome(*end) for end in ends}
+    questions: dict[QuestionKey, list[Outcome]] = {}
+    if any(row.trial for row in rows):
+        for row in rows:
+            end = row.states[metric], row.scores[metric], row.document
+            questions.setdefault(row.key, []).append(outcome_of[end])
     return summarize_outcomes(
-        counts,
+        {outcome_of[end]: times for end, times in ends.items()},
         n_planned=n_planned,
         failed_search_is_zero=metric in ZERO_IF_FAILED,
         stratified=stratified,
         is_asked=is_asked,
+        repeated=list(questions.values()),
     )
 
 
-def _outcomes_on(
-    document: str,
-    planned: Planned,
-    counts: Mapping[str, Mapping[str, Mapping[Outcome, int]]],
-    metrics: Sequence[str],
-) -> dict[str, dict[str, Outcomes]]:
-    """Return method -> metric -> Outcomes of one document, for the methods that were asked."""
-    found: dict[str, dict[str, Outcomes]] = {}
-    for method, of_method in counts.items():
-        for metric, of_metric in of_method.items():
-            here = {o: times for o, times in of_metric.items() if o.document == document}
-            if here:
-                found.setdefault(method, {})[metric] = _outcomes(
-                    here,
-                    metric,
-                    metric in metrics,
-                    n_planned=planned[method][document],
-                    stratified=False,
-                )
-    return found
-
-
-def _pair_counts(a: _Scores, b: _Scores) -> PairCounts:
-    """Pair by document and question; what only one of them was asked is a pair dropped."""
+def _pair_items(
+    a: Mapping[QuestionKey, float | None], b: Mapping[QuestionKey, float | None]
+) -> PairCounts:
+    """Pair the questions that both methods were asked."""
     return Counter[tuple[Score, Score, Hashable]](
-        (a.get(key), b.get(key), key[0] or None) for key in dict.fromkeys([*a, *b])
+        (score, b[key], key[0] or None) for key, score in a.items() if key in b
     )
+
+
+def _pair_searches(
+    a: Mapping[_Search, _Judged],
+    b: Mapping[_Search, _Judged],
+    planned_a: Mapping[str, int],
+    planned_b: Mapping[str, int],
+) -> PairCounts:
+    """Pair the searches that both methods were to make; those that are not there miss a score.
+
+    A control may be asked fewer questions: what the other was asked beyond these is no pair. Nor is
+    one where either has nothing to judge.
+    """
+    counts = Counter[tuple[Score, Score, Hashable]]()
+    made: dict[str, list[_Search]] = {document: [] for document in planned_a}
+    for search in dict.fromkeys([*a, *b]):
+        made.setdefault(search[0][0], []).append(search)
+    for document, searches in made.items():
+        n = min(planned_a.get(document, 0), planned_b.get(document, 0))
+        if len(searches) > n:  # which of those that one alone made were planned for both?
+            searches = [search for search in searches if search in a and search in b]
+        counts[None, None, document or None] += max(0, n - len(searches))
+        pairs = [(a.get(s, _NOT_MADE), b.get(s, _NOT_MADE)) for s in searches]
+        counts.update(
+            (ours[0], theirs[0], document or None)
+            for ours, theirs in pairs
+            if not ours[1] and not theirs[1]
+        )
+    return +counts
 
 
 def _efficiency(
@@ -341,39 +393,52 @@ def _efficiency(
     outcomes: Mapping[str, Mapping[str, Outcomes]],
     primary: str,
 ) -> dict[str, EfficiencyFigures]:
-    latencies = {m: _latencies(rows) for m, rows in by_method.items()}
-    medians = {m: latency_quantile(of_method, 0.5) for m, of_method in latencies.items()}
+    medians = {m: _latency(rows, 0.5) for m, rows in by_method.items()}
     tradeoffs = {
-        m: Tradeoff(m, _headline(outcomes[m][primary]), _mean_tokens(rows), medians[m].value)
+        m: Tradeoff(m, outcomes[m][primary].mean.mean, _mean_tokens(rows), medians[m].value)
         for m, rows in by_method.items()
     }
     best = pareto_set(list(tradeoffs.values()))
     return {
         method: EfficiencyFigures(
             latency_median=medians[method],
-            latency_p95=latency_quantile(latencies[method], 0.95),
-            cost_per_correct=cost_per_correct(
-                [row.cost_usd for row in rows], [paired_score(row, "correctness") for row in rows]
-            ),
+            latency_p95=_latency(rows, 0.95),
+            cost_per_correct=_cost_per_correct(rows),
             is_pareto=None if None in astuple(tradeoffs[method]) else method in best,
         )
         for method, rows in by_method.items()
     }
 
 
-def _latencies(rows: Sequence[Row]) -> list[Latency]:
-    """Return what was measured; a failed search stays in, as longer than it was waited for."""
+def _latency(rows: Sequence[Row], quantile: float) -> LatencyQuantile:
+    """Return a quantile of what was measured; a failed search stays in, as one that takes longer.
+
+    Without limits where questions were searched more than once: those take searches as independent.
+    """
     measured = ((measured_latency(row.latency_s), row.censored) for row in rows)
-    return [Latency(seconds, censored) for seconds, censored in measured if seconds is not None]
+    latencies = [Latency(seconds, cut) for seconds, cut in measured if seconds is not None]
+    found = latency_quantile(latencies, quantile)
+    return replace(found, low=None, high=None) if any(row.trial for row in rows) else found
+
+
+def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:
+    """Return it by question: its searches count together."""
+    costs: dict[QuestionKey, list[float | None]] = {}
+    for row in rows:
+        costs.setdefault(row.key, []).append(row.cost_usd)
+    correct = item_scores(rows, "correctness")
+    means = [fmean(known) if (known := _all_known(each)) else None for each in costs.values()]
+    return cost_per_correct(means, [correct[key] for key in costs])
+
+
+def _all_known(values: Sequence[float | None]) -> list[float]:
+    known = [value for value in values if value is not None]
+    return known if len(known) == len(values) else []
 
 
 def _mean_tokens(rows: Sequence[Row]) -> float | None:
     known = [row.tokens for row in rows if row.tokens is not None]
     return sum(known) / len(known) if known and len(known) == len(rows) else None
-
-
-def _headline(outcomes: Outcomes) -> float | None:
-    return (outcomes.end_to_end or outcomes.given_answer).mean
 
 
 def _plain(value: Any) -> Any:

@@ -167,7 +167,12 @@ def _race_end(description: RunDescription, outcome: RunOutcome) -> RaceEnd | Non
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
     config, run, details = description.config, description.run, description.details
     planned = {
-        method: Counter(s.imdb_key for s in description.samples if is_asked(method, s))
+        method: Counter(
+            sample.imdb_key
+            for sample in description.samples
+            if is_asked(method, sample)
+            for _ in range(config.trials)
+        )
         for method in run.setup.methods
     }
     results = aggregate_results(
@@ -204,6 +209,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             "warnings": list(details.warnings),
             "run_id": run.run_id,
             "origin": details.origin,
+            "command": details.command,
             "asked": {"questions": run.setup.n_questions, "methods": order},
             "is_complete": outcome.is_complete,
             "n_planned": outcome.n_planned,
@@ -216,13 +222,15 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
 
 def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcome) -> Analysis:
     """Return the analysis with its comparisons corrected by the labels of an audit, if any."""
-    first = [result for result in outcome.results if result.trial == 0]
-    rows = rows_of(first)
-    labels = read_labels(description.config.output_folder, description.run.run_id, rows)
+    rows = rows_of(outcome.results)
+    first = [row for row in rows if not row.trial]  # which is what people labelled
+    labels = read_labels(description.config.output_folder, description.run.run_id, first)
     if not labels:
         return analysis
     if description.details.early_stop:
         why = "the run was watched for a winner, which labels are not drawn for"
         labels = {m: found._replace(questions={}, refused=why) for m, found in labels.items()}
     corrected = correct_comparisons(analysis, labels)
-    return corrected if is_embedded_judge(first) else note_judge_error(corrected, rows)
+    if is_embedded_judge(outcome.results):
+        return corrected
+    return note_judge_error(corrected, rows)

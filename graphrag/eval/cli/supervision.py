@@ -10,9 +10,7 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here, eval_line_in
-from graphrag.eval.analysis import (
-    REPORT_FILE,
-)
+from graphrag.eval.analysis import FAILED_AS_0, REPORT_FILE
 from graphrag.eval.cli.race import describe_saving
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import (
@@ -34,6 +32,7 @@ from graphrag.eval.reports import (
     LineProgress,
     ShownRun,
     describe_failures,
+    has_two_means,
     read_shown_run,
     remove_others,
     run_folder,
@@ -279,18 +278,18 @@ class Supervisor:
         self._notes.print(f"Warning: {text}", style="yellow", soft_wrap=True)
 
     def _check_thresholds(self, config: EvaluationConfig, results: EvaluationResults) -> int:
-        unknown = [
-            f"{method}: {metric}"
-            for metric in config.thresholds
-            for method, means in results.by_method.items()
-            if means[metric] is None
-        ]
-        missed = [
-            f"{method}: {metric} {mean:.3f} is below {lowest:g}"
-            for metric, lowest in config.thresholds.items()
-            for method, means in results.by_method.items()
-            if (mean := means[metric]) is not None and mean < lowest
-        ]
+        unknown: list[str] = []
+        missed: list[str] = []
+        outcomes = {} if results.analysis is None else results.analysis.outcomes
+        for metric, lowest in config.thresholds.items():
+            for method, of in outcomes.items():
+                found = of[metric].end_to_end
+                name = f"{metric}{FAILED_AS_0 if has_two_means(of[metric]) else ''}"
+                if found.mean is None:
+                    unknown.append(f"{method}: {metric}")
+                elif found.mean < lowest:
+                    shown = f"{found.mean:.3f} (n {found.n:,})"
+                    missed.append(f"{method}: {name} {shown} is below {lowest:g}")
         for line in missed:
             self.warn(f"threshold missed: {line}")
         for line in unknown:

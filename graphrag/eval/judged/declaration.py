@@ -41,8 +41,8 @@ class JudgedMetric:
     one, zero : str
         What 1 and 0 mean to a person who labels responses.
     zero_if_failed : bool
-        Whether a failed search counts 0 and an abstention is scored; both are left out of the
-        mean where they say nothing about what is measured.
+        Whether a failed search counts 0 and an abstention is scored. Else a failed search has
+        nothing to judge, and an abstention none where the response is read: its context is judged.
     version : int
         Raised when what a score means changes otherwise than by the prompt's text.
 
@@ -87,6 +87,11 @@ class JudgedMetric:
         order = dict.fromkeys(_SHOWN_AS.values())
         seen = {_SHOWN_AS[field] for field in self.fields}
         return tuple(name for name in order if name in seen)
+
+    @property
+    def judges_abstentions(self) -> bool:
+        """Whether there is something to judge where a method says that it has no answer."""
+        return self.zero_if_failed or not {"predicted", "answer"} & set(self.fields)
 
     @property
     def reads_context(self) -> bool:

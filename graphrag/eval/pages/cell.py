@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any, cast
 from jinja2 import Environment, StrictUndefined
 
 from graphrag.eval.pages.plots import Spec, make_plots, title_plots
-from graphrag.eval.pages.tables import (
+from graphrag.eval.pages.tables import areas_table, curves_table, pairs_table
+from graphrag.eval.reports import (
     Table,
-    areas_table,
-    cost_table,
-    curves_table,
-    means_table,
-    pairs_table,
+    describe_answer,
+    label_results,
+    metrics_table,
+    number,
+    score_table,
+    spent_table,
 )
-from graphrag.eval.reports import describe_answer, label_results, number
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis
@@ -73,12 +74,16 @@ def render_cell(results: "EvaluationResults") -> str:
 
 
 def _tables(results: "EvaluationResults", analysis: "Analysis") -> list[Table]:
-    found = [means_table(results, analysis)] if results.metrics else []
+    found = [score_table(results, analysis)]
+    if results.metrics:
+        methods = list(analysis.outcomes.items())
+        title = "Every metric in % (95 % interval each), n questions"
+        found.append(metrics_table(title, results.metrics, methods))
     if analysis.comparisons:
         found.append(pairs_table(analysis))
     if results.curves is not None:
         found += [curves_table(results.curves), areas_table(results.curves)]
-    return [table for table in (*found, cost_table(results, analysis)) if table.rows]
+    return [table for table in (*found, spent_table(results)) if table.rows]
 
 
 def _plain_means(results: "EvaluationResults") -> Table:

@@ -119,7 +119,7 @@ def _means(analysis: Analysis, methods: Sequence[str], metrics: Sequence[str]) -
     for metric in metrics:
         for method in methods:
             found = analysis.outcomes[method][metric]
-            each = found.end_to_end or found.given_answer
+            each = found.mean
             if each.mean is not None:
                 limits = [None if v is None else 100 * v for v in (each.low, each.high)]
                 values.append(
@@ -228,7 +228,7 @@ def _tradeoff(
     values: list[Spec] = []
     for method in methods:
         found = analysis.outcomes[method][analysis.primary]
-        mean = (found.end_to_end or found.given_answer).mean
+        mean = found.mean.mean
         amount = amounts.get(method)
         if mean is None or amount is None:
             continue

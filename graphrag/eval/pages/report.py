@@ -19,29 +19,31 @@ from graphrag.eval.pages.packing import Aside, pack
 from graphrag.eval.pages.plots import N_STYLES, make_plots, title_plots
 from graphrag.eval.pages.questions import detail_questions, list_questions
 from graphrag.eval.pages.tables import (
-    Table,
     areas_table,
-    cost_table,
     criteria_table,
     curves_table,
     failures_table,
     films_table,
     loss_table,
-    means_table,
     pairs_table,
     validated_table,
 )
 from graphrag.eval.reports import (
+    Table,
     describe_abstentions,
     describe_answer,
-    describe_asked,
     describe_comparisons,
     describe_costs,
     describe_documents,
+    describe_firsts,
     describe_judge_error,
     describe_oddities,
     describe_race,
+    efficiency_table,
     label_results,
+    metrics_table,
+    score_table,
+    spent_table,
 )
 from graphrag.eval.results import EvaluationResults
 from graphrag.redaction import redact_data
@@ -138,7 +140,7 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
         or ["No metric was to be judged."],
         sure=_list_sure(results, analysis),
         costs=describe_costs(results),
-        oddities=[*describe_asked(results), *describe_abstentions(results)],
+        oddities=[*describe_abstentions(results), *describe_firsts(results)],
         cut=describe_oddities(results),
         tables=_tables(given, analysis),
         primary=analysis.primary,
@@ -162,11 +164,19 @@ def _list_sure(results: EvaluationResults, analysis: Analysis) -> list[str]:
 def _tables(given: ReportInput, analysis: Analysis) -> dict[str, Table | None]:
     results, figures = given.results, given.figures
     return {
-        "means": means_table(results, analysis) if results.metrics else None,
+        "score": score_table(results, analysis),
+        "means": metrics_table(
+            "Every metric in % (95 % interval each), n questions",
+            results.metrics,
+            list(analysis.outcomes.items()),
+        )
+        if results.metrics
+        else None,
         "pairs": pairs_table(analysis) if analysis.comparisons else None,
         "curves": None if results.curves is None else curves_table(results.curves),
         "areas": None if results.curves is None else areas_table(results.curves),
-        "cost": cost_table(results, analysis),
+        "spent": spent_table(results),
+        "cost": efficiency_table(results, analysis),
         "films": films_table(results, analysis) if results.metrics else None,
         "failures": failures_table(results),
         "loss": None if figures is None else loss_table(figures),

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag.eval.analysis import Analysis
@@ -10,17 +9,15 @@ from graphrag.eval.measures import STAGES, Stage
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports import (
     HOW,
+    Table,
     curve_rows,
     list_left_out,
-    mean_cell,
-    money,
+    mean_and_n,
     name_figure,
     number,
     p_value,
     points,
-    seconds,
     span,
-    unfinished,
 )
 
 if TYPE_CHECKING:
@@ -41,35 +38,6 @@ _STAGES: dict[Stage, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table as text; the first cell of each row is its heading.
-
-    ``note`` says how it is to be read.
-    """
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
-def means_table(results: "EvaluationResults", analysis: Analysis) -> Table:
-    """Return methods x metrics with intervals."""
-    rows = [(m, *_means(analysis, m, results.metrics)) for m in analysis.outcomes]
-    return Table(
-        "Mean scores in % (95 % interval)",
-        ("Method", *results.metrics),
-        tuple(rows),
-        "Each interval is for its own figure, not corrected for how many there are.",
-    )
-
-
-def _means(analysis: Analysis, method: str, metrics: Sequence[str]) -> list[str]:
-    found = [analysis.outcomes[method][metric] for metric in metrics]
-    return [mean_cell(each) for each in found]
-
-
 def pairs_table(analysis: Analysis) -> Table:
     """Return every pair of methods on the primary metric."""
     rows: list[tuple[str, ...]] = []
@@ -82,6 +50,7 @@ def pairs_table(analysis: Analysis) -> Table:
         rows.append(
             (
                 f"{each.a} - {each.b}",
+                f"{result.n_pairs:,}",
                 points(decided.difference),
                 span(limits.low_simultaneous, limits.high_simultaneous),
                 f"{result.n10} : {result.n01}",
@@ -91,7 +60,15 @@ def pairs_table(analysis: Analysis) -> Table:
         )
     return Table(
         f"Paired differences on {analysis.primary} in percentage points",
-        ("Pair", "Difference", "Interval", "Only first : only second right", "Holm", "Shown"),
+        (
+            "Pair",
+            "Pairs",
+            "Difference",
+            "Interval",
+            "Only first : only second right",
+            "Holm",
+            "Shown",
+        ),
         tuple(rows),
         "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
         "pairs; without labels of people they are of the judge's verdicts, as the counts always "
@@ -131,42 +108,6 @@ def areas_table(curves: "BudgetCurves") -> Table:
     )
 
 
-def cost_table(results: "EvaluationResults", analysis: Analysis) -> Table:
-    """Return what each method's searches took; dollars only where any were paid."""
-    dollars = [found["cost_usd"] for found in results.efficiency.values()]
-    is_paid = any(each is None or each for each in dollars)
-    rows: list[tuple[str, ...]] = []
-    for method, found in results.efficiency.items():
-        further = analysis.efficiency[method]
-        parts = (found["avg_prompt_tokens"], found["avg_output_tokens"])
-        tokens = None if None in parts else sum(parts)
-        paid = (money(found["cost_usd"]), money(further.cost_per_correct.value)) if is_paid else ()
-        pareto = further.is_pareto
-        rows.append(
-            (
-                method,
-                seconds(further.latency_median) + unfinished(further.latency_median),
-                seconds(further.latency_p95) + unfinished(further.latency_p95),
-                number(found["avg_llm_calls"]),
-                number(tokens, ",.0f"),
-                *paid,
-                "-" if pareto is None else "yes" if pareto else "no",
-            )
-        )
-    columns = ("Cost $", "$ a correct answer") if is_paid else ()
-    note = (
-        f"Calls and tokens are means a question{', cost is the sum' if is_paid else ''}. Pareto: "
-        "no other method is as good in the point "
-        "estimates of score, tokens and median seconds, and better in one; chance is not weighed."
-    )
-    return Table(
-        "What the searches took",
-        ("Method", "Median s", "p95 s", "LLM calls", "Tokens", *columns, "Pareto"),
-        tuple(rows),
-        note if is_paid else f"{note} No search cost a dollar.",
-    )
-
-
 def films_table(results: "EvaluationResults", analysis: Analysis) -> Table | None:
     """Return documents x methods on the primary metric; None with one document."""
     by_film = analysis.outcomes_by_document
@@ -176,7 +117,7 @@ def films_table(results: "EvaluationResults", analysis: Analysis) -> Table | Non
     rows: list[tuple[str, ...]] = []
     for film, found in list(by_film.items())[:_MOST_FILMS]:
         cells = [
-            mean_cell(of)
+            mean_and_n(of)
             if (of := found.get(method, {}).get(analysis.primary)) is not None
             else "-"
             for method in methods
@@ -184,7 +125,7 @@ def films_table(results: "EvaluationResults", analysis: Analysis) -> Table | Non
         rows.append((film, *cells))
     left = len(by_film) - len(rows)
     return Table(
-        f"Documents x methods: {analysis.primary} in % (95 % interval)",
+        f"Documents x methods: {analysis.primary} in % (95 % interval), n questions",
         ("Document", *methods),
         tuple(rows),
         f"{left:,} more documents stand in the summary file." if left else "",

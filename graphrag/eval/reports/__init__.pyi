@@ -2,16 +2,15 @@ from .answer import describe_answer
 from .audit import show_audit
 from .brief import show_brief, verdict_line
 from .cells import (
-    mean_cell,
+    has_two_means,
+    mean_and_n,
     money,
     number,
     p_value,
     percent,
     points,
-    seconds,
     share,
     span,
-    unfinished,
 )
 from .comparison import (
     answer_line,
@@ -56,15 +55,16 @@ from .run_files import (
 )
 from .run_lines import (
     describe_abstentions,
-    describe_asked,
     describe_costs,
     describe_failures,
+    describe_firsts,
     describe_oddities,
     describe_price,
     label_results,
 )
 from .sections import show_figures
 from .suite import show_suite, show_suite_answers
+from .tables import Table, efficiency_table, metrics_table, score_table, spent_table
 from .validation import list_faults, show_faults, show_validation, show_validity
 
 __all__ = [
@@ -74,6 +74,7 @@ __all__ = [
     "LineProgress",
     "ShownQuestion",
     "ShownRun",
+    "Table",
     "answer_areas",
     "answer_line",
     "beating",
@@ -83,17 +84,19 @@ __all__ = [
     "curve_rows",
     "describe_abstentions",
     "describe_answer",
-    "describe_asked",
     "describe_budgets",
     "describe_comparisons",
     "describe_costs",
     "describe_documents",
     "describe_failures",
+    "describe_firsts",
     "describe_judge_error",
     "describe_oddities",
     "describe_price",
     "describe_race",
     "edges_of",
+    "efficiency_table",
+    "has_two_means",
     "inspect_pieces",
     "is_wrong",
     "label_of",
@@ -107,7 +110,8 @@ __all__ = [
     "list_notes",
     "list_reasons",
     "list_unjoined",
-    "mean_cell",
+    "mean_and_n",
+    "metrics_table",
     "money",
     "name_figure",
     "number",
@@ -127,7 +131,7 @@ __all__ = [
     "render_table",
     "run_folder",
     "say",
-    "seconds",
+    "score_table",
     "set_aside",
     "share",
     "show_audit",
@@ -145,9 +149,9 @@ __all__ = [
     "show_validation",
     "show_validity",
     "span",
+    "spent_table",
     "tabulate_rows",
     "tell",
-    "unfinished",
     "verdict_line",
     "word_of",
     "write_run",

@@ -1,11 +1,14 @@
 """The answer of a run before its tables: which method to take, how sure that is, at what price."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from graphrag.eval.reports.cells import share
 from graphrag.eval.reports.curves import answer_areas
+from graphrag.eval.statistics import MIN_COVERAGE, has_verdicts
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
     from graphrag.eval.results import EvaluationResults
     from graphrag.eval.statistics import Estimate
 
+GET_MISSING = "Get them with:"
 _JOINT = "at 95 % confidence for all comparisons together"
+_MOST_PAIRS = 3
 _SPEAKS_OF = {
     "stratified by document": "new questions on these {n} documents",
     "clustered by document": "new questions on documents like these {n}",
@@ -21,9 +26,10 @@ _SPEAKS_OF = {
 
 
 def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
-    """Return what to do, how sure that is and what it costs, as one line; else nothing.
+    """Return what to do, how sure that is and what it costs; what that speaks of; what is missing.
 
-    There is none where no metric was to be judged.
+    The first line is the answer. The last one is the command that gets missing verdicts, where they
+    keep the answer open. There is no line where no metric was to be judged.
 
     ``note`` says what the answer must be labelled with.
 
@@ -34,11 +40,15 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
     """
     analysis = results.analysis
     if results.curves is not None and results.curves.primary is not None:
-        return [f"Answer{note}: {answer_areas(results.curves)}"]
+        return [f"Answer{note}: {answer_areas(results.curves)}", *_speaks_of(results)]
     if analysis is None or not results.metrics or not analysis.outcomes:
         return []
     said = _Said(results, analysis, analysis.best)
-    if not said.best.contenders:
+    missing = said.missing()
+    n_failed = sum(counts["n_search_failed"] for counts in results.counts.values())
+    if n_failed == len(results.results):
+        line = f"none, as every search failed ({n_failed:,} of {n_failed:,})."
+    elif not said.best.contenders:
         line = f"none, as no response has a verdict on {analysis.primary}."
     elif said.is_nothing_right():
         line = f"none, as {analysis.primary} is 0.0 % for every method."
@@ -46,7 +56,29 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
         line = said.single()
     else:
         line = said.winner() if said.best.winner is not None else said.undecided()
-    return [f"Answer{note}: {line}"]
+    line = " ".join([line, *missing, *said.other_questions()])
+    command = results.metadata.get("command") if missing else None
+    return [
+        f"Answer{note}: {line}",
+        *_speaks_of(results),
+        *([f"{GET_MISSING} {command} --retry-errors"] if command else []),
+    ]
+
+
+def _speaks_of(results: "EvaluationResults") -> list[str]:
+    """Return that p and intervals speak of these documents alone, where they do."""
+    analysis, n = results.analysis, len(results.by_movie)
+    if analysis is None or any(
+        of[analysis.primary].mean.method.endswith("clustered by document")
+        for of in analysis.outcomes.values()
+    ):
+        return []
+    this = "this document" if n == 1 else f"these {n:,} documents"
+    return [
+        f"Every p and interval speaks of {this} alone. Other documents may rank the methods "
+        "otherwise: of methods that are equal in general, a few documents show a difference in up "
+        "to 61 % of runs."
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +122,7 @@ class _Said:
         beaten = f" Shown to be worse: {', '.join(worse)}." if worse else ""
         scores = ", ".join(f"{method} {self._score(method)}" for method in contenders)
         rivals = [method for method in self._unbeaten() if method != cheapest]
-        if cheapest is not None and all(
-            self._may_lose(cheapest, r) < self._margin() for r in rivals
-        ):
+        if cheapest is not None and all(self._is_near(cheapest, rival) for rival in rivals):
             shown = "no other method is left that is not shown to be worse"
             if rivals:
                 shown = (
@@ -101,6 +131,11 @@ class _Said:
                 )
             line = f"use {cheapest}: on {self.analysis.primary} {shown} ({scores})"
             return f"{line}, {_JOINT}{self._scope()}{self._price(cheapest)}.{beaten}"
+        if any(not has_verdicts(each.result) for each in self._family()):
+            return (
+                f"undecided. Less than {100 * MIN_COVERAGE:g} % of the planned pairs have verdicts "
+                f"on {self.analysis.primary} ({scores}).{beaten}"
+            )
         n = max(self._estimate(method).n for method in contenders)
         line = (
             f"undecided. With {counted(n, 'question')} no method is shown to be the best on "
@@ -111,6 +146,49 @@ class _Said:
             told = f"{cheapest}, the cheapest of these, {self._compared(cheapest, rival)}"
             line += f" {told}{self._price(cheapest)}."
         return f"{line}{beaten}"
+
+    def missing(self) -> list[str]:
+        """Return which verdicts are missing, where there are too many for an answer."""
+        told: list[str] = []
+        for method, of in self.analysis.outcomes.items():
+            each = of[self.analysis.primary]
+            n_unscored = each.n_judge_failed + each.n_judge_unparseable
+            parts = [
+                (n_unscored, "verdicts are missing"),
+                (each.n_not_run, "searches are not made"),
+            ]
+            for n, what in parts:
+                if n > (1 - MIN_COVERAGE) * each.n_planned:
+                    told.append(f"{n:,} of {each.n_planned:,} {what} of {method}")
+        stopped: Mapping[str, object] = self.results.metadata.get("early_stop") or {}
+        return [f"Missing: {', '.join(told)}."] if told and not stopped.get("winner") else []
+
+    def other_questions(self) -> list[str]:
+        """Return how many questions each pair shares, where methods were asked different ones."""
+        asked: dict[str, set[tuple[str, str]]] = {
+            method: set() for method in self.analysis.outcomes
+        }
+        for result in self.results.results:
+            key = result.imdb_key, result.sample_id or result.question
+            asked[result.method].add(key)
+        pairs = [
+            f"{a} and {b} share {len(asked[a] & asked[b]):,} of {len(asked[a] | asked[b]):,}"
+            for a, b in combinations(asked, 2)
+            if asked[a] != asked[b]
+        ]
+        if not pairs:
+            return []
+        more = f", and {len(pairs) - _MOST_PAIRS} more pairs" if len(pairs) > _MOST_PAIRS else ""
+        return [
+            "The methods were not asked the same questions, and are compared on those that both "
+            f"were: {', '.join(pairs[:_MOST_PAIRS])}{more}."
+        ]
+
+    def _is_near(self, method: str, rival: str) -> bool:
+        """Say whether a method is shown to lose less than the margin to another."""
+        each = self._find(rival, method)
+        known = each is not None and has_verdicts(each.result)
+        return known and self._may_lose(method, rival) < self._margin()
 
     def _unbeaten(self) -> list[str]:
         """Return the contenders, and the methods that have no score to be beaten on."""
@@ -143,8 +221,7 @@ class _Said:
         return share(self._estimate(method).mean, " %")
 
     def _estimate(self, method: str) -> "Estimate":
-        found = self.analysis.outcomes[method][self.analysis.primary]
-        return found.end_to_end or found.given_answer
+        return self.analysis.outcomes[method][self.analysis.primary].mean
 
     def _find(self, a: str, b: str) -> "Comparison | None":
         return next((each for each in self._family() if {each.a, each.b} == {a, b}), None)

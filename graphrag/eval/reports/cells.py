@@ -28,10 +28,21 @@ def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> st
 
 
 def mean_cell(outcomes: "Outcomes") -> str:
-    """Return a mean that counts failed searches as 0, in per cent, or why there is none."""
+    """Return the mean that tables show, in per cent, or why there is none."""
     is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
-    of = outcomes.end_to_end or outcomes.given_answer
-    return percent(of, UNSCORED if is_judged else NOT_JUDGED)
+    return percent(outcomes.mean, UNSCORED if is_judged else NOT_JUDGED)
+
+
+def mean_and_n(outcomes: "Outcomes", failed_as_0: bool = False) -> str:
+    """Return ``mean_cell`` with its n; ``failed_as_0``: of the mean that ``by_method`` holds."""
+    of = outcomes.end_to_end if failed_as_0 else outcomes.mean
+    return f"{percent(of)} n {of.n:,}" if of.n else mean_cell(outcomes)
+
+
+def has_two_means(outcomes: "Outcomes") -> bool:
+    """Say whether failed searches make the mean of ``by_method`` another than that of tables."""
+    counts_0 = outcomes.end_to_end.n > outcomes.given_answer.n
+    return counts_0 and not outcomes.failed_search_is_zero
 
 
 def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:

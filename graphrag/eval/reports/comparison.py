@@ -101,11 +101,17 @@ def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
             run.status,
             str(run.n_questions),
             "\n".join(
-                f"{method} {number(mean, '.3f')}" for method, mean in run.correctness.items()
+                f"{method} {number(mean, '.3f')}{_n(run, method)}"
+                for method, mean in run.correctness.items()
             ),
             *([money(run.cost_usd)] if paid else []),
         )
     show_table(console, table)
+
+
+def _n(run: "StoredRun", method: str) -> str:
+    n = run.n.get(method, {}).get("correctness", 0)
+    return f" (n {n:,})" if n else ""
 
 
 def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:

@@ -130,9 +130,7 @@ def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
 
 
 def _mean(metric: str, means: _Means) -> dict[str, Any]:
-    found = {
-        method: of[metric].end_to_end or of[metric].given_answer for method, of in means.items()
-    }
+    found = {method: of[metric].mean for method, of in means.items()}
     return {
         "name": metric,
         "scorer": metric,
@@ -149,9 +147,8 @@ def _counted(result: QueryResult, metrics: Sequence[str], means: _Means) -> dict
     found: dict[str, bool] = {}
     for metric in metrics:
         state, of = state_of(result, metric), means.get(result.method)
-        mean = None if of is None else of[metric].end_to_end
-        is_zero = state is State.SEARCH_FAILED and mean is not None and mean.mean is not None
-        found[metric] = state is State.SCORED or is_zero
+        counts_0 = of is not None and of[metric].failed_search_is_zero and of[metric].mean.n > 0
+        found[metric] = state is State.SCORED or (state is State.SEARCH_FAILED and counts_0)
     return found
 
 

@@ -7,9 +7,9 @@ from graphrag.eval.reports.judge_error import describe_correction
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.analysis import Analysis, RepeatAnalysis
+    from graphrag.eval.analysis import Analysis
     from graphrag.eval.results import EvaluationResults
-    from graphrag.eval.statistics import Estimate, FamilyFigures, PairedDifference, ScaleDifference
+    from graphrag.eval.statistics import Estimate, FamilyFigures, PairedDifference
 
 
 def describe_race(results: "EvaluationResults") -> list[str]:
@@ -54,22 +54,11 @@ def describe_documents(analysis: "Analysis") -> list[str]:
     return lines
 
 
-def describe_repeats(repeats: "RepeatAnalysis", primary: str) -> list[str]:
-    """Return the differences between the methods' means of questions, a line each pair."""
-    return [
-        f"{compared.a} - {compared.b}: {points(compared.result.difference, UNKNOWN)} "
-        f"({span(compared.result.low, compared.result.high, missing=UNKNOWN)}), "
-        f"{p_value(compared.p_holm)}{_dropped(compared.result)}"
-        for compared in repeats.comparisons
-        if compared.metric == primary
-    ]
-
-
 def _together(family: "FamilyFigures") -> str:
     return span(family.low_simultaneous, family.high_simultaneous, missing=UNKNOWN)
 
 
-def _dropped(result: "PairedDifference | ScaleDifference") -> str:
+def _dropped(result: "PairedDifference") -> str:
     n = result.n_dropped_pairs
     return f" ({counted(n, 'question')} without both verdicts left out)" if n else ""
 

@@ -1,23 +1,15 @@
 """Every table of a run, and the lines on what failed and what was paid."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
-from graphrag.eval.reports.answer import describe_answer
+from graphrag.eval.reports.answer import GET_MISSING, describe_answer
 from graphrag.eval.reports.cells import (
-    EACH_ALONE,
     MISSING,
-    UNSCORED,
-    mean_cell,
-    money,
-    number,
-    percent,
-    seconds,
     share,
-    unfinished,
 )
 from graphrag.eval.reports.curves import show_curves
 from graphrag.eval.reports.judge_error import describe_judge_error
@@ -26,17 +18,23 @@ from graphrag.eval.reports.pair_lines import (
     describe_comparisons,
     describe_documents,
     describe_race,
-    describe_repeats,
 )
 from graphrag.eval.reports.run_lines import (
     describe_abstentions,
-    describe_asked,
     describe_costs,
     describe_failures,
+    describe_firsts,
     describe_oddities,
     describe_room,
-    is_paid,
     label_results,
+)
+from graphrag.eval.reports.tables import (
+    Table,
+    efficiency_table,
+    metrics_table,
+    score_table,
+    spent_table,
+    split_columns,
 )
 from graphrag.eval.statistics import describe_tests
 from graphrag.text.phrases import counted
@@ -44,20 +42,12 @@ from graphrag.text.phrases import counted
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results import EvaluationResults
-    from graphrag.eval.statistics import (
-        Estimate,
-        Outcomes,
-        VarianceComponents,
-    )
+    from graphrag.eval.statistics import VarianceComponents
 
-_HOLM = "Intervals of 95 %, not corrected; p corrected by Holm over these pairs."
 _TOGETHER = (
     "All intervals hold together at 95 % confidence, and p is corrected by Holm over these pairs."
 )
 _MOST_INDEXES = 20  # beyond it a table of them leaves nothing else on the terminal
-_MOST_METRICS = 4  # columns of "100 (98-100)" beside the methods' names
-_MEAN_WIDTH = 12
-_PERMUTED = "Differences between the means of questions, by a permutation test."
 
 
 def show_results(console: Console, results: "EvaluationResults") -> None:
@@ -72,9 +62,7 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         If the results hold no analysis, see :class:`EvaluationResults`.
     """
     analysis = analysis_of(results)
-    show_opening(console, results, "Mean scores by method in % (95 % interval)", full=True)
-    if results.metrics:
-        tell(console, EACH_ALONE, "italic")
+    show_opening(console, results, full=True)
     label = label_results(results)
     if label:
         tell(console, f"All that follows: {label}.", "bold")
@@ -87,10 +75,10 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
             for movie, by_method in analysis.outcomes_by_document.items()
             for method, outcomes in by_method.items()
         ]
-        title = "Mean scores by index and method in %"
-        for table in outcomes_tables(title, results.metrics, rows):
-            show_table(console, table)
-    for line in (*describe_room(results), *describe_asked(results)):
+        title = "Mean scores by index and method in % (95 % interval each), n questions"
+        for table in split_columns(metrics_table(title, results.metrics, rows)):
+            show_plain(console, table)
+    for line in describe_room(results):
         tell(console, line)
     if analysis.comparisons:
         title = f"Comparisons on {analysis.primary} in percentage points"
@@ -109,13 +97,10 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         say(console, line)  # it ends in a command
     if results.repeats is not None:
         show_table(console, _repeats_table(results.repeats))
-        if lines := describe_repeats(results.repeats, analysis.primary):
-            tell(console, f"{_PERMUTED} {_HOLM}", "italic")
-        for line in lines:
-            tell(console, line)
-    show_table(console, _efficiency_table(results, analysis))
+    show_plain(console, efficiency_table(results, analysis))
     told = (*describe_failures(results), *describe_abstentions(results))
-    for line in (*describe_costs(results), *told, *describe_oddities(results)):
+    told = (*told, *describe_oddities(results), *describe_firsts(results))
+    for line in (*describe_costs(results), *told):
         tell(console, line)
 
 
@@ -133,10 +118,10 @@ def analysis_of(results: "EvaluationResults") -> "Analysis":
     return results.analysis
 
 
-def show_opening(console: Console, results: "EvaluationResults", title: str, *, full: bool) -> None:
-    """Print the answer and the scores, each with the label of what embedded models produced.
+def show_opening(console: Console, results: "EvaluationResults", *, full: bool) -> None:
+    """Print the answer, the scores and what the run took, with the label of embedded models.
 
-    ``title`` is that of the scores; ``full`` is for the table of scores at several budgets.
+    ``full`` is for the table of scores at several budgets.
 
     Raises
     ------
@@ -146,77 +131,57 @@ def show_opening(console: Console, results: "EvaluationResults", title: str, *, 
     analysis, label = analysis_of(results), label_results(results)
     note = f" ({label})" if label else ""
     for line in describe_answer(results, note):
-        tell(console, line, "bold")
+        if line.startswith(GET_MISSING):
+            say(console, line, "bold")
+        else:
+            tell(console, line, "bold")
     if results.curves is not None:
         show_curves(console, results.curves, label, full=full)
-    rows = list(analysis.outcomes.items())
-    for table in (
-        outcomes_tables(f"{title}{note}", results.metrics, rows) if results.metrics else ()
-    ):
-        show_table(console, table)
+    main = score_table(results, analysis)
+    show_plain(console, replace(main, title=f"{main.title}{note}"))
+    others = metrics_table(
+        "Other metrics in % (95 % interval each), n questions",
+        results.metrics,
+        list(analysis.outcomes.items()),
+        skipped=analysis.primary,
+    )
+    for table in split_columns(others):
+        show_plain(console, table)
+    show_plain(console, spent_table(results))
 
 
-def outcomes_tables(
-    title: str, metrics: Sequence[str], rows: Sequence[tuple[str, Mapping[str, "Outcomes"]]]
-) -> list[Table]:
-    """Return the means of methods as tables that 80 columns hold, the title on the first.
-
-    A metric that is 100 % in every row, with no search unjudged, is no column but a sentence below.
-    """
-    full = [m for m in metrics if len(rows) > 1 and all(_is_full(found[m]) for _, found in rows)]
-    shown = [metric for metric in metrics if metric not in full]
-    tables: list[Table] = []
-    for start in range(0, len(shown), _MOST_METRICS) if shown else (0,):
-        table = plain_table("method", title if start == 0 else "")
-        part = shown[start : start + _MOST_METRICS]
-        for metric in part:
-            table.add_column(metric, justify="right", min_width=_MEAN_WIDTH)
-        for name, outcomes in rows:
-            table.add_row(name, *(mean_cell(outcomes[metric]) for metric in part))
-        tables.append(table)
-    if full:
-        told = ", ".join(f"{m}{_lowest(found[m] for _, found in rows)}" for m in full)
-        tables[-1].caption = f"100 % in every row: {told}."
-    return tables
+def show_plain(console: Console, table: Table) -> None:
+    """Print a table of texts; one without columns beside the names is nothing to show."""
+    if len(table.columns) < 2:
+        return
+    shown = plain_table(table.columns[0], table.title)
+    shown.caption = table.note
+    for name in table.columns[1:]:
+        shown.add_column(name, justify="right")
+    for row in table.rows:
+        shown.add_row(*row)
+    show_table(console, shown)
 
 
-def _is_full(outcomes: "Outcomes") -> bool:
-    return _estimate(outcomes).mean == 1
-
-
-def _estimate(outcomes: "Outcomes") -> "Estimate":
-    return outcomes.end_to_end or outcomes.given_answer
-
-
-def _lowest(outcomes: Iterable["Outcomes"]) -> str:
-    """Return the widest interval of means that are all 1, in per cent."""
-    estimates = [_estimate(each) for each in outcomes]
-    widest = min(estimates, key=lambda each: 1 if each.low is None else each.low)
-    return percent(widest).removeprefix("100")
-
-
-def _repeats_table(repeats: "RepeatAnalysis") -> Table:
+def _repeats_table(repeats: "RepeatAnalysis") -> RichTable:
     table = plain_table(
         "method",
-        f"Means of questions in % over {counted(repeats.n_trials, 'search', 'searches')} and "
-        f"{counted(repeats.n_verdicts, 'verdict')} each"
-        + (", all searches" if repeats.n_trials > 1 else ""),
+        f"What repeats change, over {counted(repeats.n_trials, 'search', 'searches')} and "
+        f"{counted(repeats.n_verdicts, 'verdict')} each",
     )
     table.caption = (
         "Flips: chance that a repeat changes a score. Variance: shares of question, search and "
         "judge in the variance of one score; + joins what these repeats can't tell apart, "
         "clipped is an estimate below 0, taken as 0. Better repeat: what lowers the variance "
-        "of the mean more for what it costs, where that is sure at a level of 5 %. "
-        f"{EACH_ALONE}"
+        "of the mean more for what it costs, where that is sure at a level of 5 %."
     )
     table.add_column("metric")
-    for name in ("mean", "search flips", "judge flips", "variance q/s/j", "better repeat"):
+    for name in ("search flips", "judge flips", "variance q/s/j", "better repeat"):
         table.add_column(name, justify="right")
     for figures in repeats.figures:
         table.add_row(
             figures.method,
             figures.metric,
-            percent(figures.mean, UNSCORED),
             share(figures.search_flip_rate, "%"),
             share(figures.judge_flip_rate, "%"),
             _variance_cell(figures.variance),
@@ -240,41 +205,3 @@ def _variance_cell(variance: "VarianceComponents") -> str:
     # As the sources lie in each other: what joins the search comes first or last.
     named = sorted(zip(letters, cells, strict=True), key=lambda pair: "qsj".index(pair[0][0]))
     return ", ".join(f"{letter} {cell}" for letter, cell in named)
-
-
-def _efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
-    paid = is_paid(results)
-    table = plain_table("method", "Efficiency of the searches")
-    table.caption = (
-        f"LLM calls and tokens are means a question{', cost is the sum' if paid else ''}. Pareto: "
-        "no other method is as good in the point estimates of score, tokens and median, and better "
-        f"in one; chance is not weighed.{_unfinished_note(analysis)}"
-    )
-    dollars = ("cost $", "$ a correct") if paid else ()
-    for name in ("median s", "p95 s", "LLM calls", "tokens", *dollars, "Pareto"):
-        table.add_column(name, justify="right")
-    for method, figures in results.efficiency.items():
-        further = analysis.efficiency[method]
-        prices = (money(figures["cost_usd"]), money(further.cost_per_correct.value))
-        table.add_row(
-            method,
-            seconds(further.latency_median) + unfinished(further.latency_median),
-            seconds(further.latency_p95) + unfinished(further.latency_p95),
-            number(figures["avg_llm_calls"]),
-            number(total_of(figures["avg_prompt_tokens"], figures["avg_output_tokens"]), ",.0f"),
-            *(prices if paid else ()),
-            MISSING if further.is_pareto is None else "yes" if further.is_pareto else "no",
-        )
-    return table
-
-
-def _unfinished_note(analysis: "Analysis") -> str:
-    if not any(found.latency_median.censored_share for found in analysis.efficiency.values()):
-        return ""
-    return " Unfinished: searches that failed; they count as slower than all others."
-
-
-def total_of(*parts: float | None) -> float | None:
-    """Return a sum; None where a part of it is not known."""
-    known = [part for part in parts if part is not None]
-    return sum(known) if len(known) == len(parts) else None

@@ -16,31 +16,24 @@ if TYPE_CHECKING:
     from graphrag.eval.results import EvaluationResults
 
 
-def label_results(results: "EvaluationResults", of_first: bool = True) -> str | None:
-    """Return what a table must be labelled with; None when there is nothing to say.
-
-    ``of_first`` says that the table is of the first search of each question alone.
-    """
+def label_results(results: "EvaluationResults") -> str | None:
+    """Return what a table must be labelled with; None when there is nothing to say."""
     label = results.metadata["embedded_models"]
     parts = [label] if label else []
     if not results.metadata.get("is_complete", True):
         race = results.metadata.get("early_stop")
         end = "stopped early" if race is not None and race["stopped_early"] else "incomplete"
         parts.append("{}: {n_done} of {n_planned}".format(end, **results.metadata))
-    if of_first and results.repeats is not None and results.repeats.n_trials > 1:
-        parts.append(f"the first of {results.repeats.n_trials} searches each")
     return "; ".join(parts) or None
 
 
-def describe_asked(results: "EvaluationResults") -> list[str]:
-    """Return a line when the methods' means are over different numbers of questions."""
-    asked = {method: counts["n"] for method, counts in results.counts.items()}
-    if len(set(asked.values())) < 2:
+def describe_firsts(results: "EvaluationResults") -> list[str]:
+    """Return which figures are of the first search alone, where questions were searched again."""
+    if results.repeats is None or results.repeats.n_trials == 1:
         return []
-    numbers = ", ".join(f"{method} {n:,}" for method, n in asked.items())
     return [
-        f"The methods have answered different numbers of questions ({numbers}); only the "
-        "comparisons take the same questions of both."
+        "What is measured without the judge, where answers were lost, and what further judges say "
+        "is of the first search of each question."
     ]
 
 
@@ -51,9 +44,9 @@ def describe_room(results: "EvaluationResults") -> list[str]:
 
 
 def describe_costs(results: "EvaluationResults") -> list[str]:
-    """Return what the table of the searches leaves out: the verdicts, and what was forgotten."""
+    """Return what the tables leave out: what was cached, and what was forgotten."""
     earlier = results.metadata.get("earlier_attempts")
-    lines = [_describe_judge_cost(results), *_describe_cached(results)]
+    lines = _describe_cached(results)
     if earlier is not None:
         tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
         cost = money(earlier["cost_usd"], "$", UNKNOWN)
@@ -62,19 +55,6 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
             f"{tokens:,} counted tokens, {cost} on top of that."
         )
     return lines
-
-
-def _describe_judge_cost(results: "EvaluationResults") -> str:
-    costs = [figures["judge_cost_usd"] for figures in results.efficiency.values()]
-    known = [cost for cost in costs if cost is not None]
-    total = money(sum(known) if len(known) == len(costs) else None, "$", UNKNOWN)
-    line = f"The judge cost {total} on top of the searches."
-    if not is_paid(results) and not any(costs) and None not in costs:
-        line = "Neither the searches nor the judge cost a dollar."
-    if results.repeats is not None and results.repeats.n_trials > 1:
-        everything = money(results.metadata["cost_usd"], "$", UNKNOWN)
-        return f"{line} All repeats together, judge included, cost {everything}."
-    return line
 
 
 def _describe_cached(results: "EvaluationResults") -> list[str]:
@@ -127,12 +107,13 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
             )
         verdicts = [(metric, r.scores.get(metric)) for metric in METRICS for r in of_method]
         missing = Counter(metric for metric, verdict in verdicts if verdict.failure)
+        n = sum(any(r.scores.get(metric).failure for metric in METRICS) for r in of_method)
         if missing:
             cause = next(verdict.failure for _, verdict in verdicts if verdict.failure)
             counts = ", ".join(f"{metric} {n}" for metric, n in missing.items())
             lines.append(
-                f"{summary.method}: verdicts on {counted(len(of_method), 'response')} are unscored "
-                f"and left out, {counts}, e.g. {cause.message}"
+                f"{summary.method}: verdicts on {n:,} of {counted(len(of_method), 'response')} are "
+                f"unscored and left out, {counts}, e.g. {cause.message}"
             )
     return lines
 
@@ -182,8 +163,3 @@ def describe_oddities(results: "EvaluationResults") -> list[str]:
 
 def _question(result: "QueryResult") -> str:
     return name_question(result.sample_id, result.imdb_key, result.question)
-
-
-def is_paid(results: "EvaluationResults") -> bool:
-    """Whether any search cost dollars, or may have: a price that is not known is no 0."""
-    return any(found["cost_usd"] != 0 for found in results.efficiency.values())

@@ -12,7 +12,6 @@ from graphrag.eval.reports.cells import (
     EACH_ALONE,
     UNKNOWN,
     UNSCORED,
-    money,
     number,
     p_value,
     percent,
@@ -66,9 +65,6 @@ def show_figures(console: Console, figures: Figures) -> None:
         *_criteria_lines(figures),
     ):
         tell(console, line)
-    if figures.rubric or figures.quality or figures.pairwise:
-        cost = money(figures.usage.cost_usd, "$", UNKNOWN)
-        console.print(f"The further judges cost {cost}.")
 
 
 def _measures_table(title: str, measures: Mapping[str, MethodMeasures]) -> Table | None:

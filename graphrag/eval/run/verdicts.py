@@ -16,6 +16,8 @@ from graphrag.eval.store import StoredResponse
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.usage import CallLog, current_scope
 
+_NOTHING_TO_JUDGE = JudgeResult(None, "Nothing to judge: no answer was given")
+
 
 def judgeable(sample: Sample, metrics: Sequence[str]) -> tuple[str, ...]:
     """Return what a response to a sample can be judged on.
@@ -32,22 +34,26 @@ async def ask_verdicts(
 ) -> dict[str, JudgeResult]:
     """Return metric -> verdict, the majority of ``repeats`` verdicts.
 
+    Of an abstention the judge is not asked what reads an answer, as faithfulness.
+
     Raises
     ------
     RunStoppedError
         If the judge's service would refuse every further request as well or is down, or the
         allowed cost is spent.
     """
+    asked = [m for m in metrics if not found.abstained or JUDGED_METRICS[m].judges_abstentions]
     if repeats == 1:  # no task of its own
-        given = [await _ask(judge, unit, found, metrics)]
+        given = [await _ask(judge, unit, found, asked)]
     else:
-        given = await asyncio.gather(*(_ask(judge, unit, found, metrics) for _ in range(repeats)))
+        given = await asyncio.gather(*(_ask(judge, unit, found, asked) for _ in range(repeats)))
     check_asked(current_scope() or CallLog())
     for verdict in (verdict for verdicts in given for verdict in verdicts.values()):
         if verdict.failure is not None and verdict.failure.kind == "refused":
             msg = f"The judge's service refuses the requests: {verdict.failure.message}"
             raise RunStoppedError(msg)
-    return {metric: combine_repeats([verdicts[metric] for verdicts in given]) for metric in metrics}
+    verdicts = {metric: combine_repeats([each[metric] for each in given]) for metric in asked}
+    return {metric: verdicts.get(metric, _NOTHING_TO_JUDGE) for metric in metrics}
 
 
 async def _ask(

@@ -77,8 +77,10 @@ from .paired import (
     ScaleDifference,
     bonett_price,
     describe_tests,
+    has_verdicts,
     holm,
     paired_binary,
+    paired_items,
     paired_scale,
 )
 from .passes import (
@@ -188,6 +190,7 @@ __all__ = [
     "early_stop_evidence",
     "fall_p",
     "gate_errors",
+    "has_verdicts",
     "holm",
     "inference_at_any_stop",
     "inference_of",
@@ -201,6 +204,7 @@ __all__ = [
     "mean_scale",
     "next_look",
     "paired_binary",
+    "paired_items",
     "paired_scale",
     "pareto_set",
     "questions_needed",

@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 from graphrag.eval.statistics.differences import PairCounts, difference_interval
 from graphrag.eval.statistics.estimates import scipy_special
-from graphrag.eval.statistics.paired import PairedDifference, bonett_price, holm
+from graphrag.eval.statistics.paired import (
+    PairedDifference,
+    bonett_price,
+    graded_limits,
+    has_verdicts,
+    holm,
+)
 from graphrag.eval.statistics.power import ALPHA, detectable_difference
 
 EQUIVALENCE_MARGIN = 0.05
@@ -76,11 +82,35 @@ def inference_of(result: PairedDifference, counts: PairCounts) -> Inference:
         low, high, _ = difference_interval(counts, confidence)
         return (-1.0, 1.0) if low is None or high is None else (low, high)
 
+    if result.is_graded:
+        return _inference_of_items(result.difference or 0.0, counts)
     share = 1 / _inflation(result)
     n, n10, n01 = share * result.n_pairs, share * result.n10, share * result.n01
 
     def outside(lowest: float, highest: float) -> float:
         return max(score_p(n10, n01, n, highest), score_p(n01, n10, n, -lowest))
+
+    return Inference(limits, outside)
+
+
+def _inference_of_items(difference: float, counts: PairCounts) -> Inference:
+    """Return how a difference of item means is judged: by the interval alone, turned round."""
+    limits = graded_limits(counts)
+
+    def beyond(bound: float, end: int) -> float:
+        """Return the one-sided p of a true difference at ``bound``, on that side of the mean."""
+        gap = (bound - difference) * (1 if end else -1)
+        if gap <= 0:
+            return 0.5
+        low, high = _EDGE, 1 - _EDGE
+        while high - low > _EDGE:
+            middle = (low + high) / 2
+            inside = abs(limits(middle)[end] - difference) < gap
+            low, high = (middle, high) if inside else (low, middle)
+        return (1 - low) / 2
+
+    def outside(lowest: float, highest: float) -> float:
+        return max(beyond(lowest, 0), beyond(highest, 1))
 
     return Inference(limits, outside)
 
@@ -200,7 +230,7 @@ def compare_family(
                 low_simultaneous=low,
                 high_simultaneous=high,
                 p_equivalence=min(1.0, raised * inference.outside(-margin, margin)),
-                is_equivalent=min(1.0, raised * worst) <= ALPHA,
+                is_equivalent=min(1.0, raised * worst) <= ALPHA and has_verdicts(result),
                 equivalence_margin=margin,
             )
         )
@@ -229,5 +259,9 @@ def _detectable(result: PairedDifference, alpha: float) -> float | None:
     # One that was left out, or that even a difference of 1 would not be, stays so.
     if result.detectable_at_80 is None or result.discordance is None:
         return None
+    if result.is_graded:
+        ndtri = scipy_special().ndtri
+        quantiles = [float(ndtri(1 - level / 2)) + float(ndtri(0.8)) for level in (alpha, ALPHA)]
+        return result.detectable_at_80 * quantiles[0] / quantiles[1]
     n_independent = int(result.n_pairs / _inflation(result))
     return detectable_difference(n_independent, result.discordance, alpha=alpha)

@@ -21,12 +21,17 @@ from graphrag.eval.statistics.gate_records import (
     loss_in_points,
     p_in_words,
 )
-from graphrag.eval.statistics.paired import Pair, bonett_price, holm, paired_counts
+from graphrag.eval.statistics.paired import (
+    MIN_COVERAGE,
+    Pair,
+    bonett_price,
+    holm,
+    paired_counts,
+)
 from graphrag.eval.statistics.structure import Structure, choose_structure
 
 MARGIN = 0.05
 ALPHA = 0.05
-MIN_COVERAGE = 0.95
 MAX_COVERAGE_GAP = 0.02
 EARLY_ALPHA = ALPHA / 2  # the other half is left for the test at the end
 

@@ -93,7 +93,8 @@ class CostPerCorrect:
     value : float or None
         In the unit of the costs; None when nothing is correct, or the cost of an attempt with a
         verdict is not known.
-    n, n_dropped, n_correct : int
+    n, n_dropped : int
+    n_correct : float
         Attempts with a verdict, attempts whose verdict is missing, correct answers.
     low, high : float or None
         Fieller limits (95 %), >= 0; None when they are unbounded.
@@ -102,7 +103,7 @@ class CostPerCorrect:
     value: float | None
     n: int
     n_dropped: int
-    n_correct: int
+    n_correct: float
     low: float | None
     high: float | None
 
@@ -226,7 +227,7 @@ def bootstrap_ratio(
 
 
 def cost_per_correct(
-    costs: Sequence[float | None], correct: Sequence[bool | int | None]
+    costs: Sequence[float | None], correct: Sequence[float | None]
 ) -> CostPerCorrect:
     """Return the cost of all attempts that have a verdict, divided by the correct answers.
 
@@ -235,7 +236,8 @@ def cost_per_correct(
     costs : sequence
         One an attempt, failed ones included: finite, >= 0, or None (price not known).
     correct : sequence
-        0, 1 or None (verdict missing: the attempt is left out and counted); same length.
+        In [0, 1], between them for means over repeats, or None (verdict missing: the attempt is
+        left out and counted); same length.
 
     Returns
     -------
@@ -244,7 +246,7 @@ def cost_per_correct(
     Raises
     ------
     ValueError
-        If a cost is negative or not finite, a verdict not 0, 1 or None, or the lengths differ.
+        If a cost is negative or not finite, a verdict outside [0, 1], or the lengths differ.
 
     Notes
     -----
@@ -252,12 +254,13 @@ def cost_per_correct(
     """
     pairs = list(zip(costs, correct, strict=True))
     for cost, verdict in pairs:
-        if verdict not in (0, 1, None) or (cost is not None and not 0 <= cost < inf):
-            msg = f"a cost must be finite and >= 0, a verdict 0 or 1, not {(cost, verdict)!r}"
+        out = verdict is not None and not 0 <= verdict <= 1
+        if out or (cost is not None and not 0 <= cost < inf):
+            msg = f"a cost must be finite and >= 0, a verdict 0 to 1, not {(cost, verdict)!r}"
             raise ValueError(msg)
     judged = [(cost, float(verdict)) for cost, verdict in pairs if verdict is not None]
     n, dropped = len(judged), len(pairs) - len(judged)
-    n_correct = int(sum(verdict for _, verdict in judged))
+    n_correct = sum(verdict for _, verdict in judged)
     known = [(cost, verdict) for cost, verdict in judged if cost is not None]
     if n_correct == 0 or len(known) < n:
         return CostPerCorrect(None, n, dropped, n_correct, None, None)

@@ -1,9 +1,10 @@
 """Whose fault was it: every question ends in one state, and the states add up to the plan."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 
 from graphrag.eval.statistics.estimates import (
     Estimate,
@@ -12,13 +13,14 @@ from graphrag.eval.statistics.estimates import (
     share_of_total,
     share_of_totals,
 )
+from graphrag.eval.statistics.scales import mean_real
 
 
 class State(StrEnum):
     """How one (question, method, metric) ended.
 
-    ``ABSTAINED`` (the response refuses or says "not found") exists for metrics of the response
-    itself, faithfulness and relevance; for correctness an abstention is scored, 0 or 1.
+    ``ABSTAINED`` (the method says that it has no answer) exists for faithfulness alone, which has
+    nothing to judge then; on the other metrics an abstention is scored, 0 or 1.
     """
 
     SCORED = "scored"
@@ -62,6 +64,9 @@ class Outcome:
 class Outcomes:
     """One method on one metric: what was planned, what is missing, and the means.
 
+    Counts are of searches, means of questions: of one that was searched more than once, of the mean
+    of its scores.
+
     Attributes
     ----------
     n_planned, n_search_failed, n_judge_failed, n_judge_unparseable, n_not_judged, n_abstained,
@@ -70,17 +75,18 @@ class Outcomes:
         was interrupted, or methods that were asked different questions.
     coverage : float or None
         Share in [0, 1] of the verdicts asked of the judge that exist; None when none was asked.
-    end_to_end : Estimate or None
-        Mean over scored responses and failed searches, which count 0; None for a metric on
-        which a failed search has nothing to judge (faithfulness, relevance). Without a mean
-        where no response was judged on the metric, because it was not asked or as some were not
-        judged: the failed searches alone would make it 0.
+    end_to_end : Estimate
+        Mean over scored responses and failed searches, which count 0; what ``by_method`` holds.
+        Without a mean where no response was judged on the metric, because it was not asked or as
+        some were not judged: the failed searches alone would make it 0.
     given_answer : Estimate
         Mean over scored responses alone.
+    failed_search_is_zero : bool
+        Whether ``end_to_end`` is what tables show; else it is ``given_answer``, as a failed search
+        has nothing to judge (faithfulness, relevance), and both where they differ.
     bounds : tuple of float or None
-        The mean if every missing verdict were 0, and if every one were 1, over the responses
-        of ``end_to_end`` (else of ``given_answer``) and the missing: [k/N, (k+m)/N]; None when
-        N is 0.
+        The mean that tables show if every missing verdict were 0, and if every one were 1:
+        [k/N, (k+m)/N]; None when N is 0.
 
     Raises
     ------
@@ -97,8 +103,9 @@ class Outcomes:
     n_scored: int
     n_not_run: int
     coverage: float | None
-    end_to_end: Estimate | None
+    end_to_end: Estimate
     given_answer: Estimate
+    failed_search_is_zero: bool
     bounds: tuple[float, float] | None
 
     def __post_init__(self) -> None:
@@ -115,6 +122,11 @@ class Outcomes:
             msg = f"{self.n_planned} outcomes were planned, {ended} are accounted for"
             raise ValueError(msg)
 
+    @property
+    def mean(self) -> Estimate:
+        """The mean that every table shows."""
+        return self.end_to_end if self.failed_search_is_zero else self.given_answer
+
 
 def summarize_outcomes(
     outcomes: Mapping[Outcome, int],
@@ -123,16 +135,17 @@ def summarize_outcomes(
     failed_search_is_zero: bool,
     stratified: bool = False,
     is_asked: bool = True,
+    repeated: Collection[Sequence[Outcome]] = (),
 ) -> Outcomes:
     """Count the states of one method on one metric, and average the scores.
 
     Parameters
     ----------
     outcomes : dict
-        Outcome -> questions that ended so. Few outcomes differ: counting equal ones first makes
+        Outcome -> searches that ended so. Few outcomes differ: counting equal ones first makes
         a long run quick to add up.
     n_planned : int
-        Questions that the plan gave to the method.
+        Searches that the plan gave to the method.
     failed_search_is_zero : bool
         True for correctness and completeness; False for faithfulness and relevance, where a
         failed search has no score.
@@ -140,6 +153,8 @@ def summarize_outcomes(
         Take the intervals of estimand A, stratified by the outcomes' documents.
     is_asked : bool
         Whether responses were to be judged on the metric.
+    repeated : collection of sequences of Outcome
+        The same outcomes by question, where questions were searched more than once.
 
     Raises
     ------
@@ -156,13 +171,13 @@ def summarize_outcomes(
     if failed_search_is_zero and counts[State.ABSTAINED]:
         msg = "an abstention has to be scored on a metric that counts a failed search as 0"
         raise ValueError(msg)
-    scored = [entry for entry in outcomes.items() if entry[0].state is State.SCORED]
-    failed = [entry for entry in outcomes.items() if entry[0].state is State.SEARCH_FAILED]
+    questions = Counter(map(tuple, repeated)) or {(o,): times for o, times in outcomes.items()}
     n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
     missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
     asked = n_scored + missing
     is_judged = asked > 0 or (is_asked and counts[State.NOT_JUDGED] == 0)
-    total = sum(float(outcome.score or 0) * times for outcome, times in scored)
+    total = sum(float(outcome.score or 0) * times for outcome, times in outcomes.items())
+    counted = {State.SCORED, State.SEARCH_FAILED} if is_judged else set[State]()
     size = asked + n_failed if failed_search_is_zero and is_judged else asked
     return Outcomes(
         n_planned=n_planned,
@@ -174,18 +189,29 @@ def summarize_outcomes(
         n_scored=n_scored,
         n_not_run=n_planned - counts.total(),
         coverage=n_scored / asked if asked else None,
-        end_to_end=_mean(scored + failed if is_judged else [], stratified)
-        if failed_search_is_zero
-        else None,
-        given_answer=_mean(scored, stratified),
+        end_to_end=_mean(questions, counted, stratified),
+        given_answer=_mean(questions, {State.SCORED}, stratified),
+        failed_search_is_zero=failed_search_is_zero,
         bounds=(total / size, (total + missing) / size) if size else None,
     )
 
 
-def _mean(outcomes: Iterable[tuple[Outcome, int]], stratified: bool) -> Estimate:
+def _mean(
+    questions: Mapping[tuple[Outcome, ...], int], counted: Collection[State], stratified: bool
+) -> Estimate:
+    """Return the mean over questions of the mean of each one's outcomes that count."""
+    values = Counter[tuple[float, Hashable]]()
+    for outcomes, times in questions.items():
+        scores = [float(each.score or 0) for each in outcomes if each.state in counted]
+        if scores:  # a failed search has no score, and counts 0
+            values[fmean(scores), outcomes[0].document if stratified else None] += times
+    if any(score not in (0, 1) for score, _ in values):
+        scores, documents = zip(*values.elements(), strict=True)
+        found = mean_real(scores, documents, (0.0, 1.0))
+        if found.low is not None:
+            return found
     totals: dict[Hashable, tuple[float, int]] = {}
-    for outcome, times in outcomes:  # a failed search has no score, and counts 0
-        document = outcome.document if stratified else None
+    for (score, document), times in values.items():
         total, size = totals.get(document, (0.0, 0))
-        totals[document] = (total + float(outcome.score or 0) * times, size + times)
+        totals[document] = (total + score * times, size + times)
     return share_of_totals(totals) if stratified else share_of_total(*totals.get(None, (0.0, 0)))

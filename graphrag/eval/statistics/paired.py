@@ -1,8 +1,8 @@
 """Two methods, or two runs, on the same questions: difference, test, and what is missing."""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -33,17 +33,23 @@ from graphrag.eval.statistics.structure import warn_of_documents
 
 Pair: TypeAlias = tuple[Score, Score]
 
+MIN_COVERAGE = 0.95
+"""Share of the planned pairs that must have verdicts before anything is claimed."""
+_EDGE = 1e-9
+_POWER, _LIMIT = 0.8416, 1.9600  # quantiles of the normal distribution at .80 and .975
+
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Mean of ``a - b`` over the questions that have both scores, each 0 or 1.
+    """Mean of ``a - b`` over the questions that have both scores, in [0, 1].
 
     Attributes
     ----------
     n_pairs, n_dropped_pairs : int
-        Questions with both scores, and with a missing one.
+        Questions with both scores, and planned pairs with a missing one (of questions that are
+        searched more than once, each search makes a pair).
     n10, n01 : int
-        Questions where a alone scores 1, and where b alone does.
+        Questions where a scores more, and where b does.
     discordance : float or None
         Share ``(n10 + n01) / n_pairs``; None without pairs.
     difference, low, high : float or None
@@ -65,6 +71,8 @@ class PairedDifference:
         entered, see ``choose_structure``.
     note : str or None
         What ``p`` can't know, where documents are few and hold several questions.
+    coverage : float or None
+        Share of the planned pairs that have both scores; None without any.
     """
 
     n_pairs: int
@@ -83,6 +91,12 @@ class PairedDifference:
     interval: str = "bonett-price"
     test: str = MCNEMAR
     note: str | None = None
+    coverage: float | None = None
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether it is of item means, which lie between 0 and 1 as well."""
+        return self.interval.partition(",")[0] == "t"
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +219,85 @@ def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> Paired
         interval=interval,
         test=test,
         note=warn_of_documents({document: tally.n for document, tally in tallies.items()}),
+        coverage=n / (n + dropped),
     )
+
+
+def paired_items(
+    items: PairCounts, searches: PairCounts, *, view_documents: bool = False
+) -> PairedDifference:
+    """Compare two metrics by the means of questions that may have been searched more than once.
+
+    Parameters
+    ----------
+    items : dict
+        (mean of a, mean of b, document) -> questions, in [0, 1] or None.
+    searches : dict
+        The same of single searches, 0, 1 or None (missing, or not made): they alone say what is
+        missing, and how far it could move the difference.
+
+    Notes
+    -----
+    ``paired_binary`` where every difference is -1, 0 or 1; else ``scales.mean_real`` and
+    ``flip_signs``. The smallest detectable difference is then (z.975 + z.80) / z.975 times
+    half of the interval.
+    """
+    known = {k: n for k, n in items.items() if k[0] is not None and k[1] is not None}
+    n_missing = sum(n for (a, b, _), n in searches.items() if a is None or b is None)
+    n_planned = sum(searches.values())
+    missing = {
+        "n_dropped_pairs": n_missing,
+        "difference_bounds": _difference_bounds(searches),
+        "coverage": 1 - n_missing / n_planned if n_planned else None,
+    }
+    signs = Counter[tuple[Score, Score, Hashable]]()
+    for (a, b, document), times in known.items():
+        difference = float(a or 0) - float(b or 0)
+        signs[int(difference > 0), int(difference < 0), document] += times
+    found = replace(paired_binary(signs, view_documents=view_documents), **missing)
+    if all(abs(float(a or 0) - float(b or 0)) in (0, 1) for a, b, _ in known):
+        return found
+    pairs, documents = _spread(known)
+    scaled = paired_scale(pairs, limits=(-1.0, 1.0), documents=documents)
+    half = None
+    if scaled.low is not None and scaled.high is not None:
+        half = (scaled.high - scaled.low) / 2
+    return replace(
+        found,
+        difference=scaled.difference,
+        low=scaled.low,
+        high=scaled.high,
+        p=scaled.p,
+        detectable_at_80=half and half * (1 + _POWER / _LIMIT),
+        by_document=view_of_totals(_difference_totals(known), (-1.0, 1.0))
+        if view_documents
+        else None,
+        interval=scaled.interval,
+        test=scaled.test,
+    )
+
+
+def graded_limits(items: PairCounts) -> Callable[[float], tuple[float, float]]:
+    """Return confidence -> limits of the difference of item means, (-1, 1) without any."""
+    pairs, documents = _spread(items)
+    differences = [_difference(pair) for pair in pairs]
+
+    def limits(confidence: float) -> tuple[float, float]:
+        found = mean_real(differences, documents, (-1.0, 1.0), confidence)
+        return (-1.0, 1.0) if found.low is None or found.high is None else (found.low, found.high)
+
+    return limits
+
+
+def has_verdicts(result: PairedDifference) -> bool:
+    """Say whether enough of the planned pairs have both scores for anything to be claimed."""
+    return result.coverage is None or result.coverage >= MIN_COVERAGE - _EDGE
+
+
+def _spread(items: PairCounts) -> tuple[list[Pair], list[Hashable]]:
+    """Return the scores and the document of each question, one by one."""
+    each = [key for key, times in items.items() for _ in range(times)]
+    return [(a, b) for a, b, _ in each], [document for _, _, document in each]
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -288,7 +380,9 @@ def paired_scale(
 
 def _difference(pair: Pair) -> float | None:
     a, b = pair
-    return None if a is None or b is None else float(a) - float(b)
+    if a is None or b is None:
+        return None
+    return round(float(a) - float(b), 12)  # 2/3 - 1/3 and 1/3 - 0 are one difference
 
 
 def _difference_totals(counts: PairCounts) -> dict[Hashable, tuple[float, int]]:

@@ -2,18 +2,20 @@
 
 from graphrag.eval.statistics.anytime import ANYTIME_TEST
 from graphrag.eval.statistics.family import FamilyFigures
-from graphrag.eval.statistics.paired import PairedDifference
+from graphrag.eval.statistics.paired import PairedDifference, has_verdicts
 from graphrag.eval.statistics.power import ALPHA
 
 
 def shown_sign(result: PairedDifference, alpha: float = ALPHA) -> int:
     """Return which side is shown to be better: 1 for a, -1 for b, 0 for neither.
 
-    By ``p_holm`` where there is one, else by ``p``; neither when the missing scores could turn
-    the difference around.
+    By ``p_holm`` where there is one, else by ``p``; neither when too many scores are missing, or
+    they could turn the difference around.
     """
     p = result.p if result.p_holm is None else result.p_holm
-    if result.difference is None or p is None or p > alpha or _can_turn(result):
+    if result.difference is None or p is None or p > alpha:
+        return 0
+    if not has_verdicts(result) or _can_turn(result):
         return 0
     return (result.difference > 0) - (result.difference < 0)
 
@@ -44,7 +46,8 @@ def verdict_in_words(
     Returns
     -------
     str
-        "nothing to compare"; "unresolved: ...", when the missing verdicts could turn the answer;
+        "nothing to compare"; "undecided: ...", when less than 95 % of the pairs have verdicts;
+        "unresolved: ...", when the missing verdicts could turn the answer;
         "<a> better than <b>" (or the reverse), with ", by less than 5 points" where that is shown
         as well; "equivalent within ±5 points"; or "no difference shown; the smallest that
         this many questions find with 80 % power is 6.8 points", in a family "unknown: no
@@ -52,6 +55,9 @@ def verdict_in_words(
     """
     if result.difference is None or result.p is None:
         return "nothing to compare"
+    if not has_verdicts(result):
+        share = f"{100 * (result.coverage or 0):.0f} %"
+        return f"undecided: {share} of the pairs that were planned have both verdicts"
     missing = f"unresolved: {result.n_dropped_pairs} missing pairs could"
     sign = shown_sign(result, alpha)
     is_equivalent = family is not None and family.is_equivalent is True

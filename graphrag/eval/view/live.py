@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from graphrag.eval.analysis import Row, paid_usages, stored_metadata, stored_rows
+from graphrag.eval.analysis import FAILED_AS_0, Row, paid_usages, stored_metadata, stored_rows
 from graphrag.eval.dataset import Sample
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, measured_latency
-from graphrag.eval.reports import money, percent
+from graphrag.eval.reports import has_two_means, money, percent
 from graphrag.eval.run import judgeable
-from graphrag.eval.statistics import Estimate, Outcome, summarize_outcomes
+from graphrag.eval.statistics import Outcome, Outcomes, summarize_outcomes
 from graphrag.eval.store import EvaluationStore, Run, StoredResponse
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.phrases import counted
@@ -137,20 +137,22 @@ def _means(run: Run, rows: Sequence[Row]) -> list[tuple[str, str, str, int]]:
     told: list[tuple[str, str, str, int]] = []
     for metric in run.setup.metrics or ():
         for method in run.setup.methods if metric in METRICS else ():
-            found = _mean(metric, [row for row in rows if row.method == method])
-            told.append((method, metric, percent(found), found.n))
+            found = _outcomes(metric, [row for row in rows if row.method == method])
+            told.append((method, metric, percent(found.mean), found.mean.n))
+            if has_two_means(found):
+                both = found.end_to_end
+                told.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
     return told
 
 
-def _mean(metric: str, rows: Sequence[Row]) -> Estimate:
+def _outcomes(metric: str, rows: Sequence[Row]) -> Outcomes:
     ends = Counter(Outcome(r.states[metric], r.scores[metric], r.document) for r in rows)
-    found = summarize_outcomes(
+    return summarize_outcomes(
         ends,
         n_planned=len(rows),
         failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
         stratified=True,
     )
-    return found.end_to_end or found.given_answer
 
 
 def _slowest(
