@@ -76,8 +76,8 @@ def test_the_main_command_prints_what_the_readme_shows(built, project_root):
     headings = {re.sub(r":.*", "", line).strip() for line in shown}
     assert headings >= {
         "Answer (offline baseline models)",
-        "Scores in % (95 % interval each) (offline baseline models)",
-        "Cost of a search",
+        "Score",
+        "What the run took",
         "Files in",
         "All tables",
     }

@@ -292,7 +292,7 @@ def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: Ma
     (evaluation.output / "runs").write_text("in the way", encoding="utf-8")
     result = evaluation.run("--full")
     assert result.exit_code == ERROR
-    assert "Mean scores by method" in result.stdout
+    assert "Score: correctness in %" in result.stdout
     (run,) = runs_of(evaluation)
     assert f"The run is kept; write them again with: graphrag eval show {run.run_id}" in said(
         result.stderr
@@ -406,7 +406,7 @@ def test_the_terminal_is_readable_at_80_columns_and_says_the_label_twice(
     evaluation = make_evaluation()
     ran = evaluation.run(COLUMNS="80")
     assert ran.exit_code == DONE, ran.output
-    tables = ran.stdout.partition("Scores in %")[2].partition("Neither the searches")[0]
+    tables = ran.stdout.partition("Score: ")[2].partition("Neither the searches")[0]
     rows = [line for line in tables.splitlines() if not line.endswith(".")]  # a pipe wraps none
     assert [line for line in rows if len(line) > 80] == []
     assert "…" not in ran.stdout

@@ -101,7 +101,7 @@ def _inference_of_items(difference: float, counts: PairCounts) -> Inference:
         """Return the one-sided p of a true difference at ``bound``, on that side of the mean."""
         gap = (bound - difference) * (1 if end else -1)
         if gap <= 0:
-            return 0.5
+            return 1.0
         low, high = _EDGE, 1 - _EDGE
         while high - low > _EDGE:
             middle = (low + high) / 2
