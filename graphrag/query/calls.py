@@ -151,14 +151,14 @@ def is_transient(error: BaseException) -> bool:
 def read_usage(usage: Any, output: bool) -> tuple[int, int, int | None]:
     """Return (prompt, output, cached prompt) tokens of a provider's usage figures.
 
-    Those that are absent are 0, but cached ones None: most services do not say.
+    Those that are absent, or negative, are 0, but cached ones None: most services do not say.
     """
     if usage is None:
         return 0, 0, None
     details: Any = getattr(usage, "prompt_tokens_details", None)
     cached = cast("int | None", getattr(details, "cached_tokens", None))
-    prompt = int(usage.prompt_tokens or 0)
+    prompt = max(0, int(usage.prompt_tokens or 0))
     answered = cast("int | None", getattr(usage, "completion_tokens", None)) or 0
-    # More cached tokens than there are can't be meant.
-    known = None if cached is None else min(int(cached), prompt)
-    return prompt, int(answered if output else 0), known
+    # More cached tokens than there are, or less than none, can't be meant.
+    known = None if cached is None or cached < 0 else min(int(cached), prompt)
+    return prompt, max(0, int(answered if output else 0)), known

@@ -77,17 +77,20 @@ def judging(unread: bool) -> Behaviour:
 
 
 @pytest.fixture
+def own(tmp_path: Path) -> str:
+    return f"figures_{tmp_path.name}".replace("-", "_")
+
+
+@pytest.fixture
 def evaluation(
-    make_evaluation: MakeEvaluation, server: LocalServer, monkeypatch: pytest.MonkeyPatch
+    make_evaluation: MakeEvaluation, server: LocalServer, own: str, monkeypatch: pytest.MonkeyPatch
 ) -> Evaluation:
     made = make_evaluation(
         server.base_url,
-        methods=[
-            {"name": name, "function": f"figure_methods:{name}"} for name in ("frail", "firm")
-        ],
+        methods=[{"name": name, "function": f"{own}:{name}"} for name in ("frail", "firm")],
         thresholds={"relevance": 0.8},
     )
-    (made.root / "figure_methods.py").write_text(MODULE, encoding="utf-8")
+    (made.root / f"{own}.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(str(made.root))
     made.write_rows(
         [{"id": f"q{n}", "question": f"Who is number {n}?", "answer": "Idris"} for n in range(N)]
@@ -221,3 +224,40 @@ def test_one_mean_of_a_metric_stands_everywhere(
         assert now > old
         assert item["difference"]["difference"] == pytest.approx(now - old)
         assert item["difference"]["n_pairs"] == N
+
+
+def test_a_winner_is_not_named_without_the_verdicts(
+    evaluation: Evaluation, server: LocalServer, own: str
+):
+    """Frail is right where firm is wrong; of frail half of the verdicts are missing."""
+    evaluation.configure(thresholds={}, metrics=["correctness"])
+
+    def reply(request: dict[str, Any]) -> str:
+        text = str(request["messages"])
+        n = int(re.findall(r"number (\d+)\?", text)[-1])
+        is_frail = "frail" in text
+        if is_frail and n % 2:
+            return "I would rather not say."
+        return json.dumps({"reason": "said", "score": int(is_frail)})
+
+    module = MODULE.replace("Idris, number", "frail number", 1).replace("n % 10 == 1", "False")
+    (evaluation.root / f"{own}.py").write_text(module, encoding="utf-8")
+    server.behaviour = Behaviour(reply)
+    result = evaluation.run(COLUMNS="300")
+    assert result.exit_code == 3, result.output
+    told = " ".join(result.output.split())
+    assert "Answer: undecided. Less than 95 % of the planned pairs have verdicts" in told
+    assert "Missing: 20 of 40 verdicts are missing of frail." in told
+    line = f"Get them with: graphrag eval --root {evaluation.root} --retry-errors"
+    assert line in told
+    assert "Every p and interval speaks of this document alone." in told
+    page = (evaluation.output / "report.html").read_text(encoding="utf-8")
+    for words in ("Missing: 20 of 40 verdicts", "Get them with:", "speaks of this document alone"):
+        assert words in page
+    server.behaviour = Behaviour(
+        lambda request: json.dumps(
+            {"reason": "", "score": int("frail" in str(request["messages"]))}
+        )
+    )
+    result = evaluation.run("--retry-errors", COLUMNS="300")
+    assert "Answer: use frail" in " ".join(result.output.split())

@@ -68,6 +68,12 @@ def test_every_repeat_counts_and_a_question_counts_once():
     results.to_json()
 
 
+def test_a_negative_count_is_refused():
+    odd = replace(result(), efficiency=EfficiencyMetrics(1.0, 1, -50, 0))
+    with pytest.raises(ValueError, match=r"the tokens of tog on .* can't be -50"):
+        aggregate_results([odd])
+
+
 def test_a_failed_search_counts_0_and_an_unscored_verdict_is_left_out():
     results = aggregate_results(
         [result(question="1"), result(question="2", score=None), failed(question="3")]

@@ -1,6 +1,7 @@
 """What a search says it cost is what the server saw, call by call and token by token."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
 from support.lighthouse import METHODS, SpiedServer
 from support.openai_server import Fault, Record, running_server
 
+from graphrag.query.calls import read_usage
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.models import open_completion
@@ -231,3 +233,9 @@ async def test_a_configured_rate_is_kept_without_blocking_the_loop(
     arrived = sorted(record.arrived_s for record in server.of("chat")[1:])
     assert arrived[-1] - arrived[0] > 0.7
     assert ticks > 50  # a loop that is blocked while it waits has a handful
+
+
+def test_a_count_below_0_is_none_that_a_service_gave():
+    details = SimpleNamespace(cached_tokens=-3)
+    odd = SimpleNamespace(prompt_tokens=-5, completion_tokens=-2, prompt_tokens_details=details)
+    assert read_usage(odd, output=True) == (0, 0, None)

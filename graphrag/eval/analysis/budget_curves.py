@@ -12,6 +12,7 @@ from graphrag.eval.measures import MeasuredAnswer
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import (
     ALPHA,
+    MIN_COVERAGE,
     Estimate,
     ScaleDifference,
     Score,
@@ -94,8 +95,14 @@ class AreaDifference:
 
     @property
     def larger(self) -> str | None:
-        """The method that is shown to have the larger area; None when neither is."""
+        """The method that is shown to have the larger area; None when neither is.
+
+        Nor is one where less than 95 % of the questions have both areas.
+        """
         if self.p_holm is None or self.p_holm > ALPHA or not self.result.difference:
+            return None
+        n, dropped = self.result.n_pairs, self.result.n_dropped_pairs
+        if n < MIN_COVERAGE * (n + dropped):
             return None
         return self.a if self.result.difference > 0 else self.b
 

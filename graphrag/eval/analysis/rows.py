@@ -1,6 +1,6 @@
 """Results as rows: what became of each question, and what it counts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
@@ -46,7 +46,7 @@ class Row:
     Raises
     ------
     ValueError
-        If a state and its score do not fit, or a count is NaN or infinite.
+        If a state and its score do not fit, or a count is negative, NaN or infinite.
     """
 
     question_id: str
@@ -65,7 +65,7 @@ class Row:
     def __post_init__(self) -> None:
         check_states(self.states, self.scores)
         for name, value in (("tokens", self.tokens), ("cost_usd", self.cost_usd)):
-            if value is not None and not isfinite(value):
+            if value is not None and not (isfinite(value) and value >= 0):
                 msg = f"the {name} of {self.method} on {self.question_id!r} can't be {value!r}"
                 raise ValueError(msg)
 
@@ -161,8 +161,10 @@ def has_nothing_to_judge(row: Row, metric: str) -> bool:
     return state in (State.NOT_JUDGED, State.ABSTAINED)
 
 
-def item_scores(rows: Iterable[Row], metric: str) -> dict[QuestionKey, float | None]:
+def item_scores(rows: Sequence[Row], metric: str) -> dict[QuestionKey, float | None]:
     """Return the mean score of each question over its searches; None where none has a score."""
+    if not any(row.trial for row in rows):
+        return {row.key: paired_score(row, metric) for row in rows}
     scores: dict[QuestionKey, list[int]] = {}
     for row in rows:
         score = paired_score(row, metric)
@@ -173,9 +175,9 @@ def item_scores(rows: Iterable[Row], metric: str) -> dict[QuestionKey, float | N
 def gate_score(row: Row, metric: str) -> int | None:
     """Return a row's score in the gate: whether the search did well on this metric.
 
-    A failed search and an abstention did not, whatever the metric: left out, a run whose searches
-    fail would pass on the few that did not. An abstention that was judged correct, as the
-    documents do not say, did. Only a verdict that is missing is None.
+    A failed search did not, whatever the metric, nor an abstention that leaves nothing to judge:
+    left out, a run whose searches fail would pass on the few that did not. An abstention that was
+    judged correct, as the documents do not say, did. Only a verdict that is missing is None.
     """
     state = row.states[metric]
     if state is State.SEARCH_FAILED:

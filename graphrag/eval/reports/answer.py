@@ -57,11 +57,12 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
     else:
         line = said.winner() if said.best.winner is not None else said.undecided()
     line = " ".join([line, *missing, *said.other_questions()])
-    command = results.metadata.get("command") if missing else None
+    command: str = (results.metadata.get("command") or "") if missing else ""
+    flag = "" if "--retry-errors" in command.split() else " --retry-errors"
     return [
         f"Answer{note}: {line}",
         *_speaks_of(results),
-        *([f"{GET_MISSING} {command} --retry-errors"] if command else []),
+        *([f"{GET_MISSING} {command}{flag}"] if command else []),
     ]
 
 

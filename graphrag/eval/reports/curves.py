@@ -68,14 +68,12 @@ def curve_rows(curves: "BudgetCurves") -> list[tuple[str, ...]]:
                 curve.method,
                 MISSING if point.budget is None else f"{point.budget:,}",
                 _amount(point.prompt_tokens),
-                *(percent(point.scores[figure]) for figure in curves.figures),
+                *(_mean(point.scores[figure]) for figure in curves.figures),
             )
             for point in curve.points
         ]
         if curve.areas:
-            rows.append(
-                (curve.method, AREA, "", *(percent(curve.areas[f]) for f in curves.figures))
-            )
+            rows.append((curve.method, AREA, "", *(_mean(curve.areas[f]) for f in curves.figures)))
     return rows
 
 
@@ -169,6 +167,10 @@ def _left_out(curve: "Curve", figures: Sequence[str]) -> list[str]:
     lacking = {f: curve.n_left_out.get(f, 0) for f in figures}
     told = [f"{counted(n, 'question')} on {name_figure(f)}" for f, n in lacking.items() if n]
     return [f"{curve.method}: the area leaves out {', '.join(told)}"] if told else []
+
+
+def _mean(estimate: "Estimate") -> str:
+    return f"{percent(estimate)} n {estimate.n:,}" if estimate.n else percent(estimate)
 
 
 def _amount(estimate: "Estimate") -> str:

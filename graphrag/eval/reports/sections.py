@@ -1,6 +1,6 @@
 """What the terminal shows of the figures beyond the verdicts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -89,16 +89,22 @@ def _measures_table(title: str, measures: Mapping[str, MethodMeasures]) -> Table
     ]
     shown = [form for form in forms if form not in full]
     table = plain_table("method", f"{title}, in % (95 % interval)", padding=0)
-    table.caption = EACH_ALONE
+    sizes = {found.measures[form.name].estimate.n for found in measures.values() for form in forms}
+    table.caption = f"Over {_counts(sizes)} questions, as labels allow. {EACH_ALONE}"
     if full:
         names = ", ".join(form.heading for form in full)
-        table.caption = f"100 % in every row: {names}. {EACH_ALONE}"
+        table.caption = f"100 % in every row: {names}. {table.caption}"
     for form in shown:
         table.add_column(form.heading, justify="right")
     for method, found in measures.items():
         cells = [percent(found.measures[form.name].estimate) for form in shown]
         table.add_row(method, *cells)
     return table
+
+
+def _counts(sizes: Collection[int]) -> str:
+    least, most = min(sizes), max(sizes)
+    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:

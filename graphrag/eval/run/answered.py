@@ -106,7 +106,7 @@ def _usage_of(result: object, log: CallLog) -> Usage:
     if log.attempts:
         return log.usage()
     own: object = getattr(result, "usage", None)
-    if isinstance(own, Usage):
+    if isinstance(own, Usage) and min(_counts_of(own)) >= 0:
         return own
     names = ("llm_calls", "prompt_tokens", "output_tokens")
     counts = [_count(getattr(result, name, None)) for name in names]
@@ -114,6 +114,12 @@ def _usage_of(result: object, log: CallLog) -> Usage:
     if None in counts:
         return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
     return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
+
+
+def _counts_of(usage: Usage) -> tuple[float, ...]:
+    calls = usage.llm_calls, usage.embedding_calls
+    tokens = usage.prompt_tokens, usage.output_tokens, usage.embedding_tokens
+    return (*calls, *tokens, usage.cost_usd or 0)
 
 
 def _count(value: object) -> int | None:
