@@ -10,7 +10,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +40,7 @@ class Invocation:
 
 
 _PROGRAMS = ("graphrag", "gtog")
+_PROGRAM, _PLACE = "THE-PROGRAM-HERE", ("--in", "THE-PLACE-HERE")
 _GIVEN: ContextVar[Invocation | None] = ContextVar("invocation", default=None)
 
 
@@ -56,6 +58,23 @@ def say_instead(word: str, by: str) -> None:
     if given is not None:
         words = tuple(by if each == word else each for each in given.words)
         _GIVEN.set(replace(given, words=words))
+
+
+@contextmanager
+def without_place() -> Generator[None]:
+    """Write lines that :func:`put_place` makes commands of, wherever and as whatever it runs."""
+    token = _GIVEN.set(Invocation((_PROGRAM,), place=_PLACE))
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
+def put_place(text: str) -> str:
+    """Return a text that was written :func:`without_place` for the command that was given."""
+    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    place = f" {_join([*given.place])}" if given.place else ""
+    return text.replace(f" {' '.join(_PLACE)}", place).replace(_PROGRAM, _join([*given.program]))
 
 
 def move_to(place: Sequence[str]) -> None:

@@ -44,7 +44,7 @@ from graphrag.eval.records import (
     ReadWhole,
 )
 from graphrag.eval.statistics import EQUIVALENCE_MARGIN, Outcomes
-from graphrag.eval.store import write_whole
+from graphrag.eval.store import DETAILED_FILE, SUMMARY_FILE, write_whole
 from graphrag.text.json_pieces import json_pieces
 from graphrag.text.phrases import counted
 
@@ -60,9 +60,6 @@ __all__ = [
     "aggregate_results",
 ]
 
-SUMMARY_FILE = "eval_results_summary.json"
-DETAILED_FILE = "eval_results_detailed.json"
-PAGE_FILE = "report.html"
 _NOTEBOOK_VIEW = "graphrag.eval.pages:render_cell"  # by name: how results look stands above them
 _NESTED = ("scores", "reasons", "efficiency", "failure")
 

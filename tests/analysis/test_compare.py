@@ -22,9 +22,8 @@ from graphrag.eval.analysis.setup_changes import list_setup_changes
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import Failure, QueryResult
 from graphrag.eval.reports import list_annotations, list_unjoined, render_junit, render_markdown
-from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.statistics import GateOutcome
-from graphrag.eval.store import BASELINE_FILE, EvaluationStore, RunSetup
+from graphrag.eval.store import BASELINE_FILE, DETAILED_FILE, EvaluationStore, RunSetup
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
 

@@ -10,8 +10,8 @@ from graphrag.config.project_settings import read_settings
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError
 from graphrag.eval.reports import read_shown_run, run_folder
-from graphrag.eval.results import SUMMARY_FILE
 from graphrag.eval.run import MethodSet
+from graphrag.eval.store import SUMMARY_FILE
 from graphrag.eval.suite import parse_suite, read_evaluation_file, read_suite
 from graphrag.eval.suite.evaluator_choice import make_evaluator
 

@@ -51,7 +51,6 @@ from .question_figures import QuestionFigures, mean_of, read_question_figures
 from .race import MethodRace, RaceEnd
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import (
-    REPORT_FILE,
     render_retrieval_report,
     retrieval_pieces,
     retrieval_report,
@@ -74,7 +73,6 @@ __all__ = [
     "EVIDENCE",
     "FAILED_AS_0",
     "NEW",
-    "REPORT_FILE",
     "Analysis",
     "AreaDifference",
     "Best",

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from graphrag.eval.analysis.retrieval_file import REPORT_FILE
 from graphrag.eval.analysis.rows import (
     FAILED_AS_0,
     ZERO_IF_FAILED,
@@ -19,7 +18,7 @@ from graphrag.eval.analysis.runs import stored_rows
 from graphrag.eval.metrics import DIMENSIONS, QUALITY_MEASURES, LLMEvaluation, QualityEvaluation
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import State
-from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.store import REPORT_FILE, EvaluationStore, Run
 
 Values = Mapping[QuestionKey, float | None]
 """Question -> value; None where there is none."""

@@ -13,8 +13,6 @@ from graphrag.eval.measures import Answered, MeasuredAnswer, MeasureSettings, su
 from graphrag.eval.records import QueryResult, ReadWhole, Retrieved
 from graphrag.text.json_pieces import json_pieces
 
-REPORT_FILE = "retrieval_results.json"
-
 
 def retrieval_report(
     samples: Iterable[Sample],

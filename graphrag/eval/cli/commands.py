@@ -124,6 +124,12 @@ def show(
     """Show a run again and write its files again, or show its questions; no model is asked."""
     place = place_of(context, root, config, output, takes_file=True)
     look_for_runs(place, run, changed, question=question)
+    if not (question or failed or changed or to or export or inspect):
+        from graphrag.eval.cli.kept import show_kept
+
+        shown = show_kept(place, run, full, quiet)
+        if shown is not None:
+            raise typer.Exit(shown)
     with starting(quiet):
         from graphrag.eval.cli.show import ShowOptions, run_show
         from graphrag.eval.cli.show_questions import Wanted

@@ -51,10 +51,9 @@ from graphrag.eval.reports import (
     show_comparison,
     show_runs,
 )
-from graphrag.eval.results import DETAILED_FILE
 from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
-from graphrag.eval.store import PINNED, StorePlace, write_file
+from graphrag.eval.store import DETAILED_FILE, PINNED, StorePlace, write_file
 from graphrag.redaction import redact
 from graphrag.text.controls import escape_controls
 from graphrag.text.phrases import counted

@@ -11,6 +11,7 @@ from graphrag.command_lines import again
 from graphrag.eval.cli.building import build_missing
 from graphrag.eval.cli.dry_run import DryRun, show_dry_run
 from graphrag.eval.cli.first_look import ask_of, named_changes
+from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
@@ -207,7 +208,10 @@ class _Command:
                 store.finish_run(run.run_id)
             recorded_at = store.recorded_at(run.run_id)
             forgotten = store.forgotten_usage(run.run_id)
-            description = RunDescription(run, config, recorded_at=recorded_at, forgotten=forgotten)
+            made_of = digest_run(store, run.run_id, config.output_folder)
+            description = RunDescription(
+                run, config, recorded_at=recorded_at, forgotten=forgotten, made_of=made_of
+            )
             return await self._finish(prepared, outcome, description)
 
     def _details(self, prepared: Prepared) -> RunDetails:
@@ -360,7 +364,7 @@ class _Command:
         if place.is_file():
             with (
                 working(self._notes, "Reading earlier runs"),
-                open_store(place, reads_only=True) as store,
+                open_store(place) as store,
             ):
                 measured = read_measured(store, prepared.setup)
         judge = None

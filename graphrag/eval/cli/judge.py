@@ -6,6 +6,7 @@ from typing import Any
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence
+from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.options import choose_metrics, choose_workers
 from graphrag.eval.cli.run_report import RunDescription
@@ -141,6 +142,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
                 recorded_at=recorded_at,
                 file=place.file,
                 forgotten=forgotten,
+                made_of=digest_run(store, run.run_id, config.output_folder),
             ),
             outcome,
         )

@@ -51,8 +51,7 @@ async def _report(
     with starting():
         from graphrag.eval.cli.show import open_report
         from graphrag.eval.errors import UsageError
-        from graphrag.eval.results import PAGE_FILE
-        from graphrag.eval.store import run_folder, write_file
+        from graphrag.eval.store import PAGE_FILE, run_folder, write_file
 
     notes = open_console(stderr=True)
     to, is_opened = where

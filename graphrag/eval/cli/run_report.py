@@ -28,12 +28,11 @@ from graphrag.eval.measures import IndexView
 from graphrag.eval.pages import Baseline, ReportInput, report_pieces
 from graphrag.eval.reports import render_files
 from graphrag.eval.results import (
-    PAGE_FILE,
     EvaluationResults,
     aggregate_results,
 )
 from graphrag.eval.run import AVERAGES, RunOutcome, is_asked
-from graphrag.eval.store import Content, Run, RunDetails
+from graphrag.eval.store import PAGE_FILE, Content, Run, RunDetails
 from graphrag.query.usage import Usage
 
 
@@ -59,6 +58,8 @@ class RunDescription:
         Of failed searches that were asked again, and of calls that are part of nothing kept.
     unread : sequence of str
         What can't be read any more of what the run was, a line each.
+    made_of : str or None
+        A digest of what the store holds of the run; None where it is not to be read by.
     """
 
     run: Run
@@ -70,6 +71,7 @@ class RunDescription:
     file: Path | None = None
     forgotten: Sequence[Usage] = ()
     unread: Sequence[str] = ()
+    made_of: str | None = None
 
     @property
     def details(self) -> RunDetails:

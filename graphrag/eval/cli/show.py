@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphrag.eval.analysis import pinned_run_id
+from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.show_questions import Wanted, show_questions
@@ -24,12 +25,13 @@ from graphrag.eval.reports import (
     render_table,
     run_folder,
     tabulate_rows,
+    write_run,
 )
-from graphrag.eval.results import SUMMARY_FILE
 from graphrag.eval.run import ReadRun, describe_unmeasured, read_run, read_searched_views
 from graphrag.eval.store import (
     LATEST,
     PINNED,
+    SUMMARY_FILE,
     EvaluationStore,
     Run,
     StoreLocation,
@@ -110,7 +112,7 @@ async def _show(place: Place, options: ShowOptions) -> int:
             show_questions(console, description, located, options.wanted, store_path, before)
             return DONE
         newest = next((each for each in runs if each.origin in ("command", None)), None)
-        await _present(supervisor, located, place, options, newest, refusal)
+        await _present(supervisor, store, located, place, options, newest, refusal)
     return DONE
 
 
@@ -184,6 +186,7 @@ async def _describe(found: ReadRun, file: Path | None) -> RunDescription:
 
 async def _present(
     supervisor: Supervisor,
+    store: EvaluationStore,
     found: ReadRun,
     place: Place,
     options: ShowOptions,
@@ -193,6 +196,8 @@ async def _present(
     run, outcome = found.run, found.outcome
     with working(supervisor.notes, "Reading the indexes"):
         description = await _describe(found, place.file)
+        made_of = digest_run(store, run.run_id, found.config.output_folder)
+        description = replace(description, made_of=made_of)
     for line in [*description.details.warnings, *description.unread]:
         supervisor.warn(line)
     if run.status != "finished":
@@ -234,7 +239,9 @@ def _write(
     is_newest = newest is not None and newest.run_id == run_id
     on_top = is_newest if shown is None else shown.run_id == run_id
     if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in _places(own, on_top)):
-        supervisor.name_files(output_dir if on_top else own)
+        write_run(output_dir, run_id, supervisor.kept_tables(description, report))
+        supervisor.name_files(output_dir if on_top else own, own if on_top else None)
+        supervisor.name_more(run_id)
         supervisor.note(
             "These files are left as they are: they hold what was measured on the indexes. "
             "--to FOLDER writes those that can be made now."

@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here, eval_line_in
-from graphrag.eval.analysis import FAILED_AS_0, REPORT_FILE
+from graphrag.eval.analysis import FAILED_AS_0
+from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files, name_more
 from graphrag.eval.cli.race import describe_saving
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import (
@@ -45,12 +46,7 @@ from graphrag.eval.reports import (
     verdict_line,
     write_run,
 )
-from graphrag.eval.results import (
-    DETAILED_FILE,
-    PAGE_FILE,
-    SUMMARY_FILE,
-    EvaluationResults,
-)
+from graphrag.eval.results import EvaluationResults
 from graphrag.eval.run import (
     ChosenRun,
     Progress,
@@ -62,7 +58,7 @@ from graphrag.eval.run import (
     needs_new_run,
 )
 from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import Run, write_whole
+from graphrag.eval.store import PAGE_FILE, SUMMARY_FILE, Run, write_whole
 from graphrag.text.phrases import counted
 
 INTERRUPTED_REASON = "interrupted"
@@ -222,7 +218,8 @@ class Supervisor:
         try:
             with working(self._notes, "Writing the files"):
                 files = report.files()
-                own = write_run(output_dir, run_id, files)
+                kept_files = self.kept_tables(description, report)
+                own = write_run(output_dir, run_id, {**files, **kept_files})
                 shown = read_shown_run(output_dir) if on_top else None
                 other = None if shown is None or shown.run_id == run_id else shown
                 kept = None if other is None else set_aside(output_dir, other)
@@ -246,25 +243,21 @@ class Supervisor:
         if other is not None and kept is not None:
             self.note(_describe_replaced(other, kept))
 
+    def kept_tables(self, description: RunDescription, report: RunReport) -> dict[str, str]:
+        """Return the file from which the tables are printed again, where the run is complete."""
+        made_of = description.made_of
+        if made_of is None or not report.results.metadata["is_complete"]:
+            return {}
+        gaps = len(description.views) < len(description.run.setup.indexes)
+        return {KEPT_FILE: keep_tables(report, made_of, gaps)}
+
     def name_files(self, folder: Path, kept: Path | None = None) -> None:
         """Say where a run's files are, and where they stay when a later run replaces them."""
-        page = folder / PAGE_FILE
-        if page.exists():
-            self._say(f"Report:   {page}")
-        if self._full:
-            self._say(
-                f"Summary:  {folder / SUMMARY_FILE}\nDetailed: {folder / DETAILED_FILE}\n"
-                f"Retrieval: {folder / REPORT_FILE}"
-            )
-        else:
-            self._say(f"Files in: {folder}")
-        if kept is not None:
-            self._say(f"Kept in:  {kept}")
+        name_files(self._console, folder, kept, self._full)
 
     def name_more(self, run_id: str) -> None:
         """Say how every table, and any question, of a run is shown."""
-        if not self._full:
-            self._say(f"All tables: {eval_line_here('show', run_id, '--full')}")
+        name_more(self._console, run_id, self._full)
 
     def _say(self, text: str) -> None:
         self._console.print(text, soft_wrap=True)

@@ -36,6 +36,7 @@ from .heartbeat import beating
 from .inspect_log import check_inspect_path, inspect_pieces, place_log, render_inspect
 from .judge_error import describe_judge_error
 from .junit import render_junit
+from .kept import record, replay
 from .lines import plain_table, say, show_table, tell
 from .markdown import render_markdown
 from .pair_lines import describe_comparisons, describe_documents, describe_race
@@ -121,6 +122,7 @@ __all__ = [
     "plain_table",
     "points",
     "read_shown_run",
+    "record",
     "remove_others",
     "render_files",
     "render_inspect",
@@ -129,6 +131,7 @@ __all__ = [
     "render_markdown",
     "render_ratings",
     "render_table",
+    "replay",
     "run_folder",
     "say",
     "score_table",

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from graphrag.eval.analysis import (
-    REPORT_FILE,
     evaluation_names,
     render_retrieval_report,
     retrieval_pieces,
@@ -22,12 +21,17 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.reports.curves import CURVES_HEADING, render_curves
 from graphrag.eval.reports.markdown import escape
 from graphrag.eval.results import (
-    DETAILED_FILE,
-    PAGE_FILE,
-    SUMMARY_FILE,
     EvaluationResults,
 )
-from graphrag.eval.store import Content, run_folder, write_whole
+from graphrag.eval.store import (
+    DETAILED_FILE,
+    PAGE_FILE,
+    REPORT_FILE,
+    SUMMARY_FILE,
+    Content,
+    run_folder,
+    write_whole,
+)
 
 CURVES_FILE = "budget_curves.md"
 _NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE, PAGE_FILE, CURVES_FILE)

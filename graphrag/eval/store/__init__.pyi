@@ -21,13 +21,27 @@ from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_
 from .recovery import Recovery, recover_store
 from .session import Finished, MemorySession, Session, Standing, StoredSession
 from .setup import RunSetup
-from .whole_files import Content, replace_files, run_folder, write_file, write_whole
+from .whole_files import (
+    DETAILED_FILE,
+    PAGE_FILE,
+    REPORT_FILE,
+    SUMMARY_FILE,
+    Content,
+    replace_files,
+    run_folder,
+    write_file,
+    write_whole,
+)
 
 __all__ = [
     "BASELINE_FILE",
+    "DETAILED_FILE",
     "LATEST",
     "ORIGIN_NAMES",
+    "PAGE_FILE",
     "PINNED",
+    "REPORT_FILE",
+    "SUMMARY_FILE",
     "CallScope",
     "Content",
     "EvaluationStore",

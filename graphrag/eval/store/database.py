@@ -144,6 +144,13 @@ class EvaluationStore:
         )
         return cast("str | None", rows[0][0])
 
+    def fingerprint(self, run_id: str) -> list[Any]:
+        """Return what is another as soon as anything is kept or forgotten of a run."""
+        return [
+            list(self._read(f"SELECT {what} FROM {table} WHERE run_id = ?", (run_id,))[0])
+            for table, what in _CHANGES.items()
+        ]
+
     def finished_at(self, run_id: str) -> str | None:
         """Return when a run was finished; None of an unfinished one."""
         rows = self._read("SELECT finished_at FROM runs WHERE run_id = ?", (run_id,))
@@ -374,6 +381,18 @@ class EvaluationStore:
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:
         self._writer.write((query, values))
+
+
+_CHANGES = {
+    "samples": "count(*)",
+    "responses": "count(*), max(recorded_at)",
+    "verdicts": "count(*), max(recorded_at)",
+    "judgements": "count(*), max(recorded_at)",
+    "judge_usage": "count(*)",
+    "forgotten": "count(*)",
+}
+"""Table -> what tells whether its rows of a run are the same: each row that is put in the place of
+another has its own time."""
 
 
 def _sample_rows(run_id: str, samples: Sequence[Sample]) -> Iterator[Statement]:

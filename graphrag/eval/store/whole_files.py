@@ -10,6 +10,10 @@ from graphrag.eval.errors import StoreError
 from graphrag.redaction import StreamRedactor, redact_data
 
 RUNS_FOLDER = "runs"
+SUMMARY_FILE = "eval_results_summary.json"
+DETAILED_FILE = "eval_results_detailed.json"
+REPORT_FILE = "retrieval_results.json"
+PAGE_FILE = "report.html"
 Content: TypeAlias = str | bytes | Path | Iterable[str]
 """What a file is to hold: a text, also in pieces that are gone through once; bytes; or what another
 file holds."""
