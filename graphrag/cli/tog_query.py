@@ -1,4 +1,4 @@
-"""Adds tog, bm25, hybrid and agentic to the methods of the released ``graphrag query``."""
+"""Adds tog, ppr, bm25, hybrid and agentic to the methods of the released ``graphrag query``."""
 
 import contextlib
 import logging
@@ -33,6 +33,7 @@ class QueryMethod(StrEnum):
     DRIFT = "drift"
     BASIC = "basic"
     TOG = "tog"
+    PPR = "ppr"
     BM25 = "bm25"
     HYBRID = "hybrid"
     AGENTIC = "agentic"
@@ -74,8 +75,8 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
             typer.Option(
                 "--verbose",
                 "-v",
-                help="Verbose logging; with tog, bm25, hybrid and agentic, also what the query "
-                "cost, and with tog the paths.",
+                help="Verbose logging; with tog, ppr, bm25, hybrid and agentic, also what the "
+                "query cost, and with tog and ppr the paths.",
             ),
         ] = False,
         data: Annotated[

@@ -1,4 +1,4 @@
-"""Reading a project's settings in place, the ``tog_search:`` section among them."""
+"""Reading a project's settings in place, ``tog_search:`` and ``ppr_search:`` among them."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from dotenv import dotenv_values
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 # The first of the settings' classes, as it spares the others' pandas.
-from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 
 # isort: split
 from graphrag.config.defaults import graphrag_config_defaults
@@ -34,9 +34,10 @@ _FILE_TYPES = {"file", "lancedb", None}
 
 
 class ProjectConfig(GraphRagConfig):
-    """The released configuration with the ``tog_search:`` section beside the others."""
+    """The released configuration with this project's sections beside the others."""
 
     tog_search: ToGSearchConfig = Field(default_factory=ToGSearchConfig)
+    ppr_search: PPRSearchConfig = Field(default_factory=PPRSearchConfig)
 
     @model_validator(mode="before")
     @classmethod

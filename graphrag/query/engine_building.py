@@ -14,8 +14,8 @@ from graphrag.query.engines import (
     ContextSearch,
     DriftSearch,
     GlobalMapReduce,
+    OfGraph,
     SearchEngine,
-    ThinkOnGraph,
 )
 from graphrag.query.factory import (
     get_basic_search_engine,
@@ -23,7 +23,7 @@ from graphrag.query.factory import (
     get_global_search_engine,
     get_local_search_engine,
 )
-from graphrag.query.index_header import IndexHeader, SearchOptions, read_tog_config
+from graphrag.query.index_header import IndexHeader, SearchOptions
 from graphrag.query.index_tables import StoredTables, Tables
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,
@@ -48,6 +48,7 @@ from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, 
 from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
+from graphrag.query.structured_search.tog_search.ppr_search import PPRSearch
 from graphrag.query.structured_search.tog_search.search import ToGSearch
 from graphrag.text.ranking import WordIndexes
 from graphrag.utils.api import get_embedding_store, load_search_prompt
@@ -91,18 +92,18 @@ class EngineBuilder:
             One of ``METHODS``.
         completion : CountedCompletion
         embedding : CountedEmbedding or None
-            Every method but global and bm25 needs it.
+            Those methods need it that ``methods.embeds`` names.
         prepared : OpenedGraph, RankedTexts or None
-            For tog, from :func:`open_graph_of`; for a ranked search, from :func:`rank_texts_of`.
+            For tog and ppr, from :func:`open_graph_of`; for a ranked search, from
+            :func:`rank_texts_of`.
         """
         if method == "global":
             return GlobalMapReduce(_with_model(self._global(), completion))
         if isinstance(prepared, RankedTexts):
             return self._ranked(method, prepared, completion, embedding)
+        if prepared is not None:
+            return self._of_graph(method, prepared, completion)
         assert embedding is not None
-        if method == "tog":
-            assert prepared is not None
-            return self._tog(prepared, completion, embedding)
         if method == "drift":
             engine = _with_model(self._drift(), completion)
             engine.context_builder.model = completion
@@ -113,21 +114,16 @@ class EngineBuilder:
         engine.context_builder.tokenizer = KnownTokens(engine.context_builder.tokenizer)
         return ContextSearch(_with_model(engine, completion), embedding)
 
-    def _tog(
-        self, opened: OpenedGraph, completion: CountedCompletion, embedding: CountedEmbedding
+    def _of_graph(
+        self, method: str, opened: OpenedGraph, completion: CountedCompletion
     ) -> SearchEngine:
-        config = read_tog_config(self.config)
-        return ThinkOnGraph(
-            ToGSearch(
+        make = ToGSearch if method == "tog" else PPRSearch
+        return OfGraph(
+            make(
                 model=completion,
-                text_embedder=embedding,
                 graph=opened.graph,
                 text_units=opened.text_units,
-                entity_vectors=self._store(entity_description_embedding),
-                text_unit_vectors=self._store(text_unit_text_embedding)
-                if config.reads_text_unit_vectors
-                else None,
-                config=config,
+                config=self.header.section(method),
                 response_type=self.options.response_type,
             )
         )
@@ -258,12 +254,17 @@ def open_graph_of(tables: Tables, words: WordIndexes | None = None) -> OpenedGra
     """
     if isinstance(tables, StoredTables):
         paths = tables.paths
-        files = TableFiles(paths["entities"], paths["relationships"], paths["text_units"])
-        opened = open_graph(files)
+        read = (paths[name] for name in ("entities", "relationships", "text_units"))
+        opened = open_graph(TableFiles(*read, documents=paths.get("documents")))
     else:
-        graph = GraphStore.from_tables(tables.table("entities"), tables.table("relationships"))
         # Without them a walk answers from its paths alone.
         units = tables.table("text_units") if tables.has("text_units") else _no_text_units()
+        graph = GraphStore.from_tables(
+            tables.table("entities"),
+            tables.table("relationships"),
+            units,
+            tables.columns("documents", ("id", "title")),
+        )
         opened = OpenedGraph(graph, TextUnits.from_table(units))
     return OpenedGraph(opened.graph, opened.text_units.counted_in(words or WordIndexes()))
 

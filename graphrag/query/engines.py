@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
 
     from graphrag.query.structured_search.base import SearchResult
-    from graphrag.query.structured_search.tog_search.search import ToGSearch
+    from graphrag.query.structured_search.tog_search.graph_search import GraphSearch
 
 OnText = Callable[[str], None]
 """Receives the response piece by piece as it arrives."""
@@ -346,14 +346,14 @@ class _EmbedsFirst:
             return await self._inner.search(query=query, **kwargs)
 
 
-class ThinkOnGraph:
-    """Think-on-Graph search as one of the methods."""
+class OfGraph:
+    """Think-on-Graph or PageRank search as one of the methods."""
 
-    def __init__(self, search: "ToGSearch") -> None:
+    def __init__(self, search: "GraphSearch") -> None:
         self._search = search
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
-        """Answer a question by walking the graph."""
+        """Answer a question from the graph and its texts."""
         found = await self._search.run(question, on_text)
         shown = found.context_data, found.context_text
         return Outcome(str(found.response), *shown, found.abstained)

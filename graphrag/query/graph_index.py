@@ -10,7 +10,7 @@ from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
 from graphrag.query.index_header import IndexHeader, SearchOptions, read_header
 from graphrag.query.index_tables import Tables, check_vectors, open_tables
-from graphrag.query.methods import METHODS, RANKED, embeds
+from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, embeds
 from graphrag.query.output import context_budget
 from graphrag.query.usage import CallLog, measure_calls
 
@@ -109,7 +109,7 @@ class GraphIndex:
 
         Parameters
         ----------
-        method : {"tog", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"}
+        method : {"tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"}
         question : str
         on_text : callable or None
             Receives the response piece by piece.
@@ -176,7 +176,7 @@ class GraphIndex:
         embedding = models.get("embedding")
         # For a large index both take seconds, in which other searches go on.
         prepared = None
-        if method == "tog":
+        if method in GRAPH_METHODS:
             prepared = await self._shared.graph()
         elif method in RANKED:
             prepared = await self._shared.texts()

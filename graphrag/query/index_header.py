@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.config.models.prompt_files import prompt_files
-from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.config.project_settings import ProjectConfig, read_settings
 from graphrag.query.index_tables import check_vectors, fingerprint_tables
-from graphrag.query.methods import embeds, section_name
+from graphrag.query.methods import GRAPH_METHODS, embeds, section_name
 from graphrag.query.model_facts import is_offline
 
 if TYPE_CHECKING:
@@ -41,11 +40,6 @@ class SearchOptions:
     dynamic_community_selection: bool = False
 
 
-def read_tog_config(config: "GraphRagConfig") -> ToGSearchConfig:
-    """Return the ``tog_search:`` section, its defaults where the configuration has none."""
-    return config.tog_search if isinstance(config, ProjectConfig) else ToGSearchConfig()
-
-
 @dataclass(frozen=True, slots=True)
 class IndexHeader:
     """An index's settings and the hash of its tables (None for tables that were handed over)."""
@@ -56,18 +50,20 @@ class IndexHeader:
 
     def section(self, method: str) -> Any:
         """Return a method's section of the settings."""
-        if method == "tog":
-            return read_tog_config(self.config)
-        return getattr(self.config, section_name(method))
+        config = self.config
+        if method in GRAPH_METHODS and not isinstance(config, ProjectConfig):
+            return ProjectConfig.model_fields[section_name(method)].get_default(
+                call_default_factory=True
+            )
+        return getattr(config, section_name(method))
 
     def changed(self, method: str, changes: Mapping[str, Any]) -> "IndexHeader":
         """Return this header with other values in a method's section of the settings."""
         section = self.section(method).model_copy(update=changes)
         config: Any = self.config
-        if method == "tog" and not isinstance(config, ProjectConfig):
-            config = ProjectConfig.model_construct(**dict(config), tog_search=section)
-        else:
-            config = config.model_copy(update={section_name(method): section})
+        if method in GRAPH_METHODS and not isinstance(config, ProjectConfig):
+            config = ProjectConfig.model_construct(**dict(config))
+        config = config.model_copy(update={section_name(method): section})
         return replace(self, config=config)
 
     def model_configs(self, method: str) -> dict[str, "ModelConfig"]:

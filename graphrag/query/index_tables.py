@@ -130,7 +130,8 @@ async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
         where = config.output_storage.base_dir
         raise IndexNotBuiltError(describe_unbuilt(Path(root), missing, where))
     digest = hashlib.blake2b(digest_size=16)
-    for name in SEARCHED_TABLES:
+    # Titles of documents, where there are some, change what a search of the graph finds.
+    for name in (*SEARCHED_TABLES, *await _present(config, storage, ("documents",))):
         key = f"{name}.{config.table_provider.type}"
         if isinstance(storage, FileStorage):
             await asyncio.to_thread(_hash_file, storage.get_path(key), name, digest)
@@ -163,7 +164,7 @@ def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
 
 
 async def open_tables(
-    config: "GraphRagConfig", names: "Sequence[str]" = (*SEARCHED_TABLES, "covariates")
+    config: "GraphRagConfig", names: "Sequence[str]" = (*SEARCHED_TABLES, "covariates", "documents")
 ) -> Tables:
     """Open those of the tables that there are: read later from files, at once from elsewhere."""
     storage = create_storage(config.output_storage)

@@ -2,10 +2,15 @@
 
 from typing import Literal, get_args
 
-SearchMethod = Literal["tog", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"]
+SearchMethod = Literal[
+    "tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic"
+]
 METHODS: tuple[SearchMethod, ...] = get_args(SearchMethod)
-OWN_METHODS: tuple[SearchMethod, ...] = ("tog", "bm25", "hybrid", "agentic")
+OWN_METHODS: tuple[SearchMethod, ...] = ("tog", "ppr", "bm25", "hybrid", "agentic")
 """Those that the release does not have."""
+
+GRAPH_METHODS = ("tog", "ppr")
+"""Those that read the graph store, each with a section of its own in settings.yaml."""
 
 RANKED = ("bm25", "hybrid", "agentic")
 """Basic search with another ranking of text units, or with several searches by one."""
@@ -21,4 +26,4 @@ def section_name(method: str) -> str:
 
 def embeds(method: str) -> bool:
     """Say whether a search method asks an embedding model, and so reads stored vectors."""
-    return method not in ("global", "bm25")
+    return method not in ("global", "bm25", *GRAPH_METHODS)

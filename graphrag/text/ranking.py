@@ -72,6 +72,12 @@ class WordIndex:
         list of int
             Places in ``texts``.
         """
+        return [place for place, _ in self.best(question, None, precedence)]
+
+    def best(
+        self, question: str, k: int | None, precedence: npt.NDArray[np.int64] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the `k` best places (None: all) with their scores > 0; otherwise as above."""
         terms = split_terms([question])[0]
         telling = [term for term in terms if term not in STOP_WORDS] or terms
         words = dict.fromkeys(map(stem, telling))
@@ -81,7 +87,8 @@ class WordIndex:
         scores = np.asarray(self._bm25.get_scores(known))
         matching = np.flatnonzero(scores > 0)
         first = matching if precedence is None else precedence[matching]
-        return matching[np.lexsort((first, -scores[matching]))].tolist()
+        order = matching[np.lexsort((first, -scores[matching]))][:k]
+        return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
 
 class WordIndexes:

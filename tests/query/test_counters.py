@@ -13,6 +13,7 @@ from support.openai_server import Fault, Record, running_server
 from graphrag.query.calls import read_usage
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.methods import embeds
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage, sum_usages
 
@@ -81,7 +82,7 @@ async def test_concurrent_searches_count_exactly_their_own_calls(
     assert len(failed) < N_SEARCHES / 2
     assert counted(sum_usages(log.usage() for log in logs)) == seen(server.records)
     assert server.totals()["chat"].failed_calls > 0
-    assert len(server.of("embeddings")) > 0 or method in ("global", "bm25")
+    assert len(server.of("embeddings")) > 0 or not embeds(method)
     for mark, log, result in zip(marks, logs, results, strict=True):
         assert counted(log.usage()) == seen(server.naming(mark)), mark
         if isinstance(result, CountedSearchResult):
@@ -95,7 +96,6 @@ async def test_concurrent_searches_count_exactly_their_own_calls(
 
 
 async def test_tog_calls_are_counted_by_phase(remote: GraphIndex, server: SpiedServer) -> None:
-    remote.header = remote.header.changed("tog", {"prune_strategy": "llm", "check": "each_depth"})
     result = await remote.search("tog", QUESTION)
 
     assert set(result.llm_calls_categories) == {"exploration", "reasoning"}
@@ -178,7 +178,7 @@ async def test_a_shared_limit_holds_over_all_searches(
     method: str, live: bool, make_project: Any
 ) -> None:
     # Searches of one call each meet only where it lasts.
-    with running_server(latency_s=0.1 if method == "bm25" else 0.01) as limited:
+    with running_server(latency_s=0.1 if method in ("bm25", "ppr") else 0.01) as limited:
         index = await GraphIndex.open(make_project(base_url=limited.base_url))
         limit = asyncio.Semaphore(3)
         logs = [CallLog(limit=limit, live=live) for _ in range(20)]

@@ -40,7 +40,6 @@ class MemoryJournal:
 async def test_an_interrupted_search_goes_on_where_it_was(
     method: str, n_before: int, remote: GraphIndex, server: SpiedServer
 ) -> None:
-    remote.header = remote.header.changed("tog", {"prune_strategy": "llm", "check": "each_depth"})
     whole = await remote.search(method, QUESTION)
     n_calls = len(server.records)
     journal = MemoryJournal()

@@ -40,6 +40,7 @@ def index(project: Path) -> GraphIndex:
 def arguments(method: str, index: GraphIndex) -> dict[str, Any]:
     names = {
         "tog": ("entities", "relationships", "text_units"),
+        "ppr": ("entities", "relationships", "text_units"),
         "basic": ("text_units",),
         "bm25": ("text_units",),
         "hybrid": ("text_units",),
@@ -50,11 +51,11 @@ def arguments(method: str, index: GraphIndex) -> dict[str, Any]:
     given |= {"config": index.header.config, "query": QUESTION}
     if method == "local":
         given["covariates"] = None
-    if method not in ("tog", "basic", "bm25", "hybrid", "agentic"):
+    if method not in ("tog", "ppr", "basic", "bm25", "hybrid", "agentic"):
         given["community_level"] = 2
     if method == "global":
         given["dynamic_community_selection"] = False
-    if method != "tog":
+    if method not in ("tog", "ppr"):
         given["response_type"] = "Multiple Paragraphs"
     return given
 

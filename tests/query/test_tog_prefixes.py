@@ -12,7 +12,6 @@ from support.tog_world import read_scoring
 from graphrag.query.graph_index import GraphIndex
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"
-THOROUGH = "tog_search: {preset: thorough, stop_when_unimproved: false}\n"
 
 
 def looking_further(request: dict[str, Any]) -> str:
@@ -25,16 +24,16 @@ def looking_further(request: dict[str, Any]) -> str:
 
 @pytest.fixture
 async def calls(make_project: Any, server: SpiedServer) -> dict[str, list[str]]:
-    """What each call of one thorough search was sent, by what it is for."""
+    """What each call of one search was sent, by what it is for."""
     server.behave(reply=looking_further)
-    index = await GraphIndex.open(make_project(THOROUGH))
+    index = await GraphIndex.open(make_project())
     await index.search("tog", QUESTION)
     sent: dict[str, list[str]] = {"scoring": [], "checking": []}
     for request in server.requests.values():
         if "messages" in request:
             text = "\n".join(message["content"] for message in request["messages"])
             sent["scoring" if "Give every edge a score" in text else "checking"].append(text)
-    assert [len(texts) for texts in sent.values()] == [3, 3]
+    assert all(len(texts) > 1 for texts in sent.values())
     return sent
 
 

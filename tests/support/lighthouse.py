@@ -5,7 +5,7 @@ from typing import Any
 
 from support.openai_server import Behaviour, FaultPlan, LocalServer, Record, Reply
 
-METHODS = ("tog", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic")
+METHODS = ("tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic")
 
 TEXT = """\
 Marta Quill keeps the lighthouse on Gannet Isle. The lighthouse was built by Oswin Tarrant in

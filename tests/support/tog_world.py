@@ -2,35 +2,25 @@
 
 import csv
 import json
-import zlib
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pandas as pd
 from graphrag_llm.config import TokenizerConfig
 from graphrag_llm.tokenizer.tokenizer_factory import create_tokenizer
-from graphrag_vectors import VectorStore, VectorStoreDocument
-from graphrag_vectors.lancedb import LanceDBVectorStore
 from pydantic import BaseModel
 
-from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.models import read_reply
-from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
+from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch, ToGSearch
 from graphrag.query.structured_search.tog_search.asking.replies import EdgeScores, ReasonedAnswer
 from graphrag.query.usage import CallAttempt, current_phase, current_scope
-from graphrag.text.terms import split_terms
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 DIMENSIONS = 64
-# What most tests are about: every edge scored by the model, a check at each depth.
-WALKED: dict[str, Any] = {
-    "preset": "thorough",
-    "passage_ranking": "paths",
-    "max_scored_edges": None,
-}
+# What most tests are about: every edge scored by the model.
+WALKED: dict[str, Any] = {"max_scored_edges": None}
 
 _ENTITIES = [
     ("DOROTHY", "A farm girl from Kansas", "t1 t2"),
@@ -143,43 +133,6 @@ def hub(n_spokes: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         }
     )
     return people, joins
-
-
-def embed(text: str) -> list[float]:
-    """Hash a text's terms into a vector of length 1."""
-    vector = np.zeros(DIMENSIONS)
-    for term in split_terms([text])[0]:
-        vector[zlib.crc32(term.encode()) % DIMENSIONS] += 1
-    length = np.linalg.norm(vector)
-    return cast("list[float]", (vector / length if length else vector).tolist())
-
-
-def store_vectors(folder: Path, name: str, texts: dict[str, str]) -> VectorStore:
-    """Write the vectors of id -> text into a LanceDB table."""
-    store = LanceDBVectorStore(db_uri=str(folder), index_name=name, vector_size=DIMENSIONS)
-    store.connect()
-    store.create_index()
-    store.load_documents([VectorStoreDocument(id=k, vector=embed(v)) for k, v in texts.items()])
-    return store
-
-
-def entity_texts(table: Any) -> dict[str, str]:
-    """Id -> what is embedded of an entity, as graphrag does it."""
-    rows = zip(table["id"], table["title"], table["description"], strict=True)
-    return {str(key): f"{title}:{description}" for key, title, description in rows}
-
-
-class Embedder:
-    """Embeds with :func:`embed` and remembers what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    async def embedding_async(self, /, **kwargs: Any) -> Any:
-        """Embed the first input."""
-        self.asked += kwargs["input"]
-        count("embedding", 5, 0)
-        return SimpleNamespace(first_embedding=embed(kwargs["input"][0]))
 
 
 def count(kind: Any, prompt_tokens: int, output_tokens: int) -> None:
@@ -333,24 +286,23 @@ async def _in_chunks(content: str) -> AsyncIterator[Any]:
 class World:
     """The small index, opened once; searches differ in model and settings."""
 
-    def __init__(self, folder: Path) -> None:
-        self.graph = GraphStore.from_tables(entities(), relationships())
-        self.entity_vectors = store_vectors(folder, "entities", entity_texts(entities()))
-        self.text_unit_vectors = store_vectors(folder, "texts", _TEXTS)
-        self.embedder = Embedder()
-
-    def embed(self, text: str) -> list[float]:
-        """Embed a text as the index was."""
-        return embed(text)
+    def __init__(self) -> None:
+        self.graph = GraphStore.from_tables(entities(), relationships(), text_units())
 
     def search(self, model: ScriptedModel, **settings: Any) -> ToGSearch:
         """Make a search with these settings."""
         return ToGSearch(
             model=model,
-            text_embedder=self.embedder,
             graph=self.graph,
             text_units=text_units(),
-            entity_vectors=self.entity_vectors,
-            text_unit_vectors=self.text_unit_vectors,
             config=ToGSearchConfig(**WALKED | settings),
+        )
+
+    def ranked(self, model: ScriptedModel, **settings: Any) -> PPRSearch:
+        """Make a search by PageRank with these settings."""
+        return PPRSearch(
+            model=model,
+            graph=self.graph,
+            text_units=text_units(),
+            config=PPRSearchConfig(**settings),
         )

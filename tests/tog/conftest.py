@@ -5,6 +5,6 @@ from support.tog_world import World
 
 
 @pytest.fixture(scope="session")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world() -> World:
     """The small index."""
-    return World(tmp_path_factory.mktemp("vectors"))
+    return World()

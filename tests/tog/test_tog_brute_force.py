@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from support.tog_world import (
     TOKENIZER,
     WALKED,
-    Embedder,
     ScriptedModel,
     World,
+    entities,
     explore_on,
+    relationships,
     section,
-    store_vectors,
     text_units,
 )
 
@@ -35,11 +35,19 @@ TITLES = ["北京", "القاهرة", "🎬 {FILM}", "A", "B", "C {x}", "D"]
 # The last one is no entity: edges to it dangle. Cycles, parallel edges and self-loops abound.
 ENDS = st.integers(0, len(TITLES))
 EDGES = st.lists(st.tuples(ENDS, ENDS, st.sampled_from([1.0, 2.0, 2.5])), max_size=30)
-CONFIGS = st.builds(
-    ToGSearchConfig,
-    width=st.integers(1, 4),
-    depth=st.integers(1, 4),
-    num_retain_entity=st.integers(1, 4),
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a walk is bounded."""
+
+    width: int
+    depth: int
+    retained: int
+
+
+LIMITS = st.builds(
+    Limits, width=st.integers(1, 4), depth=st.integers(1, 4), retained=st.integers(1, 4)
 )
 
 
@@ -59,7 +67,7 @@ def score_of(row: int, seed: int) -> float:
 
 
 def plain_walk(
-    edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
+    edges: list[tuple[int, int, float]], config: Limits, seed: int
 ) -> list[tuple[list[Walk], set[Walk]]]:
     """Walk from nodes 0 and 1; the beam and the paths kept so far, for each depth."""
     beam, kept = [Walk((0,)), Walk((1,))], set[Walk]()
@@ -98,7 +106,7 @@ def plain_walk(
             source = path.nodes[-2]
             if score_of(path.hops[-1][0][0], seed) == 0:
                 continue
-            if of_source.setdefault(source, 0) == config.num_retain_entity:
+            if of_source.setdefault(source, 0) == config.retained:
                 continue
             of_source[source] += 1
             kept.add(path)
@@ -122,18 +130,18 @@ def as_walk(path: Path) -> Walk:
     )
 
 
-def real_walk(
-    graph: GraphStore, config: ToGSearchConfig, seed: int
-) -> list[tuple[list[Walk], set[Walk]]]:
+def real_walk(graph: GraphStore, config: Limits, seed: int) -> list[tuple[list[Walk], set[Walk]]]:
     """The same by the graph store."""
     state = Exploration(starts=(0, 1), beam=(Path(0), Path(1)))
     depths: list[tuple[list[Walk], set[Walk]]] = []
     for _ in range(config.depth):
-        candidates = list_candidates(state, graph, "{x} 北京", config)
+        candidates = list_candidates(state, graph, "{x} 北京", 50)
         if not candidates:
             break
         values = tuple(score_of(c.edge.links[0].relationship, seed) for c in candidates)
-        state = keep_best(state, candidates, Scores(values, "llm"), graph, config)
+        state = keep_best(
+            state, candidates, Scores(values, "llm"), graph, config.width, config.retained
+        )
         kept = {as_walk(path) for path in (*state.strong, *state.weaker)}
         depths.append(([as_walk(path) for path in state.beam], kept))
     return depths
@@ -154,9 +162,9 @@ def make_tables(edges: list[tuple[int, int, float]]) -> tuple[pd.DataFrame, pd.D
 
 
 @settings(max_examples=200)
-@given(EDGES, CONFIGS, st.integers(0, 4))
+@given(EDGES, LIMITS, st.integers(0, 4))
 def test_paths_and_scores_are_those_of_a_plain_walk(
-    edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
+    edges: list[tuple[int, int, float]], config: Limits, seed: int
 ) -> None:
     """Beam and kept paths agree at every depth, relationship by relationship."""
     graph = GraphStore.from_tables(*make_tables(edges))
@@ -164,9 +172,9 @@ def test_paths_and_scores_are_those_of_a_plain_walk(
 
 
 @settings(max_examples=30)
-@given(EDGES, CONFIGS, st.integers(0, 4))
+@given(EDGES, LIMITS, st.integers(0, 4))
 def test_a_mapped_graph_walks_alike(
-    edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
+    edges: list[tuple[int, int, float]], config: Limits, seed: int
 ) -> None:
     """Built in a file, the same paths and scores."""
     people, joins = make_tables(edges)
@@ -178,6 +186,19 @@ def test_a_mapped_graph_walks_alike(
         assert real_walk(graph, config, seed) == plain_walk(edges, config, seed)
 
 
+class Textless:
+    """The small index without text units."""
+
+    def search(self, model: ScriptedModel, **settings: Any) -> ToGSearch:
+        """Make a search with these settings."""
+        return ToGSearch(
+            model=model,
+            graph=GraphStore.from_tables(entities(), relationships()),
+            text_units=text_units().iloc[:0],
+            config=ToGSearchConfig(**WALKED | settings),
+        )
+
+
 @pytest.mark.parametrize("grounded", [True, False])
 async def test_no_budget_is_exceeded_by_a_single_token(world: World, grounded: bool) -> None:
     """Whatever it is; and what a budget leaves out is left out as a whole."""
@@ -185,13 +206,8 @@ async def test_no_budget_is_exceeded_by_a_single_token(world: World, grounded: b
     whole: set[str] = set()
     n_lines: list[int] = []
     for budget in [8000, *range(200, 560, 9)]:
-        search = world.search(
-            ScriptedModel(),
-            max_context_tokens=budget,
-            ground_text_units=grounded,
-            prune_strategy="bm25",
-            depth=1,
-        )
+        settings = {"max_context_tokens": budget, "depth": 1}
+        search = (world if grounded else Textless()).search(ScriptedModel(), **settings)
         text = str((await search.search(question)).context_text)
         whole = whole or set(text.splitlines())
         assert TOKENIZER.num_tokens(text) <= budget
@@ -200,17 +216,12 @@ async def test_no_budget_is_exceeded_by_a_single_token(world: World, grounded: b
     assert n_lines[1] < n_lines[-1] <= n_lines[0]
 
 
-async def test_a_budget_can_be_used_up_to_the_last_token(world: World) -> None:
+async def test_a_budget_can_be_used_up_to_the_last_token() -> None:
     """A context that fits exactly is shown as it is; with a token less a row is missing."""
 
     async def context(budget: int) -> str:
-        search = world.search(
-            ScriptedModel(),
-            max_context_tokens=budget,
-            ground_text_units=False,
-            prune_strategy="bm25",
-            depth=1,
-        )
+        settings = {"max_context_tokens": budget, "depth": 1}
+        search = Textless().search(ScriptedModel(), **settings)
         return str((await search.search("Who melted the Wicked Witch?")).context_text)
 
     whole = await context(8000)
@@ -223,7 +234,7 @@ async def test_a_budget_can_be_used_up_to_the_last_token(world: World) -> None:
     assert fits[-1]
 
 
-async def test_a_hub_of_100_000_edges_is_shown_within_the_cap(tmp_path: Folder) -> None:
+async def test_a_hub_of_100_000_edges_is_shown_within_the_cap() -> None:
     """The heaviest are; the request does not grow with the hub."""
     n = 100_000
     names = ["HUB", *(f"SPOKE {i}" for i in range(n))]
@@ -234,10 +245,8 @@ async def test_a_hub_of_100_000_edges_is_shown_within_the_cap(tmp_path: Folder) 
     model = ScriptedModel(answer=explore_on)
     search = ToGSearch(
         model=model,
-        text_embedder=Embedder(),
-        graph=GraphStore.from_tables(people, joins),
+        graph=GraphStore.from_tables(people, joins, text_units()),
         text_units=text_units(),
-        entity_vectors=store_vectors(tmp_path, "hub", {"HUB": "HUB"}),
         config=ToGSearchConfig(**WALKED, max_relations_per_entity=50, depth=1),
     )
     await search.search("What does the HUB join?")
@@ -246,7 +255,7 @@ async def test_a_hub_of_100_000_edges_is_shown_within_the_cap(tmp_path: Folder) 
     assert f"SPOKE {n - 1}" in shown
 
 
-async def test_a_graph_of_one_entity_answers_from_its_text(tmp_path: Folder) -> None:
+async def test_a_graph_of_one_entity_answers_from_its_text() -> None:
     """There is nothing to walk to, and one call answers."""
     people: Any = pd.DataFrame(
         {"id": ["e"], "title": ["القاهرة"], "description": ["{a} city"], "text_unit_ids": [["t8"]]}
@@ -254,10 +263,10 @@ async def test_a_graph_of_one_entity_answers_from_its_text(tmp_path: Folder) -> 
     model = ScriptedModel()
     search = ToGSearch(
         model=model,
-        text_embedder=Embedder(),
-        graph=GraphStore.from_tables(people, pd.DataFrame({"source": [], "target": []})),
+        graph=GraphStore.from_tables(
+            people, pd.DataFrame({"source": [], "target": []}), text_units()
+        ),
         text_units=text_units(),
-        entity_vectors=store_vectors(tmp_path, "one", {"e": "{a} city"}),
     )
     result = await search.search("أين تقع القاهرة؟")
     assert len(model.requests) == 1

@@ -1,6 +1,7 @@
 """Walking any graph: what holds for every path, whatever the graph and the scores."""
 
 import zlib
+from dataclasses import dataclass
 from itertools import pairwise
 
 import pandas as pd
@@ -8,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore
 from graphrag.query.structured_search.tog_search.state import Exploration, Path, Scores
 from graphrag.query.structured_search.tog_search.walk.exploration import (
@@ -25,13 +25,26 @@ EDGES = st.lists(
     st.tuples(st.integers(0, N_NODES), st.integers(0, N_NODES), st.sampled_from([1.0, 2.0, 2.5])),
     max_size=40,
 )
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a walk is bounded."""
+
+    width: int = 3
+    depth: int = 3
+    retained: int = 5
+    cap: int = 50
+    max_paths: int = 10
+
+
 SETTINGS = st.builds(
-    ToGSearchConfig,
+    Limits,
     width=st.integers(1, 3),
     depth=st.integers(1, 3),
-    num_retain_entity=st.integers(1, 3),
-    max_relations_per_entity=st.integers(1, 5),
-    max_exploration_paths=st.integers(1, 6),
+    retained=st.integers(1, 3),
+    cap=st.integers(1, 5),
+    max_paths=st.integers(1, 6),
 )
 
 
@@ -50,24 +63,26 @@ def make_graph(edges: list[tuple[int, int, float]]) -> GraphStore:
     return GraphStore.from_tables(people, joins)
 
 
-def walk(graph: GraphStore, config: ToGSearchConfig, seed: int) -> list[Exploration]:
+def walk(graph: GraphStore, config: Limits, seed: int) -> list[Exploration]:
     """Every state of a walk from nodes 0 and 1, scored pseudo-randomly by relationship."""
     states = [Exploration(starts=(0, 1), beam=(Path(0), Path(1)))]
     for _ in range(config.depth):
-        candidates = list_candidates(states[-1], graph, "node 3", config)
+        candidates = list_candidates(states[-1], graph, "node 3", config.cap)
         if not candidates:
             break
         values = tuple(
             zlib.crc32(bytes([seed, c.edge.links[0].relationship])) % 5 / 4 for c in candidates
         )
         scores = Scores(values, "llm")
-        states.append(keep_best(states[-1], candidates, scores, graph, config))
+        states.append(
+            keep_best(states[-1], candidates, scores, graph, config.width, config.retained)
+        )
     return states
 
 
 @given(EDGES, SETTINGS, st.integers(0, 255))
 def test_paths_are_connected_true_and_without_repetition(
-    edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
+    edges: list[tuple[int, int, float]], config: Limits, seed: int
 ) -> None:
     """Each step starts where the last one ended and is a stored relationship, as stored."""
     graph = make_graph(edges)
@@ -89,16 +104,16 @@ def test_paths_are_connected_true_and_without_repetition(
 
 @given(EDGES, SETTINGS, st.integers(0, 255))
 def test_widths_and_caps_are_respected(
-    edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
+    edges: list[tuple[int, int, float]], config: Limits, seed: int
 ) -> None:
     """The beam, an entity's edges before and after pruning, and the evidence are bounded."""
     graph = make_graph(edges)
     states = walk(graph, config, seed)
     seen: set[int] = set()
     for before, after in pairwise(states):
-        candidates = list_candidates(before, graph, "node 3", config)
+        candidates = list_candidates(before, graph, "node 3", config.cap)
         sources = [c.edge.source for c in candidates]
-        assert all(sources.count(s) <= config.max_relations_per_entity for s in sources)
+        assert all(sources.count(s) <= config.cap for s in sources)
         links = [link.relationship for c in candidates for link in c.edge.links]
         assert len(set(links)) == len(links)
         assert not seen & set(links)
@@ -108,9 +123,9 @@ def test_widths_and_caps_are_respected(
         assert not set(ends) & after.expanded
         new = {*after.strong, *after.weaker} - {*before.strong, *before.weaker}
         kept = [path.steps[-1].edge.source for path in new]
-        assert all(kept.count(s) <= config.num_retain_entity for s in kept)
-    evidence = select_evidence(states[-1], config.max_exploration_paths)
-    assert len(evidence) <= config.max_exploration_paths
+        assert all(kept.count(s) <= config.retained for s in kept)
+    evidence = select_evidence(states[-1], config.max_paths)
+    assert len(evidence) <= config.max_paths
     for path in evidence:
         assert not any(
             other is not path and other.steps[: len(path.steps)] == path.steps
@@ -121,7 +136,7 @@ def test_widths_and_caps_are_respected(
 
 @given(EDGES, SETTINGS, st.integers(0, 255))
 def test_equal_input_gives_equal_paths(
-    edges: list[tuple[int, int, float]], config: ToGSearchConfig, seed: int
+    edges: list[tuple[int, int, float]], config: Limits, seed: int
 ) -> None:
     """A walk depends on nothing but its input."""
     assert walk(make_graph(edges), config, seed) == walk(make_graph(edges), config, seed)
@@ -153,34 +168,40 @@ def test_neighbours_are_the_relationships_seen_from_both_ends(
 def test_ties_go_by_weight_then_number_not_by_order_of_discovery() -> None:
     """Equal scores: the heavier first, then the smaller relationship number."""
     graph = make_graph([(0, 2, 1.0), (0, 3, 2.0), (0, 4, 2.0)])
-    config = ToGSearchConfig(width=3)
+    config = Limits(width=3)
     begin = Exploration(starts=(0,), beam=(Path(0),))
-    candidates = list_candidates(begin, graph, "", config)
+    candidates = list_candidates(begin, graph, "", config.cap)
     scores = Scores((0.5,) * 3, "llm")
-    after = keep_best(begin, list(reversed(candidates)), scores, graph, config)
+    after = keep_best(
+        begin, list(reversed(candidates)), scores, graph, config.width, config.retained
+    )
     assert [path.end for path in after.beam] == [3, 4, 2]
 
 
 def test_a_walk_never_returns_to_its_own_path() -> None:
     """Even along a relationship that the cap hid when its other end was looked at."""
     graph = make_graph([(0, 1, 2.5), (1, 2, 2.0), (2, 0, 1.0)])
-    config = ToGSearchConfig(max_relations_per_entity=1)
+    config = Limits(cap=1)
     state = Exploration(starts=(0,), beam=(Path(0),))
     for _ in range(2):
-        candidates = list_candidates(state, graph, "", config)
-        state = keep_best(state, candidates, Scores((0.5,), "llm"), graph, config)
+        candidates = list_candidates(state, graph, "", config.cap)
+        state = keep_best(
+            state, candidates, Scores((0.5,), "llm"), graph, config.width, config.retained
+        )
     assert [path.nodes for path in state.beam] == [(0, 1, 2)]
-    assert list_candidates(state, graph, "", config) == []
+    assert list_candidates(state, graph, "", config.cap) == []
 
 
 def test_the_edge_between_two_starts_is_strong_evidence() -> None:
     """It leads nowhere new, so it takes no place in the beam, but it is shown first."""
     graph = make_graph([(0, 1, 1.0), (0, 2, 1.0), (1, 3, 1.0)])
-    config = ToGSearchConfig(width=1)
+    config = Limits(width=1)
     begin = Exploration(starts=(0, 1), beam=(Path(0), Path(1)))
-    candidates = list_candidates(begin, graph, "", config)
+    candidates = list_candidates(begin, graph, "", config.cap)
     values = tuple(0.9 if c.edge.target == 1 else 0.2 for c in candidates)
-    after = keep_best(begin, candidates, Scores(values, "llm"), graph, config)
+    after = keep_best(
+        begin, candidates, Scores(values, "llm"), graph, config.width, config.retained
+    )
     assert [path.end for path in after.beam] == [2]
     assert [path.nodes for path in select_evidence(after, 2)] == [(0, 1), (0, 2)]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from graphrag_llm.config import ModelConfig
 from support.tog_world import (
     TOKENIZER,
     WALKED,
-    Embedder,
     ScriptedModel,
     World,
     cite_all,
@@ -18,7 +18,6 @@ from support.tog_world import (
     ids_in,
     relationships,
     section,
-    store_vectors,
     text_units,
 )
 
@@ -115,7 +114,7 @@ async def test_own_scoring_prompts_get_the_objects_that_they_describe(
     path.write_text('Score by "neighbour_description".', encoding="utf-8")
     rows, objects = ScriptedModel(), ScriptedModel()
     await world.search(rows, depth=1).search(QUESTION)
-    await world.search(objects, depth=1, relation_scoring_prompt=str(path)).search(QUESTION)
+    await world.search(objects, depth=1, scoring_prompt=str(path)).search(QUESTION)
     long, short = (model.requests[0]["messages"][1]["content"] for model in (objects, rows))
     assert json.loads(long) == rows.scoring[0]
     assert TOKENIZER.num_tokens(short) < 0.7 * TOKENIZER.num_tokens(long)
@@ -128,7 +127,7 @@ async def test_at_most_two_calls_a_depth_and_the_last_one_must_answer(world: Wor
     assert len(model.requests) <= 6
     finals = ["Final attempt: yes" in text for text in model.reasoning]
     assert finals == [False] * (len(finals) - 1) + [True]
-    assert len(finals) == 3
+    assert 2 <= len(finals) <= 3
     assert "[Data: " in str(result.response)
 
 
@@ -146,9 +145,10 @@ async def test_an_end_of_the_graph_ends_the_search(world: World) -> None:
 async def test_arrows_keep_the_stored_direction(world: World) -> None:
     """Walked against its direction, a relationship is still shown as it is stored."""
     result = await world.search(ScriptedModel(), width=1, depth=1).search("TOTO?")
-    line = section(str(result.context_text), "Paths")[0]
-    assert line == "TOTO <-[Dorothy owns and loves Toto]- DOROTHY"
-    row = frames(result)["paths"].iloc[0]
+    lines = section(str(result.context_text), "Paths")
+    assert "TOTO <-[Dorothy owns and loves Toto]- DOROTHY" in lines
+    shown = frames(result)["paths"]
+    row = shown[shown["relationship_id"] == 500].iloc[0]
     assert (row["source"], row["target"], row["traversed_forward"]) == ("DOROTHY", "TOTO", False)
 
 
@@ -165,22 +165,6 @@ async def test_parallel_relationships_are_one_edge_with_all_their_ids(world: Wor
     shown = frames(result)["paths"]
     shown = shown[shown["relationship_id"].isin([501, 502])]
     assert list(shown["traversed_forward"]) == [False, True]
-
-
-@pytest.mark.parametrize("strategy", ["llm", "semantic", "bm25"])
-async def test_every_strategy_finds_the_witch(world: World, strategy: str) -> None:
-    """Semantic and bm25 ask no model for scores."""
-
-    def score(edge: dict[str, Any]) -> float:
-        return 0.9 if "water" in edge["relationship"] else 0.1
-
-    model = ScriptedModel(score=score)
-    search = world.search(model, prune_strategy=strategy, width=1, depth=1)
-    result = await search.search("Whom does Dorothy touch with water, so that she melts?")
-    assert bool(model.scoring) == (strategy == "llm")
-    assert "WICKED WITCH" in section(str(result.context_text), "Paths")[0]
-    rounds = frames(result)["exploration"]
-    assert list(rounds["strategy_used"]) == ["start", strategy]
 
 
 async def test_an_edge_left_out_scores_zero_and_never_beats_a_low_score(world: World) -> None:
@@ -230,16 +214,14 @@ async def test_scores_that_stay_unreadable_fall_back_to_bm25_and_say_so(
     assert row["n_edges"] > 0
 
 
-async def test_a_hub_is_capped_and_its_matching_edge_is_seen(tmp_path: Path) -> None:
+async def test_a_hub_is_capped_and_its_matching_edge_is_seen() -> None:
     """A thousand spokes give a bounded request; the one that matches is in it."""
     people, joins = hub(150)
     model = ScriptedModel()
     search = ToGSearch(
         model=model,
-        text_embedder=Embedder(),
-        graph=GraphStore.from_tables(people, joins),
+        graph=GraphStore.from_tables(people, joins, text_units()),
         text_units=text_units(),
-        entity_vectors=store_vectors(tmp_path, "hub", {"HUB": "HUB"}),
         config=ToGSearchConfig(
             **WALKED, max_relations_per_entity=40, max_context_tokens=1000, depth=1
         ),
@@ -265,19 +247,9 @@ async def test_a_budget_is_met_with_whole_rows(world: World) -> None:
     assert set(str(small.context_text).splitlines()) <= set(str(large.context_text).splitlines())
 
 
-async def test_grounding_can_be_switched_off(world: World) -> None:
-    """Then no text unit is shown, nor can one be cited."""
-    result = await world.search(ScriptedModel(), ground_text_units=False).search(QUESTION)
-    assert frames(result)["sources"].empty
-    assert list(frames(result)["sources"].columns) == ["id", "text"]
-    assert "Sources (" not in str(result.response)
-
-
-@pytest.mark.parametrize("strategy", ["semantic", "bm25"])
-async def test_the_text_that_matches_the_question_comes_first(world: World, strategy: str) -> None:
+async def test_the_text_that_matches_the_question_comes_first(world: World) -> None:
     """Text units are ranked by the question, not by their order in the table."""
-    search = world.search(ScriptedModel(), prune_strategy=strategy)
-    result = await search.search("Who threw a bucket of water?")
+    result = await world.search(ScriptedModel()).search("Who threw a bucket of water?")
     assert "bucket of water" in frames(result)["sources"]["text"].iloc[0]
 
 
@@ -295,7 +267,7 @@ async def test_entities_named_in_the_question_are_starts(
 ) -> None:
     """In any script, width and case; "OZ" inside "WIZARD OF OZ" is not another start."""
     model = ScriptedModel()
-    result = await world.search(model, depth=1, prune_strategy="bm25").search(question)
+    result = await world.search(model, depth=1).search(question)
     assert title in set(frames(result)["entities"]["entity"])
     note = frames(result)["exploration"]["note"].iloc[0]
     assert note.startswith("1 named in the question")
@@ -320,7 +292,7 @@ async def test_own_prompts_are_used_with_their_braces(world: World, tmp_path: Pa
     scoring.write_text("Mine: {scores} {}", encoding="utf-8")
     model = ScriptedModel()
     search = world.search(
-        model, reasoning_prompt=str(reasoning), relation_scoring_prompt=str(scoring), depth=1
+        model, reasoning_prompt=str(reasoning), scoring_prompt=str(scoring), depth=1
     )
     result = await search.search(QUESTION)
     assert model.reasoning[-1] == f'{{"a": {{x}}}} yes|Multiple Paragraphs|{result.context_text}'
@@ -335,28 +307,17 @@ def test_an_own_prompt_without_a_field_is_refused(world: World, tmp_path: Path) 
         world.search(ScriptedModel(), reasoning_prompt=str(path))
 
 
-async def test_the_entity_prompt_asks_once_for_each_entity(world: World, tmp_path: Path) -> None:
-    """Each call shows the edges of one entity only, and every number once."""
-    path = tmp_path / "entity.txt"
-    path.write_text("Score them.", encoding="utf-8")
-    combined, single = ScriptedModel(), ScriptedModel()
-    await world.search(combined, depth=1).search(QUESTION)
-    await world.search(single, depth=1, entity_scoring_prompt=str(path)).search(QUESTION)
-    assert len(combined.scoring) == 1
-    assert len(single.scoring) > 1
-    edges = [edge for asked in single.scoring for edge in asked["edges"]]
-    assert sorted(edges, key=lambda e: e["edge"]) == combined.scoring[0]["edges"]
-    for asked in single.scoring:
-        ends: list[set[str]] = [{edge["source"], edge["target"]} for edge in asked["edges"]]
-        assert ends[0].intersection(*ends[1:])
-
-
-async def test_each_call_has_its_own_temperature(world: World) -> None:
-    """Exploration and reasoning are set apart."""
+async def test_every_call_is_at_temperature_0_unless_the_model_has_its_own(world: World) -> None:
+    """A model that takes one temperature only says so in its call_args."""
     model = ScriptedModel()
-    search = world.search(model, temperature_exploration=0.7, temperature_reasoning=0.2, depth=1)
-    await search.search(QUESTION)
-    assert [request["temperature"] for request in model.requests] == [0.7, 0.2]
+    await world.search(model, depth=1).search(QUESTION)
+    assert [request["temperature"] for request in model.requests] == [0, 0]
+    own: Any = ScriptedModel()
+    own.config = ModelConfig(
+        model_provider="openai", model="gpt-5.1", api_key="k", call_args={"temperature": 1}
+    )
+    await world.search(own, depth=1).search(QUESTION)
+    assert all("temperature" not in request for request in own.requests)
 
 
 async def test_ids_that_were_not_shown_are_dropped_and_counted(world: World) -> None:
@@ -433,9 +394,8 @@ async def test_nothing_found_is_said_plainly_without_another_call(world: World) 
 async def test_an_answer_that_stays_unreadable_is_an_error(world: World) -> None:
     """It is never passed on as if it were the answer."""
     model = ScriptedModel(raw=["Sorry, I broke.", "Sorry, I broke."])
-    search = world.search(model, prune_strategy="bm25", depth=1)
     with pytest.raises(ToGSearchError, match="could not be read, twice in a row"):
-        await search.search(QUESTION)
+        await world.ranked(model).search(QUESTION)
 
 
 class _Unreachable(ScriptedModel):
@@ -459,53 +419,59 @@ async def test_a_failing_model_raises_its_own_error(world: World) -> None:
 async def test_an_empty_question_is_refused(world: World, question: str) -> None:
     """Before anything is paid for."""
     model = ScriptedModel()
-    n_before = len(world.embedder.asked)
     with pytest.raises(ToGSearchError, match="question is empty"):
         await world.search(model).search(question)
-    assert len(world.embedder.asked) == n_before
     assert not model.requests
 
 
-async def test_an_empty_graph_is_an_error(world: World) -> None:
+async def test_an_empty_graph_is_an_error() -> None:
     """There is nothing to answer from."""
     graph = GraphStore.from_tables(entities().iloc[:0], relationships().iloc[:0])
     search = ToGSearch(
         model=ScriptedModel(),
-        text_embedder=Embedder(),
         graph=graph,
         text_units=text_units(),
-        entity_vectors=world.entity_vectors,
     )
     with pytest.raises(ToGSearchError, match="no entities"):
         await search.search(QUESTION)
 
 
-async def test_a_vector_store_of_another_index_is_an_error(tmp_path: Path) -> None:
-    """Nothing named and no vector that belongs to an entity."""
+@pytest.mark.parametrize("kind", ["search", "ranked"])
+async def test_a_question_of_which_the_index_holds_no_word_asks_nobody(
+    world: World, kind: str
+) -> None:
+    """It is an abstention, not an error and not an answer."""
+    model = ScriptedModel()
+    result = await getattr(world, kind)(model).search("Xyzzy?")
+    assert (result.response, result.context_text) == (NOT_FOUND, "")
+    assert result.abstained
+    assert not model.requests
+    assert result.llm_calls == 0
+
+
+async def test_without_texts_words_of_descriptions_choose_the_starts() -> None:
+    """Nothing is named, and there is no text unit to start from."""
     search = ToGSearch(
         model=ScriptedModel(),
-        text_embedder=Embedder(),
         graph=GraphStore.from_tables(entities(), relationships()),
-        text_units=text_units(),
-        entity_vectors=store_vectors(tmp_path, "old", {"gone": "Who did what?"}),
+        text_units=text_units().iloc[:0],
     )
-    with pytest.raises(ToGSearchError, match="No entity to start from"):
-        await search.search("Who did what?")
+    result = await search.search("Who has courage?")
+    assert list(frames(result)["starts"]["entity"]) == ["COWARDLY LION"]
+    assert frames(result)["sources"].empty
+    assert "Sources (" not in str(result.response)
 
 
 @pytest.mark.parametrize("relationship_rows", [[], [13, 14, 15]])
-async def test_entities_without_usable_edges_still_answer(
-    world: World, relationship_rows: list[int]
-) -> None:
+async def test_entities_without_usable_edges_still_answer(relationship_rows: list[int]) -> None:
     """No relationships, or only a self-loop and dangling ones: descriptions and texts remain."""
-    graph = GraphStore.from_tables(entities(), relationships().iloc[relationship_rows])
+    joins = relationships().iloc[relationship_rows]
+    graph = GraphStore.from_tables(entities(), joins, text_units())
     model = ScriptedModel()
     search = ToGSearch(
         model=model,
-        text_embedder=Embedder(),
         graph=graph,
         text_units=text_units(),
-        entity_vectors=world.entity_vectors,
     )
     result = await search.search("Who is Dorothy?")
     assert not model.scoring
@@ -530,14 +496,6 @@ async def test_counters_add_up_by_phase(world: World) -> None:
         assert parts is not None
         assert set(parts) == {"exploration", "reasoning"}
         assert sum(parts.values()) == total > 0
-
-
-async def test_the_question_is_embedded_once(world: World) -> None:
-    """Whatever the depth and the strategy."""
-    n_before = len(world.embedder.asked)
-    search = world.search(ScriptedModel(answer=explore_on), prune_strategy="semantic")
-    await search.search(QUESTION)
-    assert world.embedder.asked[n_before:] == [QUESTION]
 
 
 async def pieces_of(search: ToGSearch, question: str) -> list[str]:
@@ -612,7 +570,7 @@ async def test_every_scored_edge_and_what_became_of_it_is_told(world: World, dep
     def score(edge: dict[str, Any]) -> float:
         return {"TOTO": 0.9, "SCARECROW": 0.6}.get(edge["neighbour"], 0.1)
 
-    search = world.search(ScriptedModel(score=score), depth=depth, width=2, num_retain_entity=2)
+    search = world.search(ScriptedModel(score=score), depth=depth, width=2)
     data = frames(await search.search("Dorothy"))
     edges = data["edges"].to_dict("records")
     known = set(data["starts"]["entity"])

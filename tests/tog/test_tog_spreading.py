@@ -1,40 +1,68 @@
-"""The thrifty walk: what the question's mass reaches, which texts come first, what it asks."""
+"""Ranking by PageRank: where mass starts, what it reaches, what a search of one call shows."""
 
+import math
 from typing import Any
 
 import networkx as nx
-import numpy as np
 import pandas as pd
 import pytest
 from support.tog_world import (
+    TOKENIZER,
     ScriptedModel,
     World,
     entities,
     explore_on,
+    ids_in,
     relationships,
     section,
     text_units,
 )
 
-from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
+from graphrag.config.models.tog_search_config import PPRSearchConfig
+from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch
+from graphrag.query.structured_search.tog_search.graph.name_scan import NameScanner
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.state import Question
-from graphrag.query.structured_search.tog_search.walk.spreading import fused_units, spread
+from graphrag.query.structured_search.tog_search.graph.titles import title_of
+from graphrag.query.structured_search.tog_search.state import Passages
+from graphrag.query.structured_search.tog_search.walk import spreading
+from graphrag.query.structured_search.tog_search.walk.spreading import (
+    Seeds,
+    find_seeds,
+    rank_passages,
+    spread,
+)
 from graphrag.text.ranking import WordIndexes
+from graphrag.text.terms import word_keys
 
-THRIFTY = {"preset": "thrifty", "passage_ranking": "pagerank"}
+N = len(text_units())
+
+
+def plain_mentions() -> dict[str, set[str]]:
+    """Which titles stand in which text units: those extracted, and those whose words do."""
+    people, texts = entities(), text_units()
+    found = {
+        title: set(units)
+        for title, units in zip(people["title"], people["text_unit_ids"], strict=True)
+    }
+    keys = dict(zip(people["title"], word_keys(list(people["title"])), strict=True))
+    for unit, text in zip(texts["id"], word_keys(list(texts["text"])), strict=True):
+        padded = f" {text} "
+        for title, key in keys.items():
+            if f" {key} " in padded and title != "OZ":
+                found[title].add(unit)
+    return found
 
 
 def _plain_graph() -> Any:
     """The small index as a graph of titles and text units, weights as documented."""
     graph: Any = nx.Graph()
-    people, joins = entities(), relationships()
-    for title, units in zip(people["title"], people["text_unit_ids"], strict=True):
+    for title, units in plain_mentions().items():
+        telling = max(0.001, math.log(N / len(units)) / math.log(N))
         for unit in units:
-            graph.add_edge(title, unit, weight=1.0)
+            graph.add_edge(title, unit, weight=telling)
     joined: dict[frozenset[str], float] = {}
-    known = set(people["title"])
+    joins = relationships()
+    known = set(entities()["title"])
     for source, target, weight in zip(
         joins["source"], joins["target"], joins["weight"], strict=True
     ):
@@ -42,59 +70,144 @@ def _plain_graph() -> Any:
             ends = frozenset({source, target})
             joined[ends] = joined.get(ends, 0.0) + weight
     for ends, weight in joined.items():
-        graph.add_edge(*sorted(ends), weight=float(np.log1p(weight)))
+        graph.add_edge(*sorted(ends), weight=math.log1p(weight))
     return graph
 
 
-def test_mass_spreads_as_personalised_pagerank() -> None:
-    """networkx is the oracle; with enough steps and no cut the two agree."""
-    store = GraphStore.from_tables(entities(), relationships())
-    node = store.node_of_title("WICKED WITCH")
+def unit_ids(found: Passages) -> dict[str, float]:
+    """Text unit id -> mass."""
+    return {text_units()["id"][row]: mass for row, mass in found.units.items()}
+
+
+def test_mass_spreads_as_personalised_pagerank(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """networkx is the oracle; with enough steps the two agree."""
+    monkeypatch.setattr(spreading, "_STEPS", 60)
+    node = world.graph.node_of_title("WICKED WITCH")
     assert node is not None
-    config = ToGSearchConfig(depth=60, width=50)
-    found = spread({node: 1.0}, {"t2": 1.0, "t6": 3.0}, store, config)
+    found = spread(Seeds({1: 0.125, 5: 0.375}, {node: 0.5}, 0.5), world.graph, 50)
     seeds = {"WICKED WITCH": 0.5, "t2": 0.125, "t6": 0.375}
     expected = nx.pagerank(
         _plain_graph(), alpha=0.5, personalization=seeds, tol=1e-12, max_iter=500, weight="weight"
     )
-    mass = {**found.units, **{store.title(place): m for place, m in found.entities.items()}}
-    assert sum(mass.values()) == pytest.approx(1, abs=1e-9)
-    for place, share in expected.items():
-        assert mass.get(place, 0.0) == pytest.approx(share, abs=1e-8), place
+    mass = unit_ids(found)
+    for unit in text_units()["id"]:
+        assert mass.get(unit, 0.0) == pytest.approx(expected.get(unit, 0.0), abs=1e-8), unit
 
 
-def test_without_seeds_nothing_is_reached() -> None:
-    store = GraphStore.from_tables(entities(), relationships())
-    assert spread({}, {}, store, ToGSearchConfig()).ranked_units() == []
-    lonely = spread({}, {"unknown": 1.0}, store, ToGSearchConfig(depth=1))
-    assert lonely.ranked_units() == ["unknown"]
+def test_without_seeds_nothing_is_reached(world: World) -> None:
+    assert spread(Seeds({}, {}, 1), world.graph, 50) == Passages({}, {})
 
 
-async def test_ranks_of_words_and_vectors_are_fused(world: World) -> None:
-    """What both rank first leads; the scores are sums of 1 / (60 + rank)."""
-    units = TextUnits.from_table(text_units())
-    text = "Who threw the bucket of water?"
-    question = Question(text, world.embed(text))
-    words = units.rank_by_words(text, 50)
-    assert words[0] == "t5"
-    hits = world.text_unit_vectors.similarity_search_by_vector(question.vector, k=50)
-    near = [str(h.document.id) for h in sorted(hits, key=lambda h: (-h.score, str(h.document.id)))]
-    expected = {
-        name: sum(1 / (61 + ranking.index(name)) for ranking in (words, near) if name in ranking)
-        for name in near
-    }
-    found = await fused_units(question, units, world.text_unit_vectors)
-    assert found == pytest.approx(expected)
-    assert next(iter(found)) == "t5"
-    assert list(await fused_units(question, units, None)) == words
+def test_mass_that_goes_back_at_once_stays_and_tells_the_entities(world: World) -> None:
+    """The ranking is then that of the words, and walks still have where to start."""
+    found = spread(Seeds({4: 0.75, 0: 0.25}, {}, 1), world.graph, 50)
+    assert unit_ids(found) == {"t5": 0.75, "t1": 0.25}
+    titles = {world.graph.title(node) for node in found.entities}
+    assert {"WICKED WITCH", "WINKIES", "TOTO", "AUNT EM"} <= titles
+
+
+def test_rare_names_hold_mass_and_carry_it_far(world: World) -> None:
+    """As documented: three quarters of the mass and 0.85 of it at each step for the rarest."""
+    scored = [(0, 2.0), (3, 1.0)]
+    plain = find_seeds("Who lived there?", scored, world.graph)
+    assert plain == Seeds({0: 8 / 9, 3: 1 / 9}, {}, 1)
+    df = {title: len(units) for title, units in plain_mentions().items()}
+    found = find_seeds("Did the WINKIES fear DOROTHY?", scored, world.graph)
+    telling = math.log(N / df["WINKIES"]) / math.log(N)
+    names = {world.graph.title(node): mass for node, mass in found.names.items()}
+    assert sum(names.values()) == pytest.approx(0.75 * telling)
+    assert names["WINKIES"] / names["DOROTHY"] == pytest.approx(df["DOROTHY"] / df["WINKIES"])
+    assert sum(found.units.values()) == pytest.approx(1 - 0.75 * telling)
+    assert found.restart == pytest.approx(1 - 0.85 * telling)
+    alone = find_seeds("DOROTHY", [], world.graph)
+    assert sum(alone.names.values()) == 1
+    assert alone.restart == pytest.approx(0.15)
+
+
+def test_names_are_found_in_texts_whole_and_the_longest_first() -> None:
+    names = ["wizard of oz", "oz", "emerald city", "东 京", "art", "jo"]
+    scanner = NameScanner(names)
+    texts = ["The Wizard of Oz. The emerald-city!", "smart art", "在东京有人", "wizard of", "Jo Oz"]
+    units, found = scanner.scan(texts)
+    pairs = sorted(zip(units.tolist(), [names[i] for i in found.tolist()], strict=True))
+    assert pairs == [(0, "emerald city"), (0, "wizard of oz"), (2, "东 京")]
+    assert [len(part) for part in NameScanner([]).scan(texts)] == [0, 0]
+    assert [len(part) for part in scanner.scan([])] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "expected"),
+    [
+        ("Mount Fuji", "It is high.", "Mount Fuji"),
+        ("p1.txt", "Mount Fuji\nIt is high.", "Mount Fuji"),
+        ("", "# 富士山\n日本の山。", "富士山"),
+        ("notes.md", "It is high. Nobody lives there.\nMore.", ""),
+        ("notes.md", "こんにちは。\n山。", ""),
+        ("p1.txt", "One line alone", ""),
+        ("p1.txt", "w " * 90 + "\nMore", ""),
+        ("St. John", "x", "St. John"),
+    ],
+)
+def test_a_document_says_what_it_is_about(title: str, text: str, expected: str) -> None:
+    """By a title that is no file's name, or by its first line."""
+    assert title_of(title, text) == expected
+
+
+def articles() -> tuple[Any, Any, Any, Any]:
+    """Two articles of two text units each: the second names nobody, and no entity is its title."""
+    units = pd.DataFrame(
+        {
+            "id": ["a", "b", "c", "d", "e"],
+            "text": [
+                "Ada Brandt\nShe was born on Skerry Voe and became a sailor.",
+                "Skerry Voe\nAn island of the north.",
+                "Its harbour was built by monks in 1342.",
+                "Market day\nFish, bread, wool.",
+                "Weather\nRain, wind, hail.",
+            ],
+            "document_id": ["1", "2", "2", "3", "4"],
+        }
+    )
+    people = pd.DataFrame(
+        {"id": ["x", "y"], "title": ["ADA BRANDT", "MONKS"], "text_unit_ids": [["a"], ["c"]]}
+    )
+    documents = pd.DataFrame(
+        {
+            "id": ["1", "2", "3", "4"],
+            "title": ["a.txt", "b.txt", "Market day", "d.txt"],
+        }
+    )
+    return people, pd.DataFrame({"source": [], "target": []}), units, documents
+
+
+async def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it() -> None:
+    """No extraction found the island; the harbour shares no word with the question."""
+    store = GraphStore.from_tables(*articles())
+    units = TextUnits.from_table(articles()[2])
+    found = await rank_passages("Where was Ada Brandt born?", store, units, 50)
+    ranked = [unit.id for unit in units.best(found.units, 9)]
+    assert ranked[0] == "a"
+    assert set(ranked[1:]) == {"b", "c"}
+    assert store.nodes_named_in("Skerry Voe") == []
+    assert len(store.names_in("Ada Brandt of Skerry Voe")) == 2
+    assert set(found.entities) <= {0, 1}
+
+
+def scored(units: TextUnits, question: str, k: int) -> list[str]:
+    """Ids of the best text units by words."""
+    rows = {row: -place for place, (row, _) in enumerate(units.score_by_words(question, k), 1)}
+    return [unit.id for unit in units.best({row: 100.0 + m for row, m in rows.items()}, k)]
 
 
 def test_words_are_compared_by_their_stems_in_any_script() -> None:
     units = TextUnits.from_table(text_units())
-    assert units.rank_by_words("Which buckets are thrown?", 1) == ["t5"]
-    assert units.rank_by_words("富士山はどこから見えますか", 1) == ["t7"]
-    assert units.rank_by_words("zircon", 5) == []
-    assert TextUnits.from_table(pd.DataFrame({"id": [], "text": []})).rank_by_words("x", 1) == []
+    assert scored(units, "Which buckets are thrown?", 1) == ["t5"]
+    assert scored(units, "富士山はどこから見えますか", 1) == ["t7"]
+    assert scored(units, "zircon", 5) == []
+    empty = TextUnits.from_table(pd.DataFrame({"id": [], "text": []}))
+    assert empty.score_by_words("x", 1) == []
 
 
 def test_of_texts_that_fit_equally_the_first_number_leads() -> None:
@@ -109,73 +222,62 @@ def test_of_texts_that_fit_equally_the_first_number_leads() -> None:
     words = WordIndexes()
     units = TextUnits.from_table(table).counted_in(words)
 
-    assert units.rank_by_words("Which mill?", 9) == ["c", "a", "d", "b"]
-    assert units.rank_by_words("Which mill?", 2) == ["c", "a"]
+    assert scored(units, "Which mill?", 9) == ["c", "a", "d", "b"]
+    assert scored(units, "Which mill?", 2) == ["c", "a"]
     assert words.of(table["text"].tolist()).rank("Which mill?") == [4, 0, 1, 3]
 
 
-async def test_a_thrifty_search_asks_once_and_shows_the_walk(world: World) -> None:
+async def test_it_asks_once_and_shows_where_mass_led(world: World) -> None:
     model = ScriptedModel()
-    result = await world.search(model, **THRIFTY).search("How did Dorothy melt the wicked witch?")
+    result = await world.ranked(model).search("How did Dorothy melt the wicked witch?")
     assert len(model.requests) == 1
     assert result.llm_calls_categories == {"exploration": 0, "reasoning": 1}
-    rounds = result.context_data["exploration"]
+    rounds: Any = result.context_data["exploration"]
     assert list(rounds["strategy_used"][1:]) == ["pagerank"] * (len(rounds) - 1)
     assert "Final attempt: yes" in model.reasoning[0]
     assert section(str(result.context_text), "Sources")[1].startswith("5|")
     assert len(result.context_data["paths"])
 
 
-async def test_a_text_far_from_every_path_is_found_by_its_words(world: World) -> None:
-    """The walk from Dorothy never comes to the Nile; its text does, by the question's words."""
-    question = "What does DOROTHY know of ضفاف?"
-    shown: dict[str, list[int]] = {}
-    for ranking in ("pagerank", "paths"):
-        model = ScriptedModel()
-        search = world.search(
-            model, **THRIFTY | {"passage_ranking": ranking, "width": 1, "depth": 1}
-        )
-        result = await search.search(question)
-        shown[ranking] = list(result.context_data["sources"]["id"])
-    assert 8 in shown["pagerank"]
-    assert 8 not in shown["paths"]
+async def test_the_graph_takes_no_more_than_its_share(world: World) -> None:
+    """The best path, too, so that small budgets hold text."""
+    question = "How did Dorothy melt the wicked witch?"
+    small = await world.ranked(ScriptedModel(), max_context_tokens=200).search(question)
+    assert not len(small.context_data["paths"])
+    assert ids_in(str(small.context_text), "Sources")[0] == 5
+    large = await world.ranked(ScriptedModel(), max_context_tokens=1000).search(question)
+    text = str(large.context_text)
+    bare = text.partition("-----Entities-----")[2]
+    assert len(large.context_data["entities"])
+    assert TOKENIZER.num_tokens(bare) <= 100
 
 
-async def test_it_works_without_vectors_of_texts_and_without_texts(world: World) -> None:
-    for units in (text_units(), text_units().iloc[:0]):
-        search = ToGSearch(
-            model=ScriptedModel(),
-            text_embedder=world.embedder,
-            graph=world.graph,
-            text_units=units,
-            entity_vectors=world.entity_vectors,
-        )
-        result = await search.search("Who melts when DOROTHY throws water?")
-        assert bool(len(result.context_data["sources"])) is bool(len(units))
-        assert "Dorothy melted her." in str(result.response)
+async def test_where_no_text_fits_the_graph_may_take_all(world: World) -> None:
+    """A text unit longer than the budget can't be shown; what is known of entities can."""
+    texts = text_units().assign(text=[text + " and so on" * 200 for text in text_units()["text"]])
+    search = PPRSearch(
+        model=ScriptedModel(),
+        graph=world.graph,
+        text_units=texts,
+        config=PPRSearchConfig(max_context_tokens=300),
+    )
+    result = await search.search("Who melts when DOROTHY throws water?")
+    assert not len(result.context_data["sources"])
+    assert len(result.context_data["paths"])
 
 
 async def test_the_model_is_shown_the_most_promising_edges_only(world: World) -> None:
     model = ScriptedModel(answer=explore_on)
     search = world.search(model, max_scored_edges=3, depth=1)
-    result = await search.search("Who melts when DOROTHY throws water?")
+    result: Any = await search.search("Who melts when DOROTHY throws water?")
     edges = model.scoring[0]["edges"]
     assert len(edges) == 3
     assert [edge["edge"] for edge in edges] == [1, 2, 3]
-    assert "WICKED WITCH" in {edge["neighbour"] for edge in edges}
+    assert "WICKED WITCH" in {edge["neighbour"] for edge in edges} | {
+        edge["source"] for edge in edges
+    }
     told = result.context_data["exploration"]
     assert told["note"][1].startswith("the model was shown the 3 most promising of ")
-    scored = result.context_data["edges"]
-    assert (scored["score"] > 0).sum() == 3
-    assert len(scored) == told["n_edges"][1] > 3
-
-
-def test_a_preset_gives_way_to_what_is_given() -> None:
-    plain = ToGSearchConfig()
-    assert (plain.prune_strategy, plain.check, plain.graph_share) == ("pagerank", "once", 0.1)
-    full = ToGSearchConfig(preset="thorough", graph_share=0.3)
-    assert (full.prune_strategy, full.check, full.graph_share) == ("llm", "each_depth", 0.3)
-    # As a variant makes it: what was given, and the changes.
-    again = ToGSearchConfig(**{**plain.model_dump(exclude_unset=True), "preset": "thorough"})
-    assert again.prune_strategy == "llm"
-    assert ToGSearchConfig(mode="connect").graph_share == 0.4
+    scored_edges = result.context_data["edges"]
+    assert (scored_edges["score"] > 0).sum() == 3
+    assert len(scored_edges) == told["n_edges"][1] > 3

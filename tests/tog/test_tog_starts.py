@@ -1,86 +1,29 @@
-"""Where a walk starts, by which ranking, and when it ends before its depth."""
+"""Where a walk starts, and when it ends before its depth."""
 
+from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
-from pydantic import ValidationError
-from support.tog_world import (
-    WALKED,
-    Embedder,
-    ScriptedModel,
-    World,
-    explore_on,
-    store_vectors,
-    text_units,
-)
+from support.tog_world import WALKED, ScriptedModel, World, explore_on, text_units
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
-from graphrag.text.ranking import fuse_ranks
-
-QUESTION = "Whose courage, and whose bucket of water?"
-THRIFTY = {"preset": "thrifty", "passage_ranking": "pagerank"}
+from graphrag.query.structured_search.tog_search import search as tog
+from graphrag.query.structured_search.tog_search.walk import exploration
 
 
-async def starts(world: World, question: str, **settings: Any) -> list[str]:
-    """The titles of a search's starts, in their order."""
-    options: dict[str, Any] = THRIFTY | settings
-    search = world.search(ScriptedModel(), **options)
-    found: Any = await search.search(question)
-    return list(found.context_data["starts"]["entity"])
-
-
-async def test_words_find_an_entity_by_its_description(world: World) -> None:
-    """Only one description speaks of courage; a title counts as well."""
-    assert await starts(world, "Who has courage?", start_ranking=["words"]) == ["COWARDLY LION"]
-    found = await starts(world, "Which shoes?", start_ranking=["words"])
-    assert found == ["SILVER SHOES"]
-
-
-async def test_texts_find_the_entities_that_they_name(world: World) -> None:
-    """The nearest text's entities come first, those that stand in fewer texts before others."""
-    question = "Dorothy lifted the Scarecrow off the pole. He wanted a brain."
-    found = await starts(world, question, start_ranking=["texts"], width=2)
-    named, near = found[:2], found[2:]
-    assert set(named) == {"DOROTHY", "SCARECROW"}
-    assert near
-    # t1 comes next: both of its entities that are named nowhere else.
-    hits = world.text_unit_vectors.similarity_search_by_vector(world.embed(question), k=10)
-    order = [str(h.document.id) for h in sorted(hits, key=lambda h: (-h.score, str(h.document.id)))]
-    total: dict[str, float] = {}
-    for unit, score in fuse_ranks([order]).items():
-        for node in world.graph.entities_in(unit, 100):
-            row = world.graph.entity_row(node)
-            total[row.title] = total.get(row.title, 0.0) + score / len(row.text_unit_ids)
-    best = sorted(total, key=lambda title: (-total[title], title))
-    assert near == [title for title in best if title not in named][:2]
-
-
-async def test_who_stands_in_every_text_does_not_come_first_for_that(world: World) -> None:
-    """Dorothy is in more texts than anybody else, and the nearest is about the witch."""
-    assert await starts(world, QUESTION, start_ranking=["texts"], width=1) == ["WICKED WITCH"]
-
-
-async def test_rankings_are_fused_by_reciprocal_rank(world: World) -> None:
-    """Each alone, and fused, as published."""
-    alone = [
-        await starts(world, QUESTION, start_ranking=[name], width=10)
-        for name in ("descriptions", "texts", "words")
-    ]
-    both = await starts(world, QUESTION, start_ranking=["descriptions", "texts", "words"])
-    assert len({*map(tuple, alone)}) == 3
-    assert both == list(fuse_ranks(alone))[:3]
-
-
-def test_a_ranking_is_named_once() -> None:
-    """The sentence says which."""
-    with pytest.raises(ValidationError, match="start_ranking names a ranking twice: words, words"):
-        ToGSearchConfig(start_ranking=["words", "words"])
-    with pytest.raises(ValidationError, match="at least 1 item"):
-        ToGSearchConfig(start_ranking=[])
+async def test_named_entities_come_before_those_that_the_question_weighs(world: World) -> None:
+    """At most ``width`` of each, and which is said."""
+    search = world.search(ScriptedModel(), width=2)
+    found: Any = await search.search("Did TOTO see who threw a bucket of water?")
+    starts = list(found.context_data["starts"]["entity"])
+    assert starts[0] == "TOTO"
+    assert len(starts) == 3
+    assert {"WICKED WITCH", "WINKIES"} & set(starts)
+    note = found.context_data["exploration"]["note"][0]
+    assert note == "1 named in the question, 2 near it"
 
 
 def half_of_everything(edge: dict[str, Any]) -> float:
@@ -94,17 +37,16 @@ def main_road(edge: dict[str, Any]) -> float:
 
 
 @pytest.mark.parametrize(
-    ("score", "settings", "n_depths"),
+    ("score", "most", "n_depths"),
     [
-        (half_of_everything, {}, 2),
-        (half_of_everything, {"stop_when_unimproved": False}, 3),
+        (half_of_everything, 3, 2),
         # There is room for further paths.
-        (half_of_everything, {"max_exploration_paths": 9}, 3),
-        (main_road, {}, 3),
+        (half_of_everything, 9, 3),
+        (main_road, 3, 3),
     ],
 )
 async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
-    score: Any, settings: dict[str, Any], n_depths: int, tmp_path: Path
+    score: Any, most: int, n_depths: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the check is the last, and no further edges are scored."""
     road = ["TOWN", "BRIDGE", "MILL", "FARM", "COAST"]
@@ -112,14 +54,15 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
     ends = [*pairwise(road), ("TOWN", "SIDE STREET"), ("TOWN", "SIDE ALLEY")]
     joins = pd.DataFrame(ends, columns=["source", "target"]).assign(description="leads")
     model = ScriptedModel(score=score, answer=explore_on)
-    options: dict[str, Any] = WALKED | {"max_exploration_paths": 3} | settings
+    unimproved = exploration.is_unimproved
+    monkeypatch.setattr(tog, "is_unimproved", partial(unimproved, max_paths=most))
     search = ToGSearch(
         model=model,
-        text_embedder=Embedder(),
-        graph=GraphStore.from_tables(pd.DataFrame({"id": names, "title": names}), joins),
+        graph=GraphStore.from_tables(
+            pd.DataFrame({"id": names, "title": names}), joins, text_units()
+        ),
         text_units=text_units(),
-        entity_vectors=store_vectors(tmp_path, "road", {"TOWN": "TOWN"}),
-        config=ToGSearchConfig(**options),
+        config=ToGSearchConfig(**WALKED),
     )
     found: Any = await search.search("Where does the TOWN lead?")
     assert len(model.scoring) == len(model.reasoning) == n_depths

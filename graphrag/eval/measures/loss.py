@@ -37,6 +37,7 @@ STAGES: tuple[Stage, ...] = (
 GRAPH_STAGES: tuple[Stage, ...] = ("extracted", "connected")
 NOT_NEEDED: Mapping[str, tuple[Stage, ...]] = {
     "tog": (),
+    "ppr": GRAPH_STAGES,
     "global": (),
     "local": ("connected",),
     "drift": ("connected",),

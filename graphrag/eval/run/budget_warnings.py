@@ -8,6 +8,7 @@ from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.measures import IndexView
 from graphrag.eval.run.methods import MethodSet
+from graphrag.query.methods import GRAPH_METHODS
 from graphrag.query.model_facts import input_limit, is_offline
 from graphrag.query.output import own_bound
 
@@ -157,8 +158,8 @@ def _room(
         return None
     method = methods.search_method(name)
     section: Any = methods.header(name, header).section(method)
-    if method == "tog":
-        return _Room(budget, f"{budget:,} tokens") if section.ground_text_units else None
+    if method in GRAPH_METHODS:
+        return _Room(budget, f"{budget:,} tokens")
     if method == "local":
         tokens = int(budget * section.text_unit_prop)
         return _Room(tokens, f"{tokens:,} of its {budget:,} tokens for text")
@@ -178,12 +179,12 @@ def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
 
 
 def answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int) -> int:
-    """Return the most tokens of an answer; ``most`` is the bound of what is not Think-on-Graph."""
+    """Return the most tokens of an answer; ``most`` is the bound of what reads no graph."""
     method, varied = methods.search_method(name), methods.header(name, header)
     own = own_bound(varied.model_configs(method)["completion"])
     if own is not None:
         return own.tokens
-    return int(varied.section(method).max_answer_tokens) if method == "tog" else most
+    return int(varied.section(method).max_answer_tokens) if method in GRAPH_METHODS else most
 
 
 def _joined(names: Sequence[str]) -> str:

@@ -162,7 +162,7 @@ def _search(
         return _Search(1, 0, _INSTRUCTIONS + _AROUND + question + context, context, answer)
     method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
     section: Any = varied.section(method)
-    if method in ("global", "drift") or (method == "tog" and section.scores_per_entity):
+    if method in ("global", "drift"):
         return None
     context = int(section.max_context_tokens * reckoning.as_table)
     files = varied.prompt_files(method).values()
@@ -172,10 +172,7 @@ def _search(
     prompt: int | None = instructions + _AROUND + question + context
     calls = 1
     if method == "tog" and section.mode == "explore":
-        is_scored = section.prune_strategy == "llm"
-        checks = int(section.depth) if section.check == "each_depth" else 1
-        calls = checks + (int(section.depth) if is_scored else 0)
-        prompt = None if is_scored else prompt
+        calls, prompt = 2 * int(section.depth), None
     answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
     answer = min(answer, reckoning.answer or answer)
     return _Search(calls, int(embeds(method)), prompt, context, answer)

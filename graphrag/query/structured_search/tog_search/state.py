@@ -4,15 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Strategy = Literal["start", "llm", "semantic", "bm25", "pagerank", "connect"]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question and its embedding."""
-
-    text: str
-    vector: list[float]
+Strategy = Literal["start", "llm", "bm25", "pagerank", "connect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,22 +214,15 @@ class Exploration:
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """How much of a question's mass reached each place; both sum to at most 1 together.
+    """How much of a question's mass reached each place.
 
     Attributes
     ----------
-    units : dict of str to float
-        Text unit id -> mass, > 0.
+    units : dict of int to float
+        Row of the text units table -> mass, > 0.
     entities : dict of int to float
         Node -> mass, > 0.
     """
 
-    units: Mapping[str, float]
+    units: Mapping[int, float]
     entities: Mapping[int, float]
-
-    def ranked_units(self) -> list[str]:
-        """Return the text units by falling mass, then by id.
-
-        Sums that differ only by the order of their terms are equal.
-        """
-        return sorted(self.units, key=lambda name: (-round(self.units[name], 12), name))

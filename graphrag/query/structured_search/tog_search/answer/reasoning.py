@@ -86,7 +86,6 @@ class Reasoner:
     model : CompletionModel
     prompt : str
         With the fields {context_data}, {response_type} and {final}.
-    temperature : float
     response_type : str
         Form of the answer, e.g. ``Multiple Paragraphs``.
     bound : OutputBound
@@ -95,7 +94,6 @@ class Reasoner:
 
     model: CompletionModel
     prompt: str
-    temperature: float
     response_type: str
     bound: OutputBound
 
@@ -162,16 +160,14 @@ class Reasoner:
         ]
         with phase("reasoning"):
             if live is None:
-                return await ask(self.model, messages, self.temperature, ReasonedAnswer, self.bound)
+                return await ask(self.model, messages, ReasonedAnswer, self.bound)
 
             def read(received: str) -> None:
                 answer = _read_partial(received, final)
                 if answer is not None:
                     live.show(answer)
 
-            return await ask_live(
-                self.model, messages, self.temperature, ReasonedAnswer, self.bound, read
-            )
+            return await ask_live(self.model, messages, ReasonedAnswer, self.bound, read)
 
 
 def _find_fault(reply: ReasonedAnswer, context: Context) -> str:

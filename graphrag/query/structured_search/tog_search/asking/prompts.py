@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.asking.edges import (
     Render,
     render_objects,
@@ -73,48 +72,47 @@ _REASONING_FIELDS = ("context_data", "response_type", "final")
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
-    """The instructions of a search.
+class ScoringPrompt:
+    """What a scoring call says.
 
     Attributes
     ----------
-    scoring : str
-        System message of a scoring call.
-    render_edges : Render
+    instructions : str
+        Its system message.
+    render : Render
         Makes its user message: rows for the built-in prompt, objects for a project's own.
-    per_entity : bool
-        Whether each entity of the frontier has a scoring call of its own.
-    reasoning : str
-        System message of a check-and-answer call, with the fields {context_data},
-        {response_type} and {final}.
     """
 
-    scoring: str
-    render_edges: Render
-    per_entity: bool
-    reasoning: str
+    instructions: str
+    render: Render
 
 
-def read_prompts(config: ToGSearchConfig) -> Prompts:
-    """Read the prompts that a configuration names, the built-in ones where it names none.
-
-    Per-entity scoring is worded by ``entity_scoring_prompt``, else as combined scoring is.
+def read_scoring_prompt(path: str | None) -> ScoringPrompt:
+    """Read a project's own scoring prompt; None for the built-in one.
 
     Raises
     ------
     ToGSearchError
-        If a file can't be read, is empty, or lacks a field.
+        If the file can't be read or is empty.
     """
-    scoring = config.entity_scoring_prompt or config.relation_scoring_prompt
-    name = "entity_scoring_prompt" if config.entity_scoring_prompt else "relation_scoring_prompt"
-    return Prompts(
-        scoring=_read(scoring, name, ()) if scoring else EDGE_SCORING_PROMPT,
-        render_edges=render_objects if scoring else render_rows,
-        per_entity=config.scores_per_entity,
-        reasoning=_read(config.reasoning_prompt, "reasoning_prompt", _REASONING_FIELDS)
-        if config.reasoning_prompt
-        else REASONING_PROMPT,
-    )
+    if not path:
+        return ScoringPrompt(EDGE_SCORING_PROMPT, render_rows)
+    return ScoringPrompt(_read(path, "tog_search.scoring_prompt", ()), render_objects)
+
+
+def read_reasoning_prompt(path: str | None, section: str) -> str:
+    """Read a section's own check-and-answer prompt; None for the built-in one.
+
+    It has the fields {context_data}, {response_type} and {final}.
+
+    Raises
+    ------
+    ToGSearchError
+        If the file can't be read, is empty, or lacks a field.
+    """
+    if not path:
+        return REASONING_PROMPT
+    return _read(path, f"{section}.reasoning_prompt", _REASONING_FIELDS)
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
@@ -131,14 +129,14 @@ def _read(path: str, setting: str, fields: tuple[str, ...]) -> str:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"tog_search.{setting}: the prompt file {path} can't be read ({error})."
+        msg = f"{setting}: the prompt file {path} can't be read ({error})."
         raise ToGSearchError(msg) from error
     if not text.strip():
-        msg = f"tog_search.{setting}: the prompt file {path} is empty."
+        msg = f"{setting}: the prompt file {path} is empty."
         raise ToGSearchError(msg)
     missing = [name for name in fields if f"{{{name}}}" not in text]
     if missing:
         wanted = ", ".join(f"{{{name}}}" for name in missing)
-        msg = f"tog_search.{setting}: the prompt file {path} lacks {wanted}."
+        msg = f"{setting}: the prompt file {path} lacks {wanted}."
         raise ToGSearchError(msg)
     return text

@@ -93,11 +93,12 @@ class ReasonedAnswer(StructuredReply):
 async def ask(
     model: CompletionModel,
     messages: list[dict[str, str]],
-    temperature: float,
     form: type[Reply],
     bound: OutputBound,
 ) -> Reply:
-    """Ask once for a structured reply of bounded length.
+    """Ask once for a structured reply of bounded length, at temperature 0.
+
+    A ``temperature`` in the model's ``call_args`` goes before.
 
     Raises
     ------
@@ -110,7 +111,7 @@ async def ask(
     try:
         response = await model.completion_async(
             messages=messages,
-            temperature=temperature,
+            **_sampling(model),
             response_format=form,
             max_tokens=bound.tokens,
         )
@@ -123,7 +124,6 @@ async def ask(
 async def ask_live(
     model: CompletionModel,
     messages: list[dict[str, str]],
-    temperature: float,
     form: type[Reply],
     bound: OutputBound,
     on_partial: "PartialReader",
@@ -140,7 +140,7 @@ async def ask_live(
     try:
         chunks = await model.completion_async(
             messages=messages,
-            temperature=temperature,
+            **_sampling(model),
             response_format=form,
             max_tokens=bound.tokens,
             stream=True,
@@ -161,6 +161,11 @@ async def ask_live(
         if reason != CUT_OFF:
             raise
         raise CutOffReplyError(received, describe_cut(None, bound)) from error
+
+
+def _sampling(model: CompletionModel) -> dict[str, float]:
+    given = getattr(getattr(model, "config", None), "call_args", {})
+    return {} if "temperature" in given else {"temperature": 0.0}
 
 
 def _in_force(model: CompletionModel, wanted: OutputBound) -> OutputBound:

@@ -15,11 +15,14 @@ from graphrag.query.structured_search.tog_search.graph.adjacency import (
     Ends,
     build_adjacency,
 )
+from graphrag.query.structured_search.tog_search.graph.mentions import Mentions, join_mentions
+from graphrag.query.structured_search.tog_search.graph.name_scan import NameScanner
 from graphrag.query.structured_search.tog_search.graph.names import (
     NameIndex,
     hash_names,
     index_names,
 )
+from graphrag.query.structured_search.tog_search.graph.titles import titles_of_units
 from graphrag.text.terms import word_keys
 
 # pyarrow is not typed.
@@ -30,15 +33,20 @@ _compute: Any = pc
 _MIN_JOINED_ROWS = 1 << 20
 
 Write = Callable[[str, Any], None]
+_Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class TableStreams:
-    """The tables of an index as record batches in the forms of ``row_tables``."""
+    """The tables of an index as record batches in the forms of ``row_tables``.
+
+    Text units are read twice, so theirs is opened anew each time.
+    """
 
     entities: Iterator[Any]
     relationships: Iterator[Any]
-    text_units: Iterator[Any]
+    text_units: Callable[[], Iterator[Any]]
+    documents: Iterator[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +57,23 @@ class GraphParts:
     ----------
     adjacency : Adjacency
     titles, ids, keys : NameIndex
-        Entities by title, by id and by the words of the title (``words.word_keys``).
-    unit_ids : NameIndex
-        Text units by id.
+        Entities by title, by id and by the words of the title (``words.word_keys``); among the
+        last, from the number of entities on, titles of documents that are no entity's.
     longest_key : int
         Words of the longest title.
+    mentions : Mentions
     """
 
     adjacency: Adjacency
     titles: NameIndex
     ids: NameIndex
     keys: NameIndex
-    unit_ids: NameIndex
     longest_key: int
+    mentions: Mentions
 
 
 def build_parts(streams: TableStreams, write: Write) -> GraphParts:
-    """Read each table once, front to back.
+    """Read each table front to back.
 
     The ids in ``text_unit_ids``, each of which stands in many rows, are replaced by numbers.
 
@@ -73,13 +81,15 @@ def build_parts(streams: TableStreams, write: Write) -> GraphParts:
     ----------
     streams : TableStreams
     write : callable
-        Takes ("entities" | "relationships" | "text_units" | "cited_ids", record batch) to keep;
-        row i of ``cited_ids`` is the id with the number i.
+        Takes ("entities" | "relationships" | "text_units" | "cited_ids" | "topics", record batch)
+        to keep; row i of ``cited_ids`` is the id with the number i, row i of ``topics`` the title
+        with the number of entities + i.
     """
     builder = _Builder(write)
     builder.read_entities(streams.entities)
     builder.read_relationships(streams.relationships)
-    builder.read_text_units(streams.text_units)
+    builder.read_titles(streams.documents, streams.text_units())
+    builder.read_text_units(streams.text_units())
     _arrow.default_memory_pool().release_unused()
     return builder.finish()
 
@@ -90,8 +100,14 @@ class _Builder:
     def __init__(self, write: Write) -> None:
         self._write = write
         self._cited = _Numbering()
-        self._names = {name: _Names() for name in ("titles", "ids", "keys", "unit_ids")}
+        self._names = {name: _Names() for name in ("titles", "ids", "keys")}
         self._longest_key = 0
+        self._keys: list[str] = []
+        self._topics = np.empty(0, np.int32)
+        self._cited_by: list[tuple[_Ints, _Ints]] = []
+        self._found_in: list[tuple[_Ints, _Ints]] = []
+        self._unit_of_cited: dict[int, int] = {}
+        self._n_names = 0
         self._titles: list[Any] = []
         self._joined: list[Future[Ends]] = []
 
@@ -99,13 +115,17 @@ class _Builder:
         for batch in batches:
             titles: list[str] = batch.column("title").to_pylist()
             keys = word_keys(titles)
-            longest = max((key.count(" ") + 1 for key in keys), default=0)
-            self._longest_key = max(self._longest_key, longest)
+            self._add_keys(keys)
+            first = self._names["titles"].n_rows
             self._names["titles"].add(titles)
             self._names["ids"].add(batch.column("id").to_pylist())
-            self._names["keys"].add(keys)
             self._titles.append(batch.column("title"))
-            self._write("entities", self._cited.apply(batch))
+            coded = self._cited.apply(batch)
+            lists = coded.column("text_unit_ids")
+            rows = np.arange(first, first + batch.num_rows, dtype=np.int32)
+            counts = _compute.list_value_length(lists).to_numpy()
+            self._cited_by.append((lists.flatten().to_numpy(), np.repeat(rows, counts)))
+            self._write("entities", coded)
 
     def read_relationships(self, batches: Iterator[Any]) -> None:
         titles = _arrow.chunked_array(self._titles, type=_arrow.string())
@@ -124,16 +144,74 @@ class _Builder:
             if waiting:
                 self._joined.append(worker.submit(_find_ends, waiting, titles))
 
+    def read_titles(self, documents: Iterator[Any], text_units: Iterator[Any]) -> None:
+        """Find what each text unit's document is about; titles that no entity has are new names."""
+        given = {
+            name: title
+            for batch in documents
+            for name, title in zip(*_columns(batch, "id", "title"), strict=True)
+        }
+        units = (
+            unit
+            for batch in text_units
+            for unit in zip(
+                *_columns(batch, "document_id", "human_readable_id", "text"), strict=True
+            )
+        )
+        titles = titles_of_units(units, given)
+        keys = word_keys(titles)
+        wanted = {key: -1 for key in keys if key}
+        for row in range(len(self._keys) - 1, -1, -1):
+            if self._keys[row] in wanted:
+                wanted[self._keys[row]] = row
+        new = {key: title for key, title in zip(keys, titles, strict=True) if wanted.get(key) == -1}
+        wanted |= {key: row for row, key in enumerate(new, len(self._keys))}
+        self._add_keys(list(new))
+        self._topics = np.array([wanted.get(key, -1) for key in keys], np.int32)
+        self._write("topics", _text_batch("title", list(new.values())))
+
     def read_text_units(self, batches: Iterator[Any]) -> None:
+        scanner = NameScanner(self._keys)
+        n_names = len(self._keys)
+        self._keys.clear()
+        row = 0
         for batch in batches:
-            self._names["unit_ids"].add(batch.column("id").to_pylist())
+            ids: list[str] = batch.column("id").to_pylist()
+            for place, number in enumerate(map(self._cited.number_of, ids), row):
+                if number is not None:
+                    self._unit_of_cited.setdefault(number, place)
+            units, names = scanner.scan(batch.column("text").to_pylist())
+            self._found_in.append((units + np.int32(row), names))
+            row += batch.num_rows
             self._write("text_units", batch)
         self._write("cited_ids", self._cited.ids())
+        self._n_names = n_names
+
+    def _add_keys(self, keys: list[str]) -> None:
+        longest = max((key.count(" ") + 1 for key in keys), default=0)
+        self._longest_key = max(self._longest_key, longest)
+        self._names["keys"].add(keys)
+        self._keys += keys
+
+    def _join_mentions(self) -> Mentions:
+        """Join what extraction says with the names that stand in the texts."""
+        place = np.full(self._cited.n, -1, np.int32)
+        place[list(self._unit_of_cited)] = list(self._unit_of_cited.values())
+        units = [place[numbers] for numbers, _ in self._cited_by]
+        units += [found for found, _ in self._found_in]
+        names = [found for _, found in (*self._cited_by, *self._found_in)]
+        empty = np.empty(0, np.int32)
+        unit, name = np.concatenate([empty, *units]), np.concatenate([empty, *names])
+        known = unit >= 0
+        return join_mentions(unit[known], name[known], self._topics, self._n_names)
 
     def finish(self) -> GraphParts:
         indexes = {name: gathered.index() for name, gathered in self._names.items()}
         edges = build_adjacency(self._take_ends(), self._names["titles"].n_rows)
-        return GraphParts(adjacency=edges, longest_key=self._longest_key, **indexes)
+        mentions = self._join_mentions()
+        return GraphParts(
+            adjacency=edges, longest_key=self._longest_key, mentions=mentions, **indexes
+        )
 
     def _take_ends(self) -> Ends:
         """Return the ends of all relationships; they are given away, so that they can be freed."""
@@ -212,7 +290,20 @@ class _Numbering:
         place = batch.schema.get_field_index("text_unit_ids")
         return batch.set_column(place, "text_unit_ids", column)
 
+    @property
+    def n(self) -> int:
+        return len(self._numbers)
+
+    def number_of(self, name: str) -> int | None:
+        return self._numbers.get(name)
+
     def ids(self) -> Any:
-        return _arrow.RecordBatch.from_pydict(
-            {"id": _arrow.array(list(self._numbers), type=_arrow.string())}
-        )
+        return _text_batch("id", list(self._numbers))
+
+
+def _columns(batch: Any, *names: str) -> list[list[Any]]:
+    return [batch.column(name).to_pylist() for name in names]
+
+
+def _text_batch(name: str, values: list[str]) -> Any:
+    return _arrow.RecordBatch.from_pydict({name: _arrow.array(values, type=_arrow.string())})

@@ -9,7 +9,7 @@ import time
 import uuid
 import weakref
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from graphrag.query.structured_search.tog_search.graph.building import TableStreams
@@ -21,6 +21,7 @@ from graphrag.query.structured_search.tog_search.graph.files import (
     write_graph,
 )
 from graphrag.query.structured_search.tog_search.graph.row_tables import (
+    DOCUMENTS,
     ENTITIES,
     RELATIONSHIPS,
     TEXT_UNITS,
@@ -46,6 +47,7 @@ class TableFiles:
     entities: Path
     relationships: Path
     text_units: Path
+    documents: Path | None = None
 
 
 def open_graph(files: TableFiles) -> OpenedGraph:
@@ -96,7 +98,7 @@ def fingerprint_files(files: TableFiles) -> str:
     second a gigabyte at every opening.
     """
     digest = hashlib.blake2b(f"{FORMAT}".encode(), digest_size=16)
-    for path in (files.entities, files.relationships, files.text_units):
+    for path in filter(None, (getattr(files, field.name) for field in fields(files))):
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             digest.update(f"|{path.name}|{status.st_size}|{status.st_mtime_ns}|".encode())
@@ -114,7 +116,10 @@ def _build(folder: Path, fingerprint: str, files: TableFiles) -> None:
         TableStreams(
             stream_file(files.entities, ENTITIES, ("id", "title"), _BATCH_ROWS),
             stream_file(files.relationships, RELATIONSHIPS, ("source", "target"), _BATCH_ROWS),
-            stream_file(files.text_units, TEXT_UNITS, ("id", "text"), _TEXT_BATCH_ROWS),
+            lambda: stream_file(files.text_units, TEXT_UNITS, ("id", "text"), _TEXT_BATCH_ROWS),
+            stream_file(files.documents, DOCUMENTS, ("id",), _TEXT_BATCH_ROWS)
+            if files.documents
+            else iter(()),
         ),
     )
     _log.info("Built the graph of %s in %.1f s", files.entities.parent, time.perf_counter() - began)

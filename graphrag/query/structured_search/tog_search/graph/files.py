@@ -26,6 +26,7 @@ from graphrag.query.structured_search.tog_search.graph.building import (
     TableStreams,
     build_parts,
 )
+from graphrag.query.structured_search.tog_search.graph.mentions import Mentions
 from graphrag.query.structured_search.tog_search.graph.names import NameIndex
 from graphrag.query.structured_search.tog_search.graph.row_tables import RowTable
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore, GraphTables
@@ -35,13 +36,13 @@ from graphrag.query.structured_search.tog_search.graph.text_units import TextUni
 _arrow: Any = pa
 
 # Raised whenever the meaning of a byte in these files changes.
-FORMAT = 1
+FORMAT = 2
 _ALIGNMENT = 64
 _PROBED_BYTES = 4096
 _HEADER = "header.json"
 _ARRAYS = "arrays.bin"
-_TABLES = ("entities", "relationships", "text_units", "cited_ids")
-_NAME_INDEXES = ("titles", "ids", "keys", "unit_ids")
+_TABLES = ("entities", "relationships", "text_units", "cited_ids", "topics")
+_NAME_INDEXES = ("titles", "ids", "keys")
 
 
 class DamagedGraphError(ValueError):
@@ -147,14 +148,17 @@ def map_graph(folder: Path, fingerprint: str) -> OpenedGraph:
             for name in _NAME_INDEXES
         }
         edges = Adjacency(**{field.name: arrays[field.name] for field in fields(Adjacency)})
+        mentions = Mentions(
+            **{field.name: arrays[f"mentions.{field.name}"] for field in fields(Mentions)}
+        )
     except (OSError, KeyError, ValueError, _arrow.ArrowException) as error:
         msg = f"{folder} can't be used: {error or type(error).__name__}"
         raise DamagedGraphError(msg) from error
-    parts = GraphParts(adjacency=edges, longest_key=header.longest_key, **indexes)
-    text_units = tables.pop("text_units")
-    return OpenedGraph(
-        GraphStore(parts, GraphTables(**tables)), TextUnits(parts.unit_ids, text_units)
+    parts = GraphParts(
+        adjacency=edges, longest_key=header.longest_key, mentions=mentions, **indexes
     )
+    text_units = tables.pop("text_units")
+    return OpenedGraph(GraphStore(parts, GraphTables(**tables)), TextUnits(text_units))
 
 
 def _named_arrays(parts: GraphParts) -> dict[str, npt.NDArray[Any]]:
@@ -162,6 +166,8 @@ def _named_arrays(parts: GraphParts) -> dict[str, npt.NDArray[Any]]:
     for name in _NAME_INDEXES:
         index: NameIndex = getattr(parts, name)
         arrays |= {f"{name}.hashes": index.hashes, f"{name}.rows": index.rows}
+    for field in fields(Mentions):
+        arrays[f"mentions.{field.name}"] = getattr(parts.mentions, field.name)
     return arrays
 
 

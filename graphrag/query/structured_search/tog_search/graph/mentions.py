@@ -1,57 +1,78 @@
-"""Which entities stand in a text unit: the entities table's lists of text units, turned round."""
+"""Which names stand in which text units: those extracted there, found there, and their titles."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from graphrag.query.structured_search.tog_search.graph.row_tables import RowTable
-
-# pyarrow is not typed.
-_arrow: Any = pa
+_Ints = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """Compressed sparse rows: the entities of text unit i lie at ``indptr[i]:indptr[i + 1]``.
+    """Text units and what they name, both ways, as compressed sparse rows.
+
+    A name is an entity's node, or, from the number of entities on, a title that no entity has.
 
     Attributes
     ----------
-    numbers : dict of str to int
-        Text unit id -> its row here.
-    indptr : numpy.ndarray
-        int64, shape (n_units + 1,).
-    nodes : numpy.ndarray
-        int32: nodes, ascending in each row.
+    unit_ptr : numpy.ndarray
+        int64, shape (n_units + 1,): the names in text unit i are ``names[unit_ptr[i]:...]``.
+    names : numpy.ndarray
+        int32, ascending in each row.
+    name_ptr : numpy.ndarray
+        int64, shape (n_names + 1,): the text units with name i are ``units[name_ptr[i]:...]``.
+    units : numpy.ndarray
+        int32: rows of the text units table, ascending.
+    topics : numpy.ndarray
+        int32, shape (n_units,): the name that is the title of the text unit's document, -1
+        without one.
     """
 
-    numbers: dict[str, int]
-    indptr: npt.NDArray[np.int64]
-    nodes: npt.NDArray[np.int32]
+    unit_ptr: npt.NDArray[np.int64]
+    names: _Ints
+    name_ptr: npt.NDArray[np.int64]
+    units: _Ints
+    topics: _Ints
 
-    def entities_in(self, unit_id: str, cap: int) -> list[int]:
-        """Return at most `cap` entities of a text unit, the first of the table first."""
-        number = self.numbers.get(unit_id)
-        if number is None:
-            return []
-        begin = int(self.indptr[number])
-        return self.nodes[begin : min(int(self.indptr[number + 1]), begin + cap)].tolist()
+    @property
+    def n_units(self) -> int:
+        """Rows of the text units table."""
+        return len(self.topics)
+
+    def frequency(self, name: int) -> int:
+        """Return the number of text units that name it."""
+        return int(self.name_ptr[name + 1] - self.name_ptr[name])
 
 
-def read_mentions(entities: RowTable, cited_ids: RowTable) -> Mentions:
-    """Turn the ``text_unit_ids`` of the entities round, in O(n log n) of their number."""
-    ids: list[str] = [name for part in cited_ids.column("id") for name in part.to_pylist()]
-    lists = _arrow.chunked_array(entities.column("text_unit_ids"), type=_arrow.list_(pa.int32()))
-    counts: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
-    units: list[npt.NDArray[np.int32]] = [np.empty(0, np.int32)]
-    for part in lists.chunks:
-        counts.append(part.value_lengths().to_numpy(zero_copy_only=False).astype(np.int32))
-        units.append(part.flatten().to_numpy(zero_copy_only=False).astype(np.int32))
-    unit = np.concatenate(units)
-    node = np.repeat(np.arange(entities.n_rows, dtype=np.int32), np.concatenate(counts))
-    order = np.argsort(unit, kind="stable")
-    indptr = np.zeros(len(ids) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(unit, minlength=len(ids)), out=indptr[1:])
-    return Mentions({name: row for row, name in enumerate(ids)}, indptr, node[order])
+def join_mentions(units: _Ints, names: _Ints, topics: _Ints, n_names: int) -> Mentions:
+    """Make the rows of pairs of text unit and name, which may repeat, and of the titles.
+
+    Parameters
+    ----------
+    units, names : numpy.ndarray
+        int32, of the same length.
+    topics : numpy.ndarray
+        int32, shape (n_units,); see :class:`Mentions`.
+    n_names : int
+        Entities and further titles.
+    """
+    titled = np.flatnonzero(topics >= 0).astype(np.int32)
+    key = np.concatenate([units, titled]).astype(np.int64) * max(1, n_names)
+    key += np.concatenate([names, topics[titled]])
+    key = np.unique(key)
+    row, name = np.divmod(key, max(1, n_names))
+    order = np.argsort(name, kind="stable")
+    return Mentions(
+        _pointers(row, len(topics)),
+        name.astype(np.int32),
+        _pointers(name, n_names),
+        row[order].astype(np.int32),
+        topics,
+    )
+
+
+def _pointers(rows: npt.NDArray[np.int64], n: int) -> npt.NDArray[np.int64]:
+    found = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=n), out=found[1:])
+    return found

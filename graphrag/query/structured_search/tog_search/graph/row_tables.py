@@ -29,7 +29,13 @@ RELATIONSHIPS: Form = {
     "weight": "number",
     "text_unit_ids": "ids",
 }
-TEXT_UNITS: Form = {"id": "text", "human_readable_id": "whole", "text": "text"}
+TEXT_UNITS: Form = {
+    "id": "text",
+    "human_readable_id": "whole",
+    "text": "text",
+    "document_id": "text",
+}
+DOCUMENTS: Form = {"id": "text", "title": "text"}
 
 
 class RowTable:

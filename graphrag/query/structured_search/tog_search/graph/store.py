@@ -1,22 +1,24 @@
 """The graph of an index: who is joined to whom, and the rows that say so."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from threading import Lock
 from typing import Any
 
 import pandas as pd
 
-from graphrag.query.structured_search.tog_search.graph.adjacency import Neighbours
+from graphrag.query.structured_search.tog_search.graph.adjacency import Adjacency, Neighbours
 from graphrag.query.structured_search.tog_search.graph.building import (
     GraphParts,
     TableStreams,
     build_parts,
 )
-from graphrag.query.structured_search.tog_search.graph.mentions import Mentions, read_mentions
+from graphrag.query.structured_search.tog_search.graph.mentions import Mentions
 from graphrag.query.structured_search.tog_search.graph.row_tables import (
+    DOCUMENTS,
     ENTITIES,
     RELATIONSHIPS,
+    TEXT_UNITS,
     RowTable,
 )
 from graphrag.query.structured_search.tog_search.graph.table_reading import stream_frame
@@ -53,11 +55,15 @@ class RelationshipRow:
 
 @dataclass(frozen=True, slots=True)
 class GraphTables:
-    """The rows of a graph; ``text_unit_ids`` holds row numbers of ``cited_ids``."""
+    """The rows of a graph; ``text_unit_ids`` holds row numbers of ``cited_ids``.
+
+    ``topics`` are the titles of documents that are no entity's.
+    """
 
     entities: RowTable
     relationships: RowTable
     cited_ids: RowTable
+    topics: RowTable
 
 
 class GraphStore:
@@ -77,7 +83,13 @@ class GraphStore:
         self._counting = Lock()
 
     @classmethod
-    def from_tables(cls, entities: pd.DataFrame, relationships: pd.DataFrame) -> "GraphStore":
+    def from_tables(
+        cls,
+        entities: pd.DataFrame,
+        relationships: pd.DataFrame,
+        text_units: pd.DataFrame | None = None,
+        documents: pd.DataFrame | None = None,
+    ) -> "GraphStore":
         """Build the store from an index's tables.
 
         Parameters
@@ -88,19 +100,33 @@ class GraphStore:
         relationships : pandas.DataFrame
             ``source`` and ``target`` (titles); optional ``human_readable_id``,
             ``description``, ``weight``, ``text_unit_ids``. A missing weight counts as 1.
+        text_units : pandas.DataFrame or None
+            ``id`` and ``text``; optional ``human_readable_id``, ``document_id``. In which of them
+            entities stand is told by these texts.
+        documents : pandas.DataFrame or None
+            ``id`` and ``title``.
 
         Raises
         ------
         UnreadableTableError
             If a needed column is missing.
         """
-        kept: dict[str, list[Any]] = {"entities": [], "relationships": [], "cited_ids": []}
+        kept: dict[str, list[Any]] = {field.name: [] for field in fields(GraphTables)}
+        kept["text_units"] = []
         streams = TableStreams(
             stream_frame(entities, "entities", ENTITIES, ("id", "title")),
             stream_frame(relationships, "relationships", RELATIONSHIPS, ("source", "target")),
-            iter(()),
+            lambda: (
+                iter(())
+                if text_units is None
+                else stream_frame(text_units, "text units", TEXT_UNITS, ("id", "text"))
+            ),
+            iter(())
+            if documents is None
+            else stream_frame(documents, "documents", DOCUMENTS, ("id",)),
         )
         parts = build_parts(streams, lambda name, batch: kept[name].append(batch))
+        del kept["text_units"]
         return cls(parts, GraphTables(**{name: RowTable.of(kept[name]) for name in kept}))
 
     @property
@@ -134,6 +160,16 @@ class GraphStore:
         Case, width and punctuation don't matter. A title inside a longer one that also
         stands there ("OZ" in "WIZARD OF OZ") does not count.
         """
+        return self._named_in(text, self.n_entities)
+
+    def names_in(self, text: str) -> list[int]:
+        """Return the names that stand in a text: entities and titles of documents; as above.
+
+        From the number of entities on they are titles that no entity has.
+        """
+        return self._named_in(text, self.n_entities + self._tables.topics.n_rows)
+
+    def _named_in(self, text: str, n_names: int) -> list[int]:
         words = word_keys([text])[0].split()
         spans = [
             (begin, begin + size)
@@ -141,17 +177,25 @@ class GraphStore:
             for begin in range(len(words) - size + 1)
         ]
         keys = [" ".join(words[begin:end]) for begin, end in spans]
-        candidates = self._parts.keys.find(keys)
-        rows = list(dict.fromkeys(row for found in candidates for row in found[:_N_VERIFIED]))
-        key_of = dict(zip(rows, word_keys([self.title(row) for row in rows]), strict=True))
+        candidates = [
+            [row for row in found[:_N_VERIFIED] if row < n_names]
+            for found in self._parts.keys.find(keys)
+        ]
+        rows = list(dict.fromkeys(row for found in candidates for row in found))
+        key_of = dict(zip(rows, word_keys([self._name(row) for row in rows]), strict=True))
         taken = [False] * len(words)
         named: list[int] = []
         for (begin, end), key, found in zip(spans, keys, candidates, strict=True):
-            node = next((row for row in found[:_N_VERIFIED] if key_of[row] == key), None)
+            node = next((row for row in found if key_of[row] == key), None)
             if node is not None and not any(taken[begin:end]):
                 taken[begin:end] = [True] * (end - begin)
                 named.append(node)
         return list(dict.fromkeys(named))
+
+    def _name(self, row: int) -> str:
+        if row < self.n_entities:
+            return self.title(row)
+        return self._tables.topics.value(row - self.n_entities, "title")
 
     def entity_row(self, node: int) -> EntityRow:
         """Read one row of the entities table; a missing human_readable_id is the row number."""
@@ -161,9 +205,15 @@ class GraphStore:
         """Read one row of the relationships table by its row number."""
         return self._relationship(edge)
 
-    def entities_in(self, unit_id: str, cap: int) -> list[int]:
-        """Return at most `cap` entities that a text unit names; none for an unknown id."""
-        return self._mentions.entities_in(unit_id, cap)
+    @property
+    def mentions(self) -> Mentions:
+        """Which names stand in which text units."""
+        return self._parts.mentions
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Who is joined to whom."""
+        return self._parts.adjacency
 
     def rank_by_words(self, question: str, k: int) -> list[int]:
         """Return the `k` best entities by BM25 over titles and descriptions, best first.
@@ -184,10 +234,6 @@ class GraphStore:
         rows = sorted(zip(*columns, range(self.n_entities), strict=True))
         texts = [f"{title} {description}" for title, description, _ in rows]
         return [node for _, _, node in rows], WordIndex(texts)
-
-    @cached_property
-    def _mentions(self) -> Mentions:
-        return read_mentions(self._tables.entities, self._tables.cited_ids)
 
     def neighbours(self, node: int, cap: int) -> Neighbours:
         """Return the `cap` heaviest edges of a node in O(cap), in both directions."""

@@ -1,6 +1,6 @@
-"""The text units of an index, read one by one."""
+"""The text units of an index: ranked by words, read one by one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -9,17 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from graphrag.query.structured_search.tog_search.graph.names import (
-    NameIndex,
-    hash_names,
-    index_names,
-)
 from graphrag.query.structured_search.tog_search.graph.row_tables import TEXT_UNITS, RowTable
 from graphrag.query.structured_search.tog_search.graph.table_reading import stream_frame
 from graphrag.text.ranking import WordIndex, WordIndexes
-from graphrag.text.terms import split_terms
-
-_N_CACHED_TERMS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +24,17 @@ class TextUnit:
 
 
 class TextUnits:
-    """Looks text units up by id; made with :meth:`from_table` or mapped from files.
+    """Ranks text units and reads them; made with :meth:`from_table` or mapped from files.
 
     Parameters
     ----------
-    ids : NameIndex
     table : RowTable
     words : WordIndexes or None
         Where the words of all texts are counted; None: here alone.
     """
 
-    def __init__(self, ids: NameIndex, table: RowTable, words: WordIndexes | None = None) -> None:
-        self._ids = ids
+    def __init__(self, table: RowTable, words: WordIndexes | None = None) -> None:
         self._table = table
-        self._terms: dict[str, list[str]] = {}
         self._words = words or WordIndexes()
         self._ranked: tuple[WordIndex, npt.NDArray[np.int64]] | None = None
         self._counting = Lock()
@@ -65,33 +54,47 @@ class TextUnits:
             If a needed column is missing.
         """
         batches = list(stream_frame(table, "text units", TEXT_UNITS, ("id", "text")))
-        ids: list[str] = [name for batch in batches for name in batch.column("id").to_pylist()]
-        rows = np.arange(len(ids), dtype=np.int32)
-        return cls(index_names(hash_names(ids), rows), RowTable.of(batches))
+        return cls(RowTable.of(batches))
 
     def counted_in(self, words: WordIndexes) -> "TextUnits":
         """Return the same text units, their words counted where others find them too."""
-        return TextUnits(self._ids, self._table, words)
+        return TextUnits(self._table, words)
 
-    def get(self, unit_id: str) -> TextUnit | None:
-        """Return a text unit, None for an unknown id or one without text."""
-        for row in self._ids.find([unit_id])[0]:
-            unit = TextUnit(*self._table.values(row, *TEXT_UNITS))
-            if unit.id == unit_id:
-                return unit if unit_id and unit.text.strip() else None
-        return None
-
-    def rank_by_words(self, question: str, k: int) -> list[str]:
-        """Return the ids of the `k` best text units by BM25 over all of them, best first.
+    def score_by_words(self, question: str, k: int) -> list[tuple[int, float]]:
+        """Return the rows and scores of the `k` best text units by BM25 over all of them.
 
         The first call counts the words of all texts, unless they were counted before: a second or
         so for each 10,000 text units.
         """
+        words, precedence = self._ready()
+        return words.best(question, k, precedence)
+
+    def best(self, masses: Mapping[int, float], k: int) -> list[TextUnit]:
+        """Return the `k` text units with most mass that are not blank, most first.
+
+        Sums that differ only by the order of their terms are equal, and ordered by
+        human_readable_id.
+
+        Parameters
+        ----------
+        masses : mapping of int to float
+            Row -> mass.
+        k : int
+        """
+        rows = np.array(list(masses), np.int64)
+        values = np.round(np.array(list(masses.values()), np.float64), 12)
+        order = rows[np.lexsort((self._ready()[1][rows], -values))][:k]
+        found = (self._read(row) for row in order.tolist())
+        return [unit for unit in found if unit.text.strip()]
+
+    def _read(self, row: int) -> TextUnit:
+        return TextUnit(*self._table.values(row, "id", "human_readable_id", "text"))
+
+    def _ready(self) -> tuple[WordIndex, npt.NDArray[np.int64]]:
         with self._counting:  # of searches that begin together one counts, the others wait
             if self._ranked is None:
                 self._ranked = self._words.of(self._column("text")), self._precedence()
-        words, precedence = self._ranked
-        return [self._table.value(row, "id") for row in words.rank(question, precedence)[:k]]
+        return self._ranked
 
     def _precedence(self) -> npt.NDArray[np.int64]:
         """Return the place of each row by number and id, which no order of the table changes."""
@@ -102,15 +105,3 @@ class TextUnits:
 
     def _column(self, name: str) -> list[Any]:
         return [value for part in self._table.column(name) for value in part.to_pylist()]
-
-    def terms(self, units: Sequence[TextUnit]) -> list[list[str]]:
-        """Return the comparable terms of each text unit's text."""
-        known = self._terms
-        new = [unit for unit in units if unit.id not in known]
-        split = split_terms([unit.text for unit in new])
-        fresh = dict(zip((unit.id for unit in new), split, strict=True))
-        found = [fresh[unit.id] if unit.id in fresh else known[unit.id] for unit in units]
-        known |= fresh
-        while len(known) > _N_CACHED_TERMS:
-            known.pop(next(iter(known)))
-        return found

@@ -1,15 +1,17 @@
 """Connect mode: which entities a question asks to relate, and what joins each two of them."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain, combinations, zip_longest
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.asking.replies import ToGSearchError
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
-from graphrag.query.structured_search.tog_search.state import Path, Question, Round
+from graphrag.query.structured_search.tog_search.state import Path, Round
 from graphrag.query.structured_search.tog_search.walk.connecting import Connection, connect
-from graphrag.query.structured_search.tog_search.walk.starting import StartFinder
+from graphrag.query.structured_search.tog_search.walk.exploration import MAX_PATHS
+from graphrag.query.structured_search.tog_search.walk.starting import find_starts
 from graphrag.text.terms import shorten
 
 _MIN_ENDS = 2
@@ -32,7 +34,7 @@ class Joined:
     ----------
     paths : tuple of Path
         The cheapest path of each pair first, then the second of each, and so on; at most
-        ``max_exploration_paths``.
+        ten.
     rounds : tuple of Round
         One for each pair.
     unconnected : str
@@ -44,13 +46,21 @@ class Joined:
     unconnected: str
 
 
-async def find_ends(
-    question: Question, store: GraphStore, finder: StartFinder, config: ToGSearchConfig
+def find_ends(
+    question: str, store: GraphStore, reached: Mapping[int, float], config: ToGSearchConfig
 ) -> Ends:
     """Choose the entities to join: those named in the question.
 
-    At most ``width`` of them, but two even at width 1. When fewer than two are named, those
-    nearest to the question complete the pair, and the note says so.
+    At most ``width`` of them, but two even at width 1. When fewer than two are named, those that
+    hold most of the question's mass complete the pair, and the note says so.
+
+    Parameters
+    ----------
+    question : str
+    store : GraphStore
+    reached : mapping of int to float
+        Node -> mass.
+    config : ToGSearchConfig
 
     Raises
     ------
@@ -58,21 +68,19 @@ async def find_ends(
         If the pair can't be completed.
     """
     most = max(_MIN_ENDS, config.width)
-    named = store.nodes_named_in(question.text)
+    named = store.nodes_named_in(question)
     if len(named) >= _MIN_ENDS:
         left_out = f", {len(named) - most} more left out" if len(named) > most else ""
         return Ends(tuple(named[:most]), f"{min(most, len(named))} named in the question{left_out}")
-    found = await finder.find(question, most)
-    nodes = found.starts[:_MIN_ENDS]
+    nodes = find_starts(question, reached, store, most).starts[:_MIN_ENDS]
     if len(nodes) < _MIN_ENDS:
         msg = (
-            "Connecting needs two entities, and the question and the vector store give "
-            f"{len(nodes)}; name both in the question, or build the index again."
+            f"Connecting needs two entities, and {len(nodes)} of the index stands in the question "
+            "or near it; name both in the question."
         )
         raise ToGSearchError(msg)
-    by = " by vector" if tuple(finder.rankings) == ("descriptions",) else ""
     added = " and ".join(_title(store, node) for node in nodes[len(named) :])
-    return Ends(nodes, f"{len(named)} named in the question; nearest to it{by}: {added}")
+    return Ends(nodes, f"{len(named)} named in the question; nearest to it: {added}")
 
 
 def join_ends(ends: Ends, store: GraphStore, config: ToGSearchConfig) -> Joined:
@@ -81,7 +89,7 @@ def join_ends(ends: Ends, store: GraphStore, config: ToGSearchConfig) -> Joined:
     by_rank = chain.from_iterable(zip_longest(*(one.paths for one in found)))
     paths = [path for path in by_rank if path is not None]
     return Joined(
-        paths=tuple(paths[: config.max_exploration_paths]),
+        paths=tuple(paths[:MAX_PATHS]),
         rounds=tuple(
             Round(
                 config.max_hops,

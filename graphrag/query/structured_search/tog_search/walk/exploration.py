@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
-from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.state import (
     Candidate,
@@ -23,16 +22,20 @@ from graphrag.text.terms import split_terms
 # A hub's edges past the cap are looked at this many caps deep for names and words of the
 # question, so that the cost stays O(cap) whatever the hub's size.
 _LOOK_AHEAD = 4
+MAX_PATHS = 10
+"""Paths that a model is shown at most."""
+RETAINED = 5
+"""Edges that one entity of the frontier keeps as evidence."""
 
 
 def list_candidates(
-    walked: Exploration, store: GraphStore, question: str, config: ToGSearchConfig
+    walked: Exploration, store: GraphStore, question: str, cap: int
 ) -> list[Candidate]:
     """List the edges that lead on from the beam.
 
     Both directions count. Left out are entities already on the path and relationships that
     were scored before; parallel relationships to one neighbour are merged. One entity gives at
-    most ``max_relations_per_entity`` edges: half of them the heaviest, half the richest in
+    most `cap` edges: half of them the heaviest, half the richest in
     words of the question.
 
     Returns
@@ -43,8 +46,8 @@ def list_candidates(
     judged = set(walked.judged)
     found: list[Candidate] = []
     for path in walked.beam:
-        edges = list(_edges_ahead(path, store, config.max_relations_per_entity, judged))
-        for edge in _cap_edges(edges, store, question, config.max_relations_per_entity):
+        edges = list(_edges_ahead(path, store, cap, judged))
+        for edge in _cap_edges(edges, store, question, cap):
             judged.update(link.relationship for link in edge.links)
             found.append(Candidate(path, edge))
     return found
@@ -55,14 +58,15 @@ def keep_best(
     candidates: Sequence[Candidate],
     scores: Scores,
     store: GraphStore,
-    config: ToGSearchConfig,
+    width: int,
+    retained: int = RETAINED,
 ) -> Exploration:
     """Take one step along the best candidates.
 
-    Each entity of the frontier retains its ``num_retain_entity`` best edges as evidence, those
-    scored 0 excepted. The best ``width`` of all of these are the new beam, no two with the
-    same end and none ending where the walk has already been. Scores multiply along a path;
-    ties go by weight, then the relationship's human_readable_id, then the neighbour's title.
+    Each entity of the frontier retains its best edges as evidence, those scored 0
+    excepted. The best `width` of all of these are the new beam, no two with the same end and
+    none ending where the walk has already been. Scores multiply along a path; ties go by
+    weight, then the relationship's human_readable_id, then the neighbour's title.
     """
     longer = [
         Path(candidate.path.start, (*candidate.path.steps, Step(candidate.edge, score)))
@@ -77,12 +81,12 @@ def keep_best(
     n_of_source: dict[int, int] = {}
     for path in ranked:
         source = path.steps[-1].edge.source
-        if n_of_source.get(source, 0) == config.num_retain_entity:
+        if n_of_source.get(source, 0) == retained:
             continue
         n_of_source[source] = n_of_source.get(source, 0) + 1
-        (strong if len(beam) < config.width else weaker).append(path)
+        (strong if len(beam) < width else weaker).append(path)
         ends = expanded | {other.end for other in beam}
-        if len(beam) < config.width and path.end not in ends:
+        if len(beam) < width and path.end not in ends:
             beam.append(path)
     depth = len(walked.rounds)
     this_round = Round(
@@ -118,7 +122,7 @@ def _fates(
         yield ScoredEdge(depth, edge, score, candidate.path.score * score, fate)
 
 
-def select_evidence(walked: Exploration, max_paths: int) -> list[Path]:
+def select_evidence(walked: Exploration, max_paths: int = MAX_PATHS) -> list[Path]:
     """Return the best paths found, at most `max_paths`.
 
     Those good enough for a beam come first, so that a deep path, whose score is a product,
@@ -137,7 +141,7 @@ def select_evidence(walked: Exploration, max_paths: int) -> list[Path]:
     return chosen
 
 
-def is_unimproved(before: Exploration, after: Exploration, max_paths: int) -> bool:
+def is_unimproved(before: Exploration, after: Exploration, max_paths: int = MAX_PATHS) -> bool:
     """Say whether the last step led to no path that beats one of those held before it.
 
     As scores never rise along a path, no longer one would beat them either. While fewer than

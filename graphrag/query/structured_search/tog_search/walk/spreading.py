@@ -1,163 +1,262 @@
 """Spreading a question over entities and the texts that name them: personalised PageRank.
 
-A question's mass starts at the text units that fit it best, by words and by vectors, and at its
-entities. It spreads along relationships and between an entity and the text units that name it.
-Where it gathers is what the question is about: text units that many of these ways lead to come
-first, also those that share no word with the question. It takes no model call.
+A question's mass starts at the text units that fit its words best, and at what it names. It
+spreads along relationships, and between a name and the text units that it stands in. Where it
+gathers is what the question is about: text units that many of these ways lead to come first,
+also those that share no word with the question. It takes no model call and no vector.
 
 After HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its second version
-(arXiv 2502.14802), which puts passages into the graph; the seeds and the cut are this project's.
+(arXiv 2502.14802), which puts passages into the graph; seeds, titles and weights are this
+project's.
 """
 
 import asyncio
-import heapq
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from graphrag.config.models.tog_search_config import ToGSearchConfig
+import numpy as np
+import numpy.typing as npt
+
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.state import Passages, Question
-from graphrag.text.ranking import fuse_ranks, load_bm25
+from graphrag.query.structured_search.tog_search.state import Passages
+from graphrag.text.ranking import load_bm25
 
-if TYPE_CHECKING:
-    from graphrag_vectors import VectorStore
+N_SEEDS = 50
+_POWER = 3
+# The part of the mass that names hold, and of it what goes on at each step, where a name in the
+# question stands in one text unit only; both shrink with the number of text units that it is in.
+_NAMED_PART = 0.75
+_GOING_ON = 0.85
+_STEPS = 5
+# Being the title of a text unit's document says more than being named in it.
+_TITLE_WEIGHT = 5.0
+_LEAST_TELLING = 0.001
+# A search looks at so many places at a step and in all, and at so many neighbours of each.
+_N_AT_ONCE = 1000
+_N_IN_ALL = 2000
+_MAX_MENTIONS = 100
 
-# Chance to go back to the seeds at each step; HippoRAG's.
-_RESTART = 0.5
-_N_RANKED = 50
-_N_SEEDS = 10
-# An entity named in the question says more than one whose description is near it.
-_NEAR_WEIGHT = 0.5
-# An entity of a large index may stand in thousands of text units; so many are looked at.
-_MAX_UNITS_PER_ENTITY = 100
-
-Place = int | str
-"""An entity, as its node, or a text unit, as its id."""
+_Ints = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
 
 
-async def fused_units(
-    question: Question, text_units: TextUnits, vectors: "VectorStore | None"
-) -> dict[str, float]:
-    """Rank all text units by words and by vectors, and fuse the two.
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """Where mass starts, and how much of it goes back there at each step.
+
+    Attributes
+    ----------
+    units : dict of int to float
+        Row of the text units table -> mass.
+    names : dict of int to float
+        Node, or number of a further title -> mass; 1 together with the above.
+    restart : float
+        In (0, 1].
+    """
+
+    units: Mapping[int, float]
+    names: Mapping[int, float]
+    restart: float
+
+
+async def rank_passages(
+    question: str, store: GraphStore, text_units: TextUnits, cap: int
+) -> Passages:
+    """Spread a question from its words and names; see :func:`find_seeds` and :func:`spread`."""
+    await load_bm25()
+    scored = await asyncio.to_thread(text_units.score_by_words, question, N_SEEDS)
+    return await asyncio.to_thread(spread, find_seeds(question, scored, store), store, cap)
+
+
+def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphStore) -> Seeds:
+    """Weigh the text units that share words with a question, and what it names.
+
+    A text unit weighs the third power of its BM25 score, a name 1 / df. With N text units and
+    df of the rarest name, s = log(N / df) / log N says how telling the names are: they hold
+    0.75 s of the mass, and 1 - 0.85 s of it goes back at each step. So rare names carry a question
+    far, and one that stands in every text not at all. Where no word fits, names hold all.
 
     Parameters
     ----------
-    question : Question
-    text_units : TextUnits
-    vectors : VectorStore or None
-        Of the text units; without them words alone decide.
+    question : str
+    scored : sequence of tuple
+        Row of the text units table and BM25 score > 0.
+    store : GraphStore
+    """
+    frequency = {name: store.mentions.frequency(name) for name in store.names_in(question)}
+    standing = {name: 1 / df for name, df in frequency.items() if df}
+    telling = max((_telling(1 / weight, store) for weight in standing.values()), default=0.0)
+    if not standing:  # of an index without texts
+        standing = dict.fromkeys(frequency, 1.0)
+    if not scored:
+        return Seeds({}, _scaled(standing, 1.0), 1 - _GOING_ON)
+    part = _NAMED_PART * telling
+    units = {row: score**_POWER for row, score in scored}
+    return Seeds(_scaled(units, 1 - part), _scaled(standing, part), 1 - _GOING_ON * telling)
+
+
+def _telling(df: float, store: GraphStore) -> float:
+    n = store.mentions.n_units
+    return math.log(n / df) / math.log(n) if n > 1 else 0.0
+
+
+def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:
+    total = sum(weights.values())
+    return {key: weight * whole / total for key, weight in weights.items()} if whole > 0 else {}
+
+
+def spread(seeds: Seeds, store: GraphStore, cap: int) -> Passages:
+    """Spread mass by five steps of personalised PageRank.
+
+    A relationship carries ``log(1 + weight)``, parallel ones together. Between a name and a text
+    unit flows what the name tells: log(N / df) / log N, five times that where it is the title of
+    the text unit's document. Of an entity the `cap` heaviest relationships and 100 text units
+    are looked at; what flows to further text units is lost. A step looks at the 1,000 places that
+    hold most and were not looked at before, a search at 2,000: the work does not grow with the
+    graph.
 
     Returns
     -------
-    dict of str to float
-        The ten best, best first, with their score; see :func:`fuse_ranks`.
+    Passages
+        Entities hold what text units pass on to them at the end, too, so that there are some
+        even where mass stays where it started.
     """
-    await load_bm25()
-    rankings = [await asyncio.to_thread(text_units.rank_by_words, question.text, _N_RANKED)]
-    if vectors is not None:
-        hits = await asyncio.to_thread(
-            vectors.similarity_search_by_vector,
-            question.vector,
-            k=_N_RANKED,
-            include_vectors=False,
-        )
-        near = sorted((-hit.score, str(hit.document.id)) for hit in hits)
-        rankings.append([name for _, name in near])
-    return dict(islice(fuse_ranks(rankings).items(), _N_SEEDS))
-
-
-def weigh_starts(question: str, starts: Sequence[int], store: GraphStore) -> dict[int, float]:
-    """Return the weights of a search's starts: 1 where named in the question, else 0.5."""
-    named = set(store.nodes_named_in(question))
-    return {node: 1.0 if node in named else _NEAR_WEIGHT for node in starts}
-
-
-def spread(
-    entities: Mapping[int, float],
-    units: Mapping[str, float],
-    store: GraphStore,
-    config: ToGSearchConfig,
-) -> Passages:
-    """Spread mass from entities and text units, half of all of it from each.
-
-    Personalised PageRank by ``depth`` steps of the power iteration, each to the neighbours of the
-    ``width * max_relations_per_entity`` places that hold most: the work does not grow with the
-    graph. A relationship carries ``log(1 + weight)``, parallel ones together; naming an entity
-    in a text unit carries 1. Of an entity the ``max_relations_per_entity`` heaviest relationships
-    and 100 text units count.
-
-    Parameters
-    ----------
-    entities : mapping of int to float
-        Node -> weight of the seed, >= 0.
-    units : mapping of str to float
-        Text unit id -> weight of the seed, >= 0.
-    store : GraphStore
-    config : ToGSearchConfig
-    """
-    moving = _seed(entities, units)
-    n_passed = config.width * config.max_relations_per_entity
-    total: defaultdict[Place, float] = defaultdict(float)
-    around: dict[Place, dict[Place, float]] = {}
-    for _ in range(config.depth):
-        reached: defaultdict[Place, float] = defaultdict(float)
-        for place, mass in moving.items():
-            total[place] += _RESTART * mass
-        for place, mass in _heaviest(moving, n_passed, store):
-            if place not in around:
-                around[place] = _shares(place, store, config.max_relations_per_entity)
-            for other, share in around[place].items():
-                reached[other] += (1 - _RESTART) * mass * share
-        moving = reached
-    for place, mass in moving.items():
-        total[place] += mass
+    graph = _Surroundings(seeds, store, cap)
+    total = np.zeros(len(graph.places))
+    moving = graph.start
+    for _ in range(_STEPS):
+        total, moving = graph.expanded(total, moving)
+        total += seeds.restart * moving
+        moving = (1 - seeds.restart) * graph.flow(moving)
+        if not moving.any():
+            break
+    total += moving
+    is_unit = graph.places >= graph.n_names
+    units, masses = graph.places[is_unit] - graph.n_names, total[is_unit]
+    total += np.where(is_unit, 0.0, graph.flow(np.where(is_unit, total, 0.0)))
+    is_entity = graph.places < store.n_entities
     return Passages(
-        units={place: mass for place, mass in total.items() if isinstance(place, str)},
-        entities={place: mass for place, mass in total.items() if isinstance(place, int)},
+        units=_positive(units, masses),
+        entities=_positive(graph.places[is_entity], total[is_entity]),
     )
 
 
-def _seed(entities: Mapping[int, float], units: Mapping[str, float]) -> dict[Place, float]:
-    seeded: dict[Place, float] = {}
-    given: list[Mapping[int, float] | Mapping[str, float]] = [entities, units]
-    present = [seeds for seeds in given if sum(seeds.values()) > 0]
-    for seeds in present:
-        whole = sum(seeds.values()) * len(present)
-        seeded |= {place: weight / whole for place, weight in seeds.items() if weight > 0}
-    return seeded
+def _positive(places: _Ints, masses: _Floats) -> dict[int, float]:
+    held = masses > 0
+    return dict(zip(places[held].tolist(), masses[held].tolist(), strict=True))
 
 
-def _heaviest(
-    moving: Mapping[Place, float], n: int, store: GraphStore
-) -> Iterable[tuple[Place, float]]:
-    """Return the n places that hold most, all where there are no more; ties by name."""
-    if len(moving) <= n:
-        return moving.items()
+class _Surroundings:
+    """The part of a graph that a search has come to: names, and behind them text units.
 
-    def order(item: tuple[Place, float]) -> tuple[float, str]:
-        place, mass = item
-        return (-round(mass, 12), place if isinstance(place, str) else store.title(place))
+    Attributes
+    ----------
+    places : numpy.ndarray
+        int64, ascending: names as they are numbered, text units by row + ``n_names``.
+    start : numpy.ndarray
+        Mass of each place at the beginning.
+    """
 
-    return heapq.nsmallest(n, moving.items(), key=order)
+    def __init__(self, seeds: Seeds, store: GraphStore, cap: int) -> None:
+        self._store, self._cap = store, cap
+        self.n_names = len(store.mentions.name_ptr) - 1
+        seeded = dict(seeds.names)
+        seeded |= {row + self.n_names: mass for row, mass in seeds.units.items()}
+        self.places = np.array(sorted(seeded), np.int64)
+        self.start = np.array([seeded[place] for place in self.places.tolist()], np.float64)
+        self._looked_at = np.zeros(len(self.places), np.bool_)
+        self._source, self._target = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._share = np.empty(0, np.float64)
+
+    def flow(self, mass: _Floats) -> _Floats:
+        """Return the mass that each place gets of its neighbours'."""
+        carried = mass[self._source] * self._share
+        # Whole numbers where nothing flows.
+        return np.bincount(self._target, carried, len(self.places)).astype(np.float64)
+
+    def expanded(self, total: _Floats, moving: _Floats) -> tuple[_Floats, _Floats]:
+        """Look at the heaviest places, and return the masses with the new places' added."""
+        waiting = np.flatnonzero((moving > 0) & ~self._looked_at)
+        room = min(_N_AT_ONCE, _N_IN_ALL - int(self._looked_at.sum()))
+        if len(waiting) > room:
+            order = np.lexsort((waiting, -np.round(moving[waiting], 12)))
+            waiting = waiting[order[: max(0, room)]]
+        if not len(waiting):
+            return total, moving
+        self._looked_at[waiting] = True
+        source, target, share = self._look(self.places[waiting])
+        source = np.concatenate([self.places[self._source], source])
+        target = np.concatenate([self.places[self._target], target])
+        self._share = np.concatenate([self._share, share])
+        old = self.places
+        self.places = np.union1d(old, target)
+        at = np.searchsorted(self.places, old)
+        looked_at = np.zeros(len(self.places), np.bool_)
+        looked_at[at] = self._looked_at
+        self._looked_at = looked_at
+        self._source = np.searchsorted(self.places, source)
+        self._target = np.searchsorted(self.places, target)
+        return self._grown(total, at), self._grown(moving, at)
+
+    def _grown(self, mass: _Floats, at: _Ints) -> _Floats:
+        grown = np.zeros(len(self.places))
+        grown[at] = mass
+        return grown
+
+    def _look(self, places: _Ints) -> tuple[_Ints, _Ints, _Floats]:
+        """Return where the mass of places goes, as pairs and shares that sum to 1 or less."""
+        n = self.n_names
+        of_units = self._names_in(places[places >= n] - n)
+        names = places[places < n]
+        near = self._neighbours(names[names < self._store.n_entities])
+        around = self._units_with(names)
+        source = np.concatenate([of_units[0], near[0], around[0]])
+        target = np.concatenate([of_units[1], near[1], around[1]])
+        weight = np.concatenate([of_units[2], near[2], around[2]])
+        # Of a name in more text units than are looked at the others take their part as well.
+        looked = np.concatenate([of_units[2], near[2], around[2] * around[3]])
+        at = np.searchsorted(places, source)
+        whole = np.bincount(at, looked, minlength=len(places))[at]
+        carried = whole > 0
+        return source[carried], target[carried], weight[carried] / whole[carried]
+
+    def _names_in(self, units: _Ints) -> tuple[_Ints, _Ints, _Floats]:
+        mentions = self._store.mentions
+        owner, at = _slices(mentions.unit_ptr, units, _MAX_MENTIONS)
+        names = mentions.names[at].astype(np.int64)
+        return units[owner] + self.n_names, names, self._weights(units[owner], names)
+
+    def _units_with(self, names: _Ints) -> tuple[_Ints, _Ints, _Floats, _Floats]:
+        pointers = self._store.mentions.name_ptr
+        owner, at = _slices(pointers, names, _MAX_MENTIONS)
+        units = self._store.mentions.units[at].astype(np.int64)
+        count = (pointers[names + 1] - pointers[names]).astype(np.float64)
+        unseen = np.maximum(1.0, count / _MAX_MENTIONS)[owner]
+        weights = self._weights(units, names[owner])
+        return names[owner], units + self.n_names, weights, unseen
+
+    def _weights(self, units: _Ints, names: _Ints) -> _Floats:
+        mentions = self._store.mentions
+        count = mentions.name_ptr[names + 1] - mentions.name_ptr[names]
+        n = max(2, mentions.n_units)
+        telling = np.maximum(_LEAST_TELLING, np.log(n / count) / math.log(n))
+        return telling * np.where(mentions.topics[units] == names, _TITLE_WEIGHT, 1.0)
+
+    def _neighbours(self, nodes: _Ints) -> tuple[_Ints, _Ints, _Floats]:
+        adjacency = self._store.adjacency
+        owner, at = _slices(adjacency.indptr, nodes, self._cap)
+        pairs = nodes[owner] * self.n_names + adjacency.nodes[at]
+        joined, place = np.unique(pairs, return_inverse=True)
+        weight = np.bincount(place, np.maximum(0.0, adjacency.weights[at]), minlength=len(joined))
+        source, target = np.divmod(joined, max(1, self.n_names))
+        return source, target, np.log1p(weight)
 
 
-def _shares(place: Place, store: GraphStore, cap: int) -> dict[Place, float]:
-    """Return where a place's mass goes, as shares of it that sum to 1; empty for a lonely one."""
-    carried: defaultdict[Place, float] = defaultdict(float)
-    if isinstance(place, str):
-        for node in store.entities_in(place, cap):
-            carried[node] = 1.0
-    else:
-        joined: defaultdict[int, float] = defaultdict(float)
-        near = store.neighbours(place, cap)
-        for node, weight in zip(near.nodes.tolist(), near.weights.tolist(), strict=True):
-            joined[node] += max(0.0, weight)
-        carried.update({node: math.log1p(weight) for node, weight in joined.items()})
-        for name in store.entity_row(place).text_unit_ids[:_MAX_UNITS_PER_ENTITY]:
-            carried[name] = 1.0
-    whole = sum(carried.values())
-    return {other: part / whole for other, part in carried.items()} if whole > 0 else {}
+def _slices(pointers: _Ints, rows: _Ints, cap: int) -> tuple[_Ints, _Ints]:
+    """Return the first `cap` places of rows: the row that each belongs to, and where it is."""
+    begins = pointers[rows]
+    sizes = np.minimum(pointers[rows + 1] - begins, cap)
+    owner = np.repeat(np.arange(len(rows)), sizes)
+    return owner, np.arange(int(sizes.sum())) + np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
