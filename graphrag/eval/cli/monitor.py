@@ -237,7 +237,7 @@ class _Monitor:
         lines = describe_power(state, self._watched(state))
         if lines:
             runs = counted(state.n_runs, "baseline run")
-            self._say(f"What this watch can see, with {runs} (simulated on these questions):")
+            self._say(f"What this watch is expected to see, with {runs} (simulated):")
         for line in lines:
             self._say(f"  {line}")
 

@@ -374,12 +374,12 @@ def describe_power(state: WatchState, keys: Sequence[MetricKey]) -> list[str]:
         told: list[str] = []
         for fall in FALLS:
             seen = watch_power(len(answers), n_runs, system, fall, n_tests=len(keys))
-            size = f"a fall of {100 * fall:g} points"
+            size = f"falls of {100 * fall:g} points"
             told.append(
-                f"{size} can't be, as {system.mean:.1%} are right"
+                f"no {size}, as {system.mean:.1%} are right"
                 if seen is None
-                else f"{size} by pass {_EARLY_LOOK} in about {seen[_EARLY_LOOK]:.0%} of such "
-                f"watches, ever in {seen[LOOKS[-1]]:.0%}"
+                else f"{seen[_EARLY_LOOK]:.0%} of {size} by pass {_EARLY_LOOK}, "
+                f"{seen[LOOKS[-1]]:.0%} ever"
             )
         lines.append(f"{key[0]}, {key[1]} ({len(answers):,} questions): {'; '.join(told)}")
     return lines
