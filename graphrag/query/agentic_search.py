@@ -9,6 +9,7 @@ from pydantic import ConfigDict
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.engines import OnText, Outcome, answer_from_context
+from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.query.ranked_search import Ranking, context_of
 from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
 from graphrag.query.usage import phase
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
     from graphrag.data_model.text_unit import TextUnit
     from graphrag.query.structured_search.basic_search.search import BasicSearch
-
-ROUNDS = 3
-"""Searches at most; a question costs as many completions at most, the answer among them."""
 
 _PROMPT = """\
 You look for the texts that answer a question. Read the texts that were found so far, and say what
@@ -83,9 +81,9 @@ class AgenticSearch:
         rounds = [_Round(1, question)]
         first = ranked = await self._ranking.best(question, k)
         units: list[TextUnit] = []
-        while len(rounds) < ROUNDS:
+        while len(rounds) < AGENTIC_ROUNDS:
             units = _joined(units, ranked)
-            shown, text = self._build(question, units, len(rounds) / ROUNDS)
+            shown, text = self._build(question, units, len(rounds) / AGENTIC_ROUNDS)
             units = units[:shown]
             query = await self._ask_for_next(question, text, rounds)
             if not query:

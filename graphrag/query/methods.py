@@ -15,6 +15,9 @@ GRAPH_METHODS = ("tog", "ppr")
 RANKED = ("bm25", "hybrid", "agentic")
 """Basic search with another ranking of text units, or with several searches by one."""
 
+AGENTIC_ROUNDS = 3
+"""Searches of an agentic one at most, and so the completions of a question: its answer is one."""
+
 
 def section_name(method: str) -> str:
     """Return the section of settings.yaml that a search method reads.

@@ -7,9 +7,9 @@ import pytest
 from support.lighthouse import SpiedServer
 from support.openai_server import Json, offline_reply
 
-from graphrag.query.agentic_search import ROUNDS
 from graphrag.query.counted_result import CountedSearchResult
 from graphrag.query.graph_index import GraphIndex
+from graphrag.query.methods import AGENTIC_ROUNDS
 from graphrag.text.tables import read_context
 
 QUESTION = "Who founded the company that made the lens of the great lamp?"
@@ -79,13 +79,13 @@ async def test_three_searches_at_most_each_with_its_share(
 ) -> None:
     result, model = await ask(remote, server, missing(NEXT), missing("Berta Lindqvist craft"))
 
-    assert len(model.asked) == ROUNDS - 1
+    assert len(model.asked) == AGENTIC_ROUNDS - 1
     assert list(result.context_data["searches"]["round"]) == [1, 2, 3]
     shown = [[row.id for row in read_context(text)] for text in model.asked]
     assert shown == [ids(result)[:1], ids(result)[:2]]
     assert len(ids(result)) == 3
     assert result.usage.llm_calls_by_phase == {"exploration": 2, "response": 1}
-    assert result.usage.embedding_calls == ROUNDS
+    assert result.usage.embedding_calls == AGENTIC_ROUNDS
     chat = server.of("chat")
     assert len(chat) == result.llm_calls == 3
     assert sum(call.prompt_tokens for call in chat) == result.prompt_tokens

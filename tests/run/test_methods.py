@@ -316,6 +316,9 @@ def test_a_dry_run_bounds_no_calls_that_have_no_bound(
     evaluation.configure(methods=["basic"])
     shown = " ".join(evaluation.run("--dry-run").output.split())
     assert f"at most {len(ROWS)} completions and {len(ROWS)} embeddings" in shown
+    evaluation.configure(methods=["agentic"])
+    shown = " ".join(evaluation.run("--dry-run").output.split())
+    assert f"at most {3 * len(ROWS)} completions and {3 * len(ROWS)} embeddings" in shown
 
 
 def test_rankings_of_basic_search_are_compared_under_its_settings(evaluation: Evaluation):

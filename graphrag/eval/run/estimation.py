@@ -12,7 +12,7 @@ from graphrag.eval.run.methods import MethodSet
 from graphrag.eval.run.units import Unit
 from graphrag.eval.run.verdicts import judgeable
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.methods import embeds
+from graphrag.query.methods import AGENTIC_ROUNDS, embeds
 from graphrag.query.output import own_bound
 
 _INSTRUCTIONS = 1_000
@@ -170,12 +170,13 @@ def _search(
         _INSTRUCTIONS, sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
     )
     prompt: int | None = instructions + _AROUND + question + context
-    calls = 1
+    calls = AGENTIC_ROUNDS if method == "agentic" else 1
+    n_embedded = calls if embeds(method) else 0
     if method == "tog" and section.mode == "explore":
         calls, prompt = 2 * int(section.depth), None
     answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
     answer = min(answer, reckoning.answer or answer)
-    return _Search(calls, int(embeds(method)), prompt, context, answer)
+    return _Search(calls, n_embedded, prompt, context, answer)
 
 
 def _judgings(
