@@ -24,6 +24,7 @@ _FINAL = re.compile(r"^Final attempt: (\w+)[ \t]*$", re.MULTILINE)
 _TABLE = re.compile(r"^-----[A-Z]", re.MULTILINE)
 _QUESTION = re.compile(r"\AQuestion: (.*)$", re.MULTILINE)
 _ENTITY = re.compile(r"Edges of (.*):")
+_MOST = re.compile(r"\bat most (\d+)")
 _CITABLE = ("Relationships", "Sources")
 # What an edge is worth when it shares no word with the question: it may lead on.
 _FLOOR = 0.05
@@ -64,7 +65,8 @@ def score_edges(request: Request) -> dict[str, object]:
     """Score each edge in [0.05, 1] by the question's weight that its texts cover.
 
     The edge's own description counts in full, the neighbour's name and description by half:
-    they say where the edge leads.
+    they say where the edge leads. Of instructions that ask for the best, "at most" so many, these
+    are listed, best first.
 
     Raises
     ------
@@ -75,13 +77,16 @@ def score_edges(request: Request) -> dict[str, object]:
     near = [frozenset(terms(f"{e.source} {e.target} {e.relationship}")) for e in given.edges]
     far = [frozenset(terms(f"{e.neighbour} {e.neighbour_description}")) for e in given.edges]
     asked = weigh_question(given.question, [a | b for a, b in zip(near, far, strict=True)])
-    scores: list[dict[str, object]] = []
+    scores: list[tuple[float, int]] = []
     for edge, own, ahead in zip(given.edges, near, far, strict=True):
         direct = asked.share_covered(own)
         more = asked.share_covered(own | ahead) - direct
         score = _FLOOR + (1 - _FLOOR) * (direct + more / 2)
-        scores.append({"edge": edge.edge, "score": round(min(1.0, score), 4)})
-    return {"scores": scores}
+        scores.append((round(min(1.0, score), 4), edge.edge))
+    most = _MOST.search(request.system)
+    if most:
+        scores = sorted(scores, key=lambda each: (-each[0], each[1]))[: int(most[1])]
+    return {"scores": [{"edge": number, "score": score} for score, number in scores]}
 
 
 def check_and_answer(request: Request) -> dict[str, object]:
