@@ -72,6 +72,12 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
         assert store.calls_in_flight(run.run_id) == 0
         assert 0 < len(store.responses(run.run_id)) < 6
     assert "Stopped after" in output
+    # Nobody who interrupts waits for figures and files: show makes them.
+    assert "Computing the figures" not in output
+    assert not (evaluation.output / "report.html").exists()
+    shown = evaluation.run("show")
+    assert shown.exit_code == 0, shown.output
+    assert (evaluation.output / "report.html").exists()
 
     watched.slow_down(0)
     with WarmProcess(tmp_path / "resumed.txt", *printed_command(output)) as resumed:

@@ -18,14 +18,14 @@ from graphrag.eval.cli.optimise import list_vector_warnings
 from graphrag.eval.cli.options import choose_workers
 from graphrag.eval.cli.race import check_race, open_race
 from graphrag.eval.cli.run_report import RunDescription
-from graphrag.eval.cli.supervision import Supervisor
+from graphrag.eval.cli.supervision import Supervisor, was_interrupted
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.cli.validate import validate_indexes
 from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample, check_keys
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.executors import Workers, open_executor
-from graphrag.eval.measures import read_index_views
+from graphrag.eval.measures import IndexView, read_index_views
 from graphrag.eval.monitoring import NextRound
 from graphrag.eval.reports import list_faults
 from graphrag.eval.run import (
@@ -345,8 +345,10 @@ class _Command:
     async def _finish(
         self, prepared: Prepared, outcome: RunOutcome, description: RunDescription
     ) -> int:
-        with working(self._notes, "Reading what was searched"):
-            views = await read_index_views(prepared.headers)
+        views: dict[str, IndexView] = {}
+        if not was_interrupted(outcome):
+            with working(self._notes, "Reading what was searched"):
+                views = await read_index_views(prepared.headers)
         return self._supervisor.finish(
             replace(
                 description,

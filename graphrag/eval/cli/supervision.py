@@ -127,14 +127,20 @@ class Supervisor:
     def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
         """Show the tables, write the files, and return the exit code.
 
+        Whoever interrupts a run does not wait for its figures: they can be made later.
+
         Raises
         ------
         StoreError
             If the files can't be written; the tables have been shown by then.
         """
         config = description.config
-        report = self.report(description, outcome)
         is_round = description.details.origin == "monitor"
+        if description.is_stored and was_interrupted(outcome) and not is_round:
+            line = eval_line_here("show", description.run.run_id)
+            self.note(f"Show what is there with: {line}")
+            return _explain_stop(outcome, "--resume", is_stored=True)
+        report = self.report(description, outcome)
         if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
             self.show(report, answers=not (is_round or description.details.skip_judge))
             self.write(description, report, on_top=description.details.origin == "command")
@@ -298,6 +304,11 @@ def explain_refusal(error: RunStoppedError) -> int:
     line = f"Stopped: {error}. What was done is kept. Continue with: {again('--resume')}"
     open_console(stderr=True).print(line, soft_wrap=True)
     return INCOMPLETE if isinstance(error, ServiceDownStop) else ERROR
+
+
+def was_interrupted(outcome: RunOutcome) -> bool:
+    """Whether a run was ended by Ctrl-C or SIGTERM."""
+    return outcome.stopped == INTERRUPTED_REASON
 
 
 class _Watching:

@@ -21,6 +21,7 @@ from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_
 from .recovery import Recovery, recover_store
 from .session import Finished, MemorySession, Session, Standing, StoredSession
 from .setup import RunSetup
+from .sums import SearchCount, VerdictCount
 from .whole_files import (
     DETAILED_FILE,
     PAGE_FILE,
@@ -52,6 +53,7 @@ __all__ = [
     "Run",
     "RunDetails",
     "RunSetup",
+    "SearchCount",
     "Session",
     "Standing",
     "StoreJournal",
@@ -60,6 +62,7 @@ __all__ = [
     "StoredContexts",
     "StoredResponse",
     "StoredSession",
+    "VerdictCount",
     "baseline_path",
     "check_pages",
     "check_there",

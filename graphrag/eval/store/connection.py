@@ -43,6 +43,14 @@ class StoreConnection(Protocol):
         """Keep all that is written within it, or nothing; what it gives tells which."""
         ...
 
+    def json_text(self, column: str, name: str) -> str:
+        """Return SQL of a value of JSON as text."""
+        ...
+
+    def json_number(self, column: str, name: str) -> str:
+        """Return SQL of a number, or of true as 1 and false as 0."""
+        ...
+
     def claim_run(self, run_id: str) -> None:
         """Be the only one that works on a run, until the connection or the process ends.
 
@@ -100,6 +108,12 @@ class CleanConnection(sqlite3.Connection):
                 outcome.may_be_kept = False
                 self.execute("ROLLBACK")
             raise
+
+    def json_text(self, column: str, name: str) -> str:
+        """Return SQL of a value of JSON as text."""
+        return f"json_extract({column}, '$.{name}')"
+
+    json_number = json_text
 
     def claim_run(self, run_id: str) -> None:
         """Do nothing: the lock of the folder holds every run."""

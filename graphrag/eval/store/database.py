@@ -39,6 +39,7 @@ from graphrag.eval.store.rows import (
 )
 from graphrag.eval.store.schema import COLUMNS, explain_errors, insert
 from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.sums import RunSums
 from graphrag.eval.store.writing import Statement, StoreWriter
 from graphrag.query.usage import RecordedCall, Usage, sum_usages, summarize_attempts
 
@@ -143,6 +144,10 @@ class EvaluationStore:
             (run_id, run_id, run_id),
         )
         return cast("str | None", rows[0][0])
+
+    def sums(self, run_id: str) -> RunSums:
+        """Return what adds up a run in the database."""
+        return RunSums(self._read, self._db.json_text, self._db.json_number, run_id)
 
     def fingerprint(self, run_id: str) -> list[Any]:
         """Return what is another as soon as anything is kept or forgotten of a run."""

@@ -98,6 +98,16 @@ class PostgreSQLConnection:
             yield outcome
             outcome.may_be_kept = True
 
+    def json_text(self, column: str, name: str) -> str:
+        """Return SQL of a value of JSON as text."""
+        return f"({column}::json ->> '{name}')"
+
+    def json_number(self, column: str, name: str) -> str:
+        """Return SQL of a number, or of true as 1 and false as 0."""
+        text = self.json_text(column, name)
+        flags = f"WHEN 'true' THEN 1 WHEN 'false' THEN 0 ELSE {text}::double precision"
+        return f"CASE {text} {flags} END"
+
     def claim_run(self, run_id: str) -> None:
         """Be the only one that works on a run; StoreError names the process that does."""
         if run_id in self._claimed:

@@ -3,21 +3,33 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
-from graphrag.eval.analysis import FAILED_AS_0, Row, paid_usages, stored_metadata, stored_rows
+from graphrag.eval.analysis import FAILED_AS_0, rows_of, stored_metadata
 from graphrag.eval.dataset import Sample
 from graphrag.eval.judged import JUDGED_METRICS
-from graphrag.eval.records import METRICS, JudgeResult, measured_latency
+from graphrag.eval.records import (
+    METRICS,
+    EfficiencyMetrics,
+    Failure,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    failed_search_scores,
+)
 from graphrag.eval.reports import has_two_means, money, percent
 from graphrag.eval.run import judgeable
 from graphrag.eval.statistics import Outcome, Outcomes, summarize_outcomes
-from graphrag.eval.store import EvaluationStore, Run, StoredResponse
+from graphrag.eval.store import EvaluationStore, Run, SearchCount, VerdictCount
+from graphrag.query.model_facts import is_offline
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.phrases import counted
 
 _SLOWEST = 5
 _CAUSES = 20
 _LONGEST_TEXT = 200
+_WITH_TRUTH = Sample("", "", "", "known")
+_SOURCES_ONLY = Sample("", "", "", "", expected_sources=("somewhere",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,74 +82,59 @@ class LiveRun:
 
 def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     """Read how far a run is; nothing of it is an estimate of what is still to come."""
-    samples = {sample.id: sample for sample in store.samples(run.run_id)}
-    responses = store.responses(run.run_id, with_texts=False)
-    verdicts = store.verdicts(run.run_id)
-    done = {
-        (found.sample_id, found.method)
-        for unit, found in responses.items()
-        if found.trial == 0 and _is_done(run, found, samples, verdicts.get(unit, {}))
-    }
+    sums = store.sums(run.run_id)
+    asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
+    collects = run.details is not None and run.details.skip_judge
+    waits = not (collects or run.setup.is_of_suites)
+    searches, verdicts = sums.ends(asked, judgeable(_SOURCES_ONLY, asked), waits)
     judgements = [each for each in store.judgements(run.run_id) if each.failed]
-    unscored = [
-        (responses[unit].method, metric, verdict)
-        for unit, of_unit in verdicts.items()
-        if unit in responses
-        for metric, verdict in of_unit.items()
-        if verdict.failure is not None
-    ]
-    failed = [found for found in responses.values() if found.failure is not None]
-    causes = Counter(
-        [
-            *((f.method, "search failed, counts 0", _cause(f)) for f in failed),
-            *((m, f"{metric} unscored, left out", _cause(v)) for m, metric, v in unscored),
-            *(("", f"{each.kind} unscored, in full or in part", "") for each in judgements),
-        ]
-    )
+    failed, unscored = sums.failed_searches(), sums.missing_verdicts()
+    causes = Counter[tuple[str, str, str]]()
+    for method, failure, n in failed:
+        causes[method, "search failed, counts 0", _cause(failure)] += n
+    for method, metric, failure, n in unscored:
+        causes[method, f"{metric} unscored, left out", _cause(failure)] += n
+    for each in judgements:
+        causes["", f"{each.kind} unscored, in full or in part", ""] += 1
     return LiveRun(
         run=run,
         n_planned=None if run.details is None else run.details.n_units,
-        n_searched=len(responses),
-        n_done=sum(
-            _is_done(run, found, samples, verdicts.get(unit, {}))
-            for unit, found in responses.items()
-        ),
-        n_failed=len(failed),
-        n_unscored=len(unscored) + len(judgements),
+        n_searched=sum(each.n for each in searches),
+        n_done=sum(each.n for each in searches if each.is_done),
+        n_failed=sum(n for *_, n in failed),
+        n_unscored=sum(n for *_, n in unscored) + len(judgements),
         n_in_flight=store.calls_in_flight(run.run_id),
         failures=[(*cause, times) for cause, times in causes.most_common(_CAUSES)],
-        means=_means(run, [r for r in _rows(store, run) if (r.question_id, r.method) in done]),
-        slowest=_slowest(list(responses.values()), samples),
-        spent=_spent(sum_usages(used), used) if (used := paid_usages(store, run)) else "nothing",
+        means=[] if run.setup.is_of_suites else _means(run, searches, verdicts),
+        slowest=[
+            (f"{seconds:.2f}", f"{method} (failed)" if failed else method, _short(text))
+            for seconds, method, failed, text in sums.slowest(_SLOWEST)
+        ],
+        spent=_spent(store, run),
         recorded_at=store.recorded_at(run.run_id),
-        embedded_models=stored_metadata(store, run).embedded_models,
+        embedded_models=_label(store, run, sums.models()),
     )
 
 
-def _rows(store: EvaluationStore, run: Run) -> list[Row]:
-    return [] if run.setup.is_of_suites else stored_rows(store, run)
-
-
-def _is_done(
-    run: Run,
-    found: StoredResponse,
-    samples: Mapping[str, Sample],
-    verdicts: Mapping[str, JudgeResult],
-) -> bool:
-    """Whether a unit waits for no verdict of the metrics that the run asks for."""
-    collects = run.details is not None and run.details.skip_judge
-    if found.failure is not None or collects or run.setup.is_of_suites:
-        return True
-    asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
-    sample = samples.get(found.sample_id)
-    return {*(asked if sample is None else judgeable(sample, asked))} <= {*verdicts}
-
-
-def _means(run: Run, rows: Sequence[Row]) -> list[tuple[str, str, str, int]]:
+def _means(
+    run: Run, searches: Sequence[SearchCount], verdicts: Sequence[VerdictCount]
+) -> list[tuple[str, str, str, int]]:
+    done = [each for each in searches if each.is_first and each.is_done]
     told: list[tuple[str, str, str, int]] = []
     for metric in run.setup.metrics or ():
         for method in run.setup.methods if metric in METRICS else ():
-            found = _outcomes(metric, [row for row in rows if row.method == method])
+            ends = Counter[Outcome]()
+            for each in done:
+                if each.method == method:
+                    ends[_end_of_search(each, metric)] += each.n
+            for each in verdicts:
+                if (each.method, each.metric) == (method, metric):
+                    waiting = SearchCount(
+                        method, each.document, False, True, False, each.abstained, True, 0
+                    )
+                    ends[_end_of_search(waiting, metric)] -= each.n
+                    ends[_end_of_verdict(each)] += each.n
+            found = _outcomes(metric, +ends)
             told.append((method, metric, percent(found.mean), found.mean.n))
             if has_two_means(found):
                 both = found.end_to_end
@@ -145,47 +142,70 @@ def _means(run: Run, rows: Sequence[Row]) -> list[tuple[str, str, str, int]]:
     return told
 
 
-def _outcomes(metric: str, rows: Sequence[Row]) -> Outcomes:
-    ends = Counter(Outcome(r.states[metric], r.scores[metric], r.document) for r in rows)
+def _end_of_search(count: SearchCount, metric: str) -> Outcome:
+    """Return how searches without a verdict ended."""
+    scores, failure = MetricScores(), None
+    if count.failed:
+        sample = _SOURCES_ONLY if count.names_sources_only else _WITH_TRUTH
+        scores = failed_search_scores(judgeable(sample, METRICS))
+        failure = Failure("search", "error", "")
+    return _outcome(scores, metric, count.document, count.abstained, failure)
+
+
+def _end_of_verdict(count: VerdictCount) -> Outcome:
+    failure = None if count.failure is None else Failure("judge", cast("Any", count.failure), "")
+    scores = MetricScores.of({count.metric: JudgeResult(count.score, "", failure)})
+    return _outcome(scores, count.metric, count.document, count.abstained)
+
+
+def _outcome(
+    scores: MetricScores,
+    metric: str,
+    document: str,
+    abstained: bool,
+    failure: Failure | None = None,
+) -> Outcome:
+    nothing = EfficiencyMetrics.of(None, Usage())
+    (row,) = rows_of(
+        [QueryResult(document, "", "", "", scores, nothing, failure=failure, abstained=abstained)]
+    )
+    return Outcome(row.states[metric], row.scores[metric], document)
+
+
+def _outcomes(metric: str, ends: Mapping[Outcome, int]) -> Outcomes:
     return summarize_outcomes(
         ends,
-        n_planned=len(rows),
+        n_planned=sum(ends.values()),
         failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
         stratified=True,
     )
 
 
-def _slowest(
-    responses: Sequence[StoredResponse], samples: Mapping[str, Sample]
-) -> list[tuple[str, str, str]]:
-    timed = [(measured_latency(found.latency_s), found) for found in responses]
-    known = [(seconds, found) for seconds, found in timed if seconds is not None]
-    known.sort(key=lambda each: -each[0])
-    return [
-        (
-            f"{seconds:.2f}",
-            f"{found.method} (failed)" if found.failure else found.method,
-            _text(found, samples.get(found.sample_id)),
-        )
-        for seconds, found in known[:_SLOWEST]
-    ]
+def _label(store: EvaluationStore, run: Run, models: set[str]) -> str | None:
+    """Return the label of the embedded models; who played which part is read only if one did."""
+    if models and not any(map(is_offline, models)):
+        return None
+    return stored_metadata(store, run).embedded_models
 
 
-def _text(found: StoredResponse, sample: Sample | None) -> str:
-    text = sample.question if sample is not None and sample.question else found.sample_id
+def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
 
 
-def _cause(found: StoredResponse | JudgeResult) -> str:
-    failure = found.failure
-    return "" if failure is None else f"{failure.kind}: {failure.message}"[:300]
+def _cause(failure: Mapping[str, str]) -> str:
+    return f"{failure['kind']}: {failure['message']}"[:300]
 
 
-def _spent(total: Usage, used: Sequence[Usage]) -> str:
+def _spent(store: EvaluationStore, run: Run) -> str:
+    kept, known = store.sums(run.run_id).spent(run.setup.responses_of is None)
+    others = list(store.unclaimed_usage(run.run_id).values())
+    total = sum_usages([kept, *others])
+    if not (total.llm_calls or total.embedding_calls or total.prompt_tokens):
+        return "nothing"
     least = "" if total.is_counted else "at least "
     tokens = total.prompt_tokens + total.output_tokens + total.embedding_tokens
     calls = f"{least}{counted(total.llm_calls + total.embedding_calls, 'call')}, {tokens:,} tokens"
     if total.cost_usd is not None:
         return f"{money(total.cost_usd, '$')}, {calls}"
-    known = sum(each.cost_usd for each in used if each.cost_usd is not None)
+    known += sum(each.cost_usd for each in others if each.cost_usd is not None)
     return f"{money(known, '$')} and calls of unknown price, {calls}"

@@ -1,0 +1,185 @@
+"""A run added up by the database: what a page asks for again and again while the run goes on."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from graphrag.query.usage import Usage
+
+_COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens")
+
+
+class SearchCount(NamedTuple):
+    """Searches that ended alike; ``is_done``: none of them waits for a verdict."""
+
+    method: str
+    document: str
+    names_sources_only: bool
+    is_first: bool
+    failed: bool
+    abstained: bool
+    is_done: bool
+    n: int
+
+
+class VerdictCount(NamedTuple):
+    """Verdicts on done responses of the first trial that ended alike."""
+
+    method: str
+    document: str
+    abstained: bool
+    metric: str
+    score: int | None
+    failure: str | None
+    n: int
+
+
+class RunSums:
+    """Adds up a run in SQL.
+
+    Parameters
+    ----------
+    read : callable
+        Runs a statement with its values and returns the rows.
+    text, number : callable
+        From a column of JSON and a name to SQL of the value.
+    run_id : str
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str, tuple[object, ...]], list[Any]],
+        text: Callable[[str, str], str],
+        number: Callable[[str, str], str],
+        run_id: str,
+    ) -> None:
+        self._read, self._text, self._number = read, text, number
+        self._run_id = run_id
+
+    def ends(
+        self, metrics: Sequence[str], without_truth: Sequence[str], waits: bool
+    ) -> tuple[list[SearchCount], list[VerdictCount]]:
+        """Return how searches and verdicts ended.
+
+        Parameters
+        ----------
+        metrics : sequence of str
+            What responses are to be judged on.
+        without_truth : sequence of str
+            Those of them that say something without an answer that is right.
+        waits : bool
+            Whether responses wait for verdicts at all.
+        """
+        text, listed = self._text, ", ".join("?" * len(metrics)) or "NULL"
+        searched = f"""WITH asked AS (
+            SELECT {text("sample", "id")} AS id, {text("sample", "imdb_key")} AS document,
+            coalesce({text("sample", "ground_truth")}, '') = ''
+            AND coalesce({text("sample", "expected_sources")}, '[]') <> '[]' AS sources_only
+            FROM samples WHERE run_id = ?
+        ), judged AS (
+            SELECT unit, count(*) AS n FROM verdicts
+            WHERE run_id = ? AND metric IN ({listed}) GROUP BY unit
+        ), searched AS (
+            SELECT r.unit, r.method, coalesce(a.document, '') AS document,
+            CASE WHEN a.sources_only THEN 1 ELSE 0 END AS sources_only,
+            CASE WHEN r.trial = 0 THEN 1 ELSE 0 END AS is_first,
+            CASE WHEN r.failure IS NULL THEN 0 ELSE 1 END AS failed, r.abstained,
+            CASE WHEN r.failure IS NOT NULL OR ? = 0 OR coalesce(j.n, 0) >=
+            CASE WHEN a.sources_only THEN ? ELSE ? END THEN 1 ELSE 0 END AS is_done
+            FROM responses r LEFT JOIN asked a ON a.id = r.sample_id
+            LEFT JOIN judged j ON j.unit = r.unit WHERE r.run_id = ?
+        ) """
+        values = (
+            *(self._run_id, self._run_id, *metrics, int(waits)),
+            *(len(without_truth), len(metrics), self._run_id),
+        )
+        names = "method, document, sources_only, is_first, failed, abstained, is_done"
+        searches = self._read(
+            f"{searched} SELECT {names}, count(*) FROM searched GROUP BY {names}", values
+        )
+        names = f"s.method, s.document, s.abstained, v.metric, v.score, {text('v.failure', 'kind')}"
+        verdicts = self._read(
+            f"{searched} SELECT {names}, count(*) FROM searched s JOIN verdicts v "
+            "ON v.run_id = ? AND v.unit = s.unit WHERE s.is_first = 1 AND s.failed = 0 "
+            f"AND s.is_done = 1 GROUP BY {names}",
+            (*values, self._run_id),
+        )
+        return (
+            [SearchCount._make((*row[:2], *map(bool, row[2:7]), row[7])) for row in searches],
+            [VerdictCount._make((*row[:2], bool(row[2]), *row[3:])) for row in verdicts],
+        )
+
+    def failed_searches(self) -> list[tuple[str, dict[str, str], int]]:
+        """Return method, failure and how often, of searches."""
+        rows = self._read(
+            "SELECT method, failure, count(*) FROM responses WHERE run_id = ? "
+            "AND failure IS NOT NULL GROUP BY method, failure",
+            (self._run_id,),
+        )
+        return [(method, json.loads(failure), n) for method, failure, n in rows]
+
+    def missing_verdicts(self) -> list[tuple[str, str, dict[str, str], int]]:
+        """Return method, metric, failure and how often, of verdicts."""
+        rows = self._read(
+            "SELECT r.method, v.metric, v.failure, count(*) FROM verdicts v JOIN responses r "
+            "ON r.run_id = v.run_id AND r.unit = v.unit WHERE v.run_id = ? "
+            "AND v.failure IS NOT NULL GROUP BY r.method, v.metric, v.failure",
+            (self._run_id,),
+        )
+        return [(method, metric, json.loads(failure), n) for method, metric, failure, n in rows]
+
+    def slowest(self, most: int) -> list[tuple[float, str, bool, str]]:
+        """Return seconds, method, whether it failed, and question of the slowest searches."""
+        rows = self._read(
+            "SELECT r.latency_s, r.method, r.failure IS NOT NULL, coalesce("
+            f"(SELECT {self._text('s.sample', 'question')} FROM samples s WHERE s.run_id = ? AND "
+            f"{self._text('s.sample', 'id')} = r.sample_id), r.sample_id) FROM "
+            "(SELECT * FROM responses WHERE run_id = ? AND latency_s >= 0 AND latency_s < 1e300 "
+            "ORDER BY latency_s DESC LIMIT ?) AS r ORDER BY r.latency_s DESC",
+            (self._run_id, self._run_id, most),
+        )
+        return [(seconds, method, bool(failed), text) for seconds, method, failed, text in rows]
+
+    def models(self) -> set[str]:
+        """Return every model that is named by what was kept."""
+        named = (
+            model
+            for table in ("responses", "judge_usage", "judgements")
+            for (models,) in self._read(
+                f"SELECT DISTINCT {self._text('usage', 'models')} FROM {table} WHERE run_id = ?",
+                (self._run_id,),
+            )
+            for model in json.loads(models or "[]")
+        )
+        return set(named)
+
+    def spent(self, with_searches: bool) -> tuple[Usage, float]:
+        """Return what was paid for and kept, and the dollars of it whose price is known.
+
+        Only its counts, its dollars and whether it is counted are filled in.
+        """
+        number = self._number
+        sums = ", ".join(f"coalesce(sum({number('usage', name)}), 0)" for name in _COUNTS)
+        cost = number("usage", "cost_usd")
+        tables = ("responses",) if with_searches else ()
+        rows = [
+            self._read(
+                f"SELECT {sums}, coalesce(sum({cost}), 0), "
+                f"sum(CASE WHEN {cost} IS NULL THEN 1 ELSE 0 END), "
+                f"min(coalesce({number('usage', 'is_counted')}, 1)), count(*) "
+                f"FROM {table} WHERE run_id = ?",
+                (self._run_id,),
+            )[0]
+            for table in (*tables, "judge_usage", "forgotten", "judgements")
+        ]
+        rows = [row for row in rows if row[-1]]
+        known = float(sum(row[5] for row in rows))
+        calls, prompt, output, embeddings, embedded = (
+            int(sum(row[place] for row in rows)) for place in range(len(_COUNTS))
+        )
+        usage = Usage(
+            *(calls, prompt, output, embeddings, embedded),
+            cost_usd=None if any(row[6] for row in rows) else known,
+            is_counted=all(row[7] for row in rows),
+        )
+        return usage, known
