@@ -123,6 +123,20 @@ def show_kept(place: "Place", name: str, full: bool, quiet: bool) -> int | None:
     return DONE
 
 
+def read_page(place: "Place", run_id: str) -> str | None:
+    """Return the page of a finished run as it was written; None where it would be another now."""
+    store_path = place.store_path()
+    folder = store_path.parent
+    with open_store(store_path) as store:
+        run = find_run(store.runs(), run_id, store_path)
+        if _read_kept(store, run, folder) is None:
+            return None
+    try:
+        return (run_folder(folder, run_id) / PAGE_FILE).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
 def name_files(console: Console, folder: Path, kept: Path | None, full: bool) -> None:
     """Say where a run's files are, and where they stay when a later run replaces them."""
     page = folder / PAGE_FILE

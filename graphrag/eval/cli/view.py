@@ -68,7 +68,10 @@ def _view(place: "Place", port: int, is_opened: bool) -> int:
 
 
 def _render(place: "Place", run_id: str, other: str | None) -> str:
-    return asyncio.run(_draw(place, run_id, other))
+    from graphrag.eval.cli.kept import read_page
+
+    written = read_page(place, run_id) if other is None else None
+    return written or asyncio.run(_draw(place, run_id, other))
 
 
 async def _draw(place: "Place", run_id: str, other: str | None) -> str:

@@ -37,6 +37,10 @@ _GATED = 20
 """Of how many runs, the newest, the gate is asked."""
 
 
+_DRAWN = 4
+"""How many pages of finished runs are kept, the latest."""
+
+
 class NoSuchRun(UsageError):
     """The store holds no run of this id."""
 
@@ -96,6 +100,7 @@ class StorePages:
         self._place = viewed.place
         self._described: dict[object, StoredRun] = {}
         self._gated: dict[object, str] = {}
+        self._drawn: dict[object, str] = {}
         self._rendering = Lock()
 
     @contextmanager
@@ -142,11 +147,18 @@ class StorePages:
     def report(self, run_id: str, other: str | None = None) -> str:
         """Return the page of a run; raises NoSuchRun, or UsageError if there is nothing to show."""
         with self._open() as store:
-            _take(store, run_id)
+            keys = [self._key(store, _take(store, run_id))]
             if other not in (None, PINNED):
-                _take(store, other)
+                keys.append(self._key(store, _take(store, other)))
+        pinned = _changed(baseline_path(self._place)) if other == PINNED else None
+        key = (*keys, other, pinned)
         with self._rendering:  # it takes the memory of a run with its contexts
-            return self._viewed.render(run_id, other)
+            if key in self._drawn:
+                return self._drawn[key]
+            page = self._viewed.render(run_id, other)
+            if None not in keys:
+                self._drawn = {**dict([*self._drawn.items()][1 - _DRAWN :]), key: page}
+            return page
 
     def history(self) -> tuple[list[MetricHistory], str | None, list[str]]:
         """Return each judged metric over the runs, the baseline's id, and what is to be said."""
