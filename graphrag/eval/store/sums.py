@@ -71,15 +71,15 @@ class RunSums:
             Whether responses wait for verdicts at all.
         """
         text, listed = self._text, ", ".join("?" * len(metrics)) or "NULL"
-        searched = f"""WITH asked AS (
-            SELECT {text("sample", "id")} AS id, {text("sample", "imdb_key")} AS document,
+        searched = f"""WITH asked AS MATERIALIZED (
+            SELECT CAST({text("sample", "id")} AS TEXT) AS id, {text("sample", "imdb_key")} AS document,
             coalesce({text("sample", "ground_truth")}, '') = ''
             AND coalesce({text("sample", "expected_sources")}, '[]') <> '[]' AS sources_only
             FROM samples WHERE run_id = ?
-        ), judged AS (
+        ), judged AS MATERIALIZED (
             SELECT unit, count(*) AS n FROM verdicts
             WHERE run_id = ? AND metric IN ({listed}) GROUP BY unit
-        ), searched AS (
+        ), searched AS MATERIALIZED (
             SELECT r.unit, r.method, coalesce(a.document, '') AS document,
             CASE WHEN a.sources_only THEN 1 ELSE 0 END AS sources_only,
             CASE WHEN r.trial = 0 THEN 1 ELSE 0 END AS is_first,
