@@ -72,7 +72,8 @@ class RunSums:
         """
         text, listed = self._text, ", ".join("?" * len(metrics)) or "NULL"
         searched = f"""WITH asked AS MATERIALIZED (
-            SELECT CAST({text("sample", "id")} AS TEXT) AS id, {text("sample", "imdb_key")} AS document,
+            SELECT CAST({text("sample", "id")} AS TEXT) AS id,
+            {text("sample", "imdb_key")} AS document,
             coalesce({text("sample", "ground_truth")}, '') = ''
             AND coalesce({text("sample", "expected_sources")}, '[]') <> '[]' AS sources_only
             FROM samples WHERE run_id = ?
