@@ -113,6 +113,8 @@ class EvaluationResults:
     read_whole : callable
         Gives results with their contexts; ``results`` hold these themselves but in the commands,
         which leave them in the store.
+    command : str
+        That began the run, for the answer; in no file of the results.
     """
 
     metadata: dict[str, Any]
@@ -126,6 +128,7 @@ class EvaluationResults:
     curves: BudgetCurves | None = field(default=None, repr=False)
     figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
+    command: str = field(default="", repr=False, compare=False)
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -401,9 +401,9 @@ def test_responses_first_verdicts_later(
     assert first.exit_code == DONE
     (said,) = [line for line in first.output.splitlines() if line.startswith("Judge them with: ")]
     assert said.endswith("--resume")
-    (row, *_) = [line for line in first.output.splitlines() if "basic" in line and "judged" in line]
-    assert row.count("not judged") == 4
-    assert "unscored" not in row
+    rows = [line for line in first.output.splitlines() if "basic" in line and "judged" in line]
+    assert sum(row.count("not judged") for row in rows) == 4
+    assert "unscored" not in " ".join(rows)
     assert "--skip-judge" not in said
     assert len(watched.searched) == 12
     n_search_calls = len(watched.records)
@@ -489,7 +489,7 @@ def test_unreadable_verdicts_alone_are_asked_again(
     watched.behave(faults=unreadable)
     first = evaluation.run()
     assert first.exit_code == INCOMPLETE, first.output
-    assert re.search(r"verdicts on \d+ responses? are unscored", first.output)
+    assert re.search(r"verdicts on \d+ of \d+ responses are unscored", first.output)
     unscored = sum(evaluation.read_results("summary")["counts"]["basic"]["n_unscored"].values())
     assert unscored > 0
     watched.behave()
@@ -536,7 +536,7 @@ def test_a_mean_below_its_threshold(make_evaluation: MakeEvaluation):
     evaluation.write_rows([*ROWS[:2], {"question": "Who is Tobias Reed?", "answer": "A whale"}])
     missed = evaluation.run()
     assert missed.exit_code == BELOW_THRESHOLD, missed.output
-    assert "basic: correctness 0.667 is below 1" in sentence(missed)
+    assert "basic: correctness 0.667 (n 3) is below 1" in sentence(missed)
     evaluation.configure(thresholds={"correctness": 0.6})
     assert evaluation.run("-q").exit_code == DONE
 

@@ -151,15 +151,16 @@ def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evalu
     names = ("abstaining", "refused", "quoting")
     evaluation.configure(
         methods=[{"name": name, "function": f"{own}:{name}"} for name in names],
-        metrics=["correctness", "relevance"],
+        metrics=["correctness", "faithfulness", "relevance"],
     )
     evaluation.write_rows(ROWS[:1])
     assert evaluation.run("-q").exit_code == DONE
     for _ in range(2):  # as the run ended, and as it is read from the store
         methods = evaluation.read_results()["results"][0]["methods"]
         states = {name: methods[name]["states"] for name in names}
-        assert {each["correctness"] for each in states.values()} == {"scored"}
-        assert [states[name]["relevance"] for name in names] == [
+        for metric in ("correctness", "relevance"):
+            assert {each[metric] for each in states.values()} == {"scored"}
+        assert [states[name]["faithfulness"] for name in names] == [
             *("abstained", "abstained", "scored")
         ]
         assert evaluation.run("show", "-q").exit_code == DONE

@@ -197,6 +197,7 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
     return replace(
         results,
         read_whole=outcome.read_whole,
+        command=details.command,
         metadata={
             **results.metadata,
             "timestamp": timestamp,
@@ -211,7 +212,6 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
             "warnings": list(details.warnings),
             "run_id": run.run_id,
             "origin": details.origin,
-            "command": details.command,
             "asked": {"questions": run.setup.n_questions, "methods": order},
             "is_complete": outcome.is_complete,
             "n_planned": outcome.n_planned,

@@ -57,7 +57,7 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
     else:
         line = said.winner() if said.best.winner is not None else said.undecided()
     line = " ".join([line, *missing, *said.other_questions()])
-    command: str = (results.metadata.get("command") or "") if missing else ""
+    command = results.command if missing else ""
     flag = "" if "--retry-errors" in command.split() else " --retry-errors"
     return [
         f"Answer{note}: {line}",
