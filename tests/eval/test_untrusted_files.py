@@ -13,7 +13,7 @@ from graphrag.eval.reports import read_shown_run, run_folder
 from graphrag.eval.run import MethodSet
 from graphrag.eval.store import SUMMARY_FILE
 from graphrag.eval.suite import parse_suite, read_evaluation_file, read_suite
-from graphrag.eval.suite.evaluator_choice import make_evaluator
+from graphrag.eval.suite.evaluators import make_evaluator
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)

@@ -21,7 +21,7 @@ from graphrag.eval.suite import (
     CaseTools,
     Evaluated,
     Suite,
-    SuiteCase,
+    TestCase,
     Thresholds,
     find_suite_files,
     parse_suite,
@@ -406,7 +406,7 @@ async def test_one_s_own_evaluator_is_a_class_and_a_line(
 class Searching:
     """Asks basic search; fails in the two ways in which a case can."""
 
-    async def evaluate(self, case: SuiteCase, tools: CaseTools) -> Evaluated:
+    async def evaluate(self, case: TestCase, tools: CaseTools) -> Evaluated:
         if case.id == "judge":
             await tools.search("Who built the tower clock of Ashcombe?", "basic")
             raise KeyError("the evaluator is broken")
@@ -654,7 +654,7 @@ def test_recommendations_name_cases_and_numbers():
 def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(
     scores: list[float | None], status: str, passed: int
 ):
-    suite = Suite(name="s", evaluator="e", cases=(SuiteCase(id="a"),))
+    suite = Suite(name="s", evaluator="e", cases=(TestCase(id="a"),))
     results = [result(str(number), score=score) for number, score in enumerate(scores)]
     report = summarize_suite(suite, results)
     assert (report.status, report.n_passed) == (status, passed)

@@ -16,7 +16,7 @@ from graphrag.eval.analysis import (
 from graphrag.eval.cli.compare import CompareOptions, run_compare
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
-from graphrag.eval.cli.suite_files import SUITES_FILE, as_json, render_suites
+from graphrag.eval.cli.suite_files import SUITES_FILE, render_reports, render_suites
 from graphrag.eval.cli.supervision import explain_refusal
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -40,7 +40,6 @@ from graphrag.eval.suite import (
     PartRegression,
     Suite,
     SuiteOutcome,
-    describe_reports,
     find_suite_files,
     hold_against,
     read_evaluation_file,
@@ -114,7 +113,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
             move_to(place.flags())
             config = place.read_config()
     else:
-        what = "is not enabled" if not given.enabled else "enables no suite"
+        what = "enables no suite" if given.settings.enabled else "is not enabled"
         say(open_console(stderr=True), f"{given.path} {what}; nothing ran.", "yellow")
         return DONE
     store_path = place.store_path()
@@ -131,7 +130,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
     if held_against is not None:
         with EvaluationStore(store_path) as store:
             outcome = hold_against(outcome, held_against, store) or outcome
-    has_cases = given is None or given.reporting.save_detailed_results
+    has_cases = given is None or given.settings.reporting.save_detailed_results
     _write(outcome, store_path.parent, file, options, has_cases)
     code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
     regressed = _show_regressions(outcome, held_against, options)
@@ -154,7 +153,7 @@ def _evaluation_of(place: Place, target: str) -> EvaluationFile | None:
 
 
 def _pinned(given: EvaluationFile, store_path: StorePlace) -> str | None:
-    return pinned_run_id(store_path) if given.reporting.compare_with_baseline else None
+    return pinned_run_id(store_path) if given.settings.reporting.compare_with_baseline else None
 
 
 def _write(
@@ -170,7 +169,7 @@ def _write(
     own = write_run(folder, outcome.run_id or outcome.ended_at, files)
     write_whole(folder, files)
     if file is not None:
-        write_whole(file.parent, {file.name: as_json(describe_reports(outcome))})
+        write_whole(file.parent, {file.name: render_reports(outcome)})
         say(console, f"Report: {file}")
     say(console, f"Kept as run {outcome.run_id} in {own}.")
 

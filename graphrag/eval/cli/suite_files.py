@@ -73,9 +73,22 @@ def render_suites(outcome: SuiteOutcome, has_cases: bool = True) -> str:
     }
     if outcome.regressions is not None:
         values["regressions"] = [asdict(each) for each in outcome.regressions]
-    return as_json(values)
+    return _as_json(values)
 
 
-def as_json(values: Mapping[str, object]) -> str:
-    """Return values as the text of a file."""
+def render_reports(outcome: SuiteOutcome) -> str:
+    """Return the content of the file of reports as a framework gives them.
+
+    One suite gives its report, several ``{"suites": [...]}``.
+    """
+    ended_at = datetime.fromisoformat(outcome.ended_at)
+    told = {"run_id": outcome.run_id, "embedded_models": outcome.embedded_models}
+    given = [
+        {**report.evaluation_report(ended_at).to_dict(), **told, "status": report.status}
+        for report in outcome.reports
+    ]
+    return _as_json(given[0] if len(given) == 1 else {"suites": given})
+
+
+def _as_json(values: Mapping[str, object]) -> str:
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

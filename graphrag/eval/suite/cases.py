@@ -1,18 +1,20 @@
 """Suites and their test cases, read from YAML or JSON."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import yaml
-from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.config.safe_yaml import read_yaml
+from graphrag.eval.config import DRAFT, schema_of
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.suite.evaluation import TestCase
+from graphrag.eval.suite.evaluation import TestCase, mapping_of
 
 SUITES_FOLDER = Path("eval") / "suites"
 _ENDINGS = (".json", ".yaml", ".yml")
@@ -21,18 +23,27 @@ _EVALUATORS = {
     "query": "query_response",
     "question": "query_response",
 }
-LISTED_THRESHOLDS = {"passing": 0.7, "warning": 0.5}
-"""Of a suite that is a list of cases."""
-
 _FRAMEWORK_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
-"""Keys of a suite's cases -> those that a framework's components and evaluators look at."""
+"""Keys of a suite's cases -> those that components and evaluators look at."""
 
 _LOOKED_AT = {
     "input_data": ("query", "question", "text", "document", "context", "metadata", "language"),
     "expected_output": ("entities", "keywords", "aspects", "max_processing_time", "time_limit_s"),
 }
+_TOLD = {
+    "id": "Unique in its suite.",
+    "name": "Free text in any language.",
+    "description": "Free text in any language.",
+    "input_data": "What the suite's evaluator takes; ``index`` names one of eval_config.yaml.",
+    "expected_output": "What the suite's evaluator looks for.",
+    "metadata": "Free; it is kept with the run.",
+}
+"""What the schema says of a case's keys."""
+
 _SLIP = 0.85
 """How like a known key another one is that is taken for a slip of the pen; keys are free else."""
+
+Form = TypeVar("Form", bound=BaseModel)
 
 
 class Thresholds(StrictSection):
@@ -60,48 +71,8 @@ class Thresholds(StrictSection):
         return score is not None and score >= self.passing
 
 
-class SuiteCase(StrictSection):
-    """One test case.
-
-    Attributes
-    ----------
-    id : str
-        Unique in its suite.
-    name, description : str
-        Free text in any language.
-    input_data, expected_output : object
-        What the suite's evaluator takes. The key ``index`` of ``input_data`` names an index of
-        eval_config.yaml.
-    metadata : dict
-        Free; it is kept with the run.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    id: str = Field(min_length=1)
-    name: str = ""
-    description: str = ""
-    input_data: Any = None
-    expected_output: Any = None
-    metadata: dict[str, Any] = Field(default_factory=dict[str, Any])
-
-    @field_validator("id", mode="before")
-    @classmethod
-    def _number_as_text(cls, value: object) -> object:
-        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-    @property
-    def title(self) -> str:
-        """The name, or the id of a case without one."""
-        return self.name or self.id
-
-    @property
-    def index(self) -> str | None:
-        """The index that the case names."""
-        if not isinstance(self.input_data, Mapping):
-            return None
-        found = cast("Mapping[str, object]", self.input_data).get("index")
-        return None if found is None else str(found)
+LISTED_THRESHOLDS = Thresholds(passing=0.7, warning=0.5)
+"""Of a suite that is a list of cases."""
 
 
 class Suite(StrictSection):
@@ -113,15 +84,15 @@ class Suite(StrictSection):
         Without a slash; stands before the ids of its cases and methods in a run.
     description : str
     evaluator : str
-        ``entity_extraction``, ``query_response``, ``module:Class``, or a name registered in
-        Python.
+        ``entity_extraction``, ``query_response``, a metric of the framework, ``module:Class``, or
+        a name registered in Python.
     settings : dict
         What the evaluator is made with.
     methods : tuple of str
         Every case is evaluated with each of these methods of eval_config.yaml. Empty: its
         methods when the evaluator needs one, else once.
     thresholds : Thresholds
-    cases : tuple of SuiteCase
+    cases : tuple of TestCase
         At least one.
     """
 
@@ -133,20 +104,106 @@ class Suite(StrictSection):
     settings: dict[str, object] = Field(default_factory=dict[str, object])
     methods: tuple[str, ...] = ()
     thresholds: Thresholds = Thresholds()
-    cases: tuple[SuiteCase, ...] = Field(min_length=1)
+    cases: tuple[TestCase, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _unique_ids(self) -> "Suite":
-        seen: set[str] = set()
-        for case in self.cases:
-            if case.id in seen:
-                msg = f"two cases have the id {case.id!r}; ids must be unique"
-                raise ValueError(msg)
-            seen.add(case.id)
+        check_ids(self.cases)
         return self
 
 
-def read_suite(path: Path | str) -> Suite:
+def check_ids(cases: Sequence[TestCase]) -> None:
+    """Raise ValueError if two cases have the same id, by which runs are compared."""
+    ids = [case.id for case in cases]
+    for case_id in ids:
+        if ids.count(case_id) > 1:
+            msg = f"two cases have the id {case_id!r}; ids must be unique"
+            raise ValueError(msg)
+
+
+class CaseInput(StrictSection):
+    """What a case may give; ``language`` and ``context`` are only kept.
+
+    A question is found in ``query``, a time limit below in ``max_processing_time``, whichever of
+    its two names it has.
+    """
+
+    index: str | None = None
+    language: str | None = None
+    context: dict[str, Any] | None = None
+    text: str | None = None
+    document: str | None = None
+    question: str | None = Field(default=None, min_length=1)
+    query: str | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_question(self) -> "CaseInput":
+        if self.question is not None and self.query is not None:
+            msg = "give question or query, not both"
+            raise ValueError(msg)
+        if self.question is not None:
+            self.query = self.question
+        return self
+
+
+class CaseExpected(StrictSection):
+    """What may be expected of a case."""
+
+    answer: str | None = None
+    keywords: list[str] = Field(default_factory=list[str])
+    aspects: list[str] = Field(default_factory=list[str])
+    entities: list[str] | None = None
+    relationships: list[tuple[str, str]] | None = None
+    aliases: dict[str, str] = Field(default_factory=dict[str, str])
+    time_limit_s: float | None = Field(default=None, gt=0)
+    max_processing_time: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> "CaseExpected":
+        if self.time_limit_s is not None and self.max_processing_time is not None:
+            msg = "give time_limit_s or max_processing_time, not both"
+            raise ValueError(msg)
+        if self.time_limit_s is not None:
+            self.max_processing_time = self.time_limit_s
+        return self
+
+
+def read_case(
+    case: TestCase, takes: Collection[str], expects: Collection[str]
+) -> tuple[CaseInput, CaseExpected]:
+    """Check what a case holds for an evaluator that takes and expects so much.
+
+    ``takes`` and ``expects`` are keys beside those that every case may give, and the time limit.
+
+    Raises
+    ------
+    ValueError
+        If it holds anything else, or no question where one is taken; says where what is wrong.
+    """
+    given = _read(
+        CaseInput, case.input_data, "input_data", {"index", "language", "context", *takes}
+    )
+    if "question" in takes and given.query is None:
+        msg = "input_data.question is missing"
+        raise ValueError(msg)
+    limits = _FRAMEWORK_NAMES.items() if expects else ()
+    known = {*expects, *(name for pair in limits for name in pair)}
+    return given, _read(CaseExpected, case.expected_output, "expected_output", known)
+
+
+def _read(form: type[Form], values: object, where: str, known: Collection[str]) -> Form:
+    try:
+        made = form.model_validate({} if values is None else values)
+    except ValidationError as error:
+        msg = f"{where}: {explain_values(error)}"
+        raise ValueError(msg) from error
+    for key in sorted(made.model_fields_set - {*known}):
+        msg = f"{where}: {key} is nothing that this evaluator looks at"
+        raise ValueError(msg)
+    return made
+
+
+def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
     """Read a suite.
 
     Parameters
@@ -155,6 +212,8 @@ def read_suite(path: Path | str) -> Suite:
         A .yaml, .yml or .json file. A suite without a name has that of its file. A list of
         cases is a suite too, scored by ``entity_extraction`` or ``query_response`` as the first
         case's input has a text or a question, at the thresholds 0.7 and 0.5.
+    unstated : Thresholds, optional
+        Of a suite whose file states none.
 
     Raises
     ------
@@ -164,13 +223,12 @@ def read_suite(path: Path | str) -> Suite:
     file = Path(path)
     values = read_values_of(file)
     if isinstance(values, list):
-        cases = cast("list[Any]", values)
-        values = cast("object", {"cases": cases, **_listed(cases, file)})
-    if not isinstance(values, dict):
-        kind = type(values).__name__
-        msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
-        raise ConfigError(msg)
-    return parse_suite({"name": file.stem, **cast("dict[str, Any]", values)}, str(file))
+        evaluator = _evaluator_of(cast("list[object]", values), file)
+        values = {"evaluator": evaluator, "cases": values}
+        values["thresholds"] = unstated or LISTED_THRESHOLDS
+    return _suite(
+        file, cast("object", values), {} if unstated is None else {"thresholds": unstated}
+    )
 
 
 def read_test_cases(path: Path | str) -> list[TestCase]:
@@ -191,51 +249,48 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     values = read_values_of(file)
     if isinstance(values, list):
         # What evaluates the cases does not matter here, so that any keys do.
-        values = cast("object", {"evaluator": "none", "cases": cast("list[Any]", values)})
-    if not isinstance(values, dict):
-        msg = f"{file} must hold a list of test cases, or a suite, not {type(values).__name__}."
-        raise ConfigError(msg)
-    suite = parse_suite({"name": file.stem, **cast("dict[str, Any]", values)}, str(file))
-    return [_test_case(case, file) for case in suite.cases]
+        values = cast("object", {"evaluator": "none", "cases": values})
+    cases = _suite(file, values, {}).cases
+    for case in cases:
+        for key, known in _LOOKED_AT.items():
+            given = getattr(case, key)
+            problem = None
+            if given is not None and not isinstance(given, dict):
+                problem = f"{key} must hold keys, not {type(given).__name__}."
+            for name in mapping_of(given).keys() - set(known):
+                for meant in get_close_matches(str(name), known, n=1, cutoff=_SLIP):
+                    problem = f"{key} has {name!r}; did you mean {meant!r}?"
+            if problem is not None:
+                raise ConfigError(f"{file}: case {case.id!r}: {problem}")
+    return [framework_case(case) for case in cases]
 
 
-def _test_case(case: SuiteCase, file: Path) -> TestCase:
-    given: dict[str, dict[str, Any]] = {}
-    for key in ("input_data", "expected_output"):
-        value: Any = getattr(case, key)
-        if value is not None and not isinstance(value, dict):
-            msg = f"{file}: case {case.id!r}: {key} must hold keys, not {type(value).__name__}."
-            raise ConfigError(msg)
-        held = dict(cast("dict[str, Any]", value or {}))
-        for name in held.keys() - set(_LOOKED_AT[key]):
-            meant = get_close_matches(str(name), _LOOKED_AT[key], n=1, cutoff=_SLIP)
-            if meant:
-                msg = f"{file}: case {case.id!r}: {key} has {name!r}; did you mean {meant[0]!r}?"
-                raise ConfigError(msg)
-        for name, known in _FRAMEWORK_NAMES.items():
-            if name in held and known not in held:
-                held[known] = held.pop(name)
-        given[key] = held
-    return TestCase(case.id, case.title, case.description, **given, metadata=dict(case.metadata))
-
-
-def _listed(cases: list[Any], file: Path) -> dict[str, Any]:
-    """Return what a suite has beside its cases, by the first of them."""
-    first: Any = cases[0] if cases else None
-    given: Any = (
-        cast("dict[str, Any]", first).get("input_data") if isinstance(first, dict) else None
+def framework_case(case: TestCase) -> TestCase:
+    """Return a case under the names that components and evaluators look at."""
+    given, expected = (
+        {_FRAMEWORK_NAMES.get(key, key): value for key, value in mapping_of(values).items()}
+        for values in (case.input_data, case.expected_output)
     )
+    return replace(case, name=case.title, input_data=given, expected_output=expected)
+
+
+def _suite(file: Path, values: object, unstated: Mapping[str, object]) -> Suite:
+    if not isinstance(values, dict):
+        kind = type(values).__name__
+        msg = f"The suite {file} must hold keys and values, or a list of cases, not {kind}."
+        raise ConfigError(msg)
+    stated = cast("dict[str, object]", values)
+    return parse_suite({"name": file.stem, **unstated, **stated}, str(file))
+
+
+def _evaluator_of(cases: Sequence[object], file: Path) -> str:
+    """Return what scores a list of cases, by the first of them."""
+    first = mapping_of(cases[0] if cases else None)
     for key, evaluator in _EVALUATORS.items():
-        if isinstance(given, dict) and key in given:
-            return {"evaluator": evaluator, "thresholds": LISTED_THRESHOLDS}
+        if key in mapping_of(first.get("input_data")):
+            return evaluator
     msg = f"{file}: input_data of the first case has none of {', '.join(_EVALUATORS)}."
     raise ConfigError(msg)
-
-
-def states_thresholds(path: Path) -> bool:
-    """Whether the file of a suite gives thresholds of its own."""
-    values = read_values_of(path)
-    return isinstance(values, dict) and "thresholds" in values
 
 
 def read_values_of(file: Path) -> object:
@@ -243,18 +298,18 @@ def read_values_of(file: Path) -> object:
     if file.suffix.lower() not in _ENDINGS:
         msg = f"The suite {file} ends in {file.suffix or 'nothing'}; use .yaml or .json."
         raise ConfigError(msg)
+    is_json = file.suffix.lower() == ".json"
     try:
         text = file.read_text(encoding="utf-8-sig")
-        values = json.loads(text) if file.suffix.lower() == ".json" else read_yaml(text)
+        return json.loads(text) if is_json else read_yaml(text)
     except FileNotFoundError as error:
         raise ConfigError(f"The suite {file} does not exist.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"The suite {file} can't be read: {error}.") from error
     except (yaml.YAMLError, json.JSONDecodeError, RecursionError) as error:
-        kind = "JSON" if file.suffix.lower() == ".json" else "YAML"
+        kind = "JSON" if is_json else "YAML"
         msg = f"The suite {file} is not valid {kind}: {' '.join(str(error).split())}"
         raise ConfigError(msg) from error
-    return values
 
 
 def parse_suite(values: Mapping[str, object], source: str = "the suite") -> Suite:
@@ -270,10 +325,16 @@ def explain_values(error: ValidationError, values: Mapping[str, object] | None =
     """Return where the first error of a form is, and what it is; a case is named by its id."""
     first = error.errors()[0]
     where = list(first["loc"])
-    if values is not None and len(where) > 1 and where[0] == "cases":
-        where[:2] = [f"case {_case_id(values, int(where[1]))}"]
     problem = first["msg"].removeprefix("Value error, ")
-    problem = "is missing" if first["type"] == "missing" else problem
+    if first["type"] == "missing":
+        problem = "is missing"
+    elif first["type"] == "unexpected_keyword_argument":  # of a case
+        key, known = str(where.pop()), [each.name for each in fields(TestCase)]
+        problem = f"unknown key {key!r}{nearest(key, known)}"
+    if values is not None and len(where) > 1 and where[0] == "cases":
+        number = int(where[1])
+        named = mapping_of(cast("Sequence[object]", values["cases"])[number]).get("id")
+        where[:2] = [f"case {f'number {number + 1}' if named is None else repr(named)}"]
     return f"{'.'.join(map(str, where))}: {problem}" if where else problem
 
 
@@ -301,14 +362,26 @@ def find_suite_files(target: str, root: Path) -> list[Path]:
     named = [path for path in known if path.stem == target]
     found = [path for path in (Path(target), root / target, *named) if path.is_file()]
     if not found:
-        names = [path.stem for path in known]
-        hint = nearest(Path(target).stem, names)
+        hint = nearest(Path(target).stem, [path.stem for path in known])
         msg = f"There is no suite {target}{hint or '; name a file, or all'}"
         raise ConfigError(as_sentence(msg))
     return found[:1]
 
 
-def _case_id(values: Mapping[str, object], position: int) -> str:
-    case = cast("Sequence[object]", values["cases"])[position]
-    named = cast("Mapping[str, object]", case).get("id") if isinstance(case, Mapping) else None
-    return f"number {position + 1}" if named is None else repr(named)
+def suite_schema() -> dict[str, Any]:
+    """Return the JSON schema of a suite: keys and values, or a plain list of cases."""
+    schema = schema_of(Suite)
+    defs = schema.pop("$defs")
+    case = defs["TestCase"]
+    case["description"] = "One test case."
+    for key, told in _TOLD.items():
+        case["properties"][key]["description"] = told
+    case["properties"]["id"]["type"] = ["string", "integer"]
+    del schema["$schema"]
+    schema["required"].remove("name")  # that of the file
+    cases = schema["properties"]["cases"]
+    return {
+        "$schema": DRAFT,
+        "$defs": {**defs, "Suite": schema},
+        "anyOf": [{"$ref": "#/$defs/Suite"}, cases],
+    }

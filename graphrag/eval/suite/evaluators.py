@@ -1,14 +1,14 @@
-"""What scores a case: the evaluators of this project, and how one's own is found."""
+"""The evaluators that weigh several parts, and which evaluator scores a suite."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, cast, get_args
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
-from graphrag.config.models.strict_section import StrictSection
+from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
+from graphrag.eval.errors import ConfigError
 from graphrag.eval.measures import (
-    Extraction,
     MatchScores,
     NameRule,
     aspect_coverage,
@@ -17,99 +17,34 @@ from graphrag.eval.measures import (
     score_relationships,
     time_score,
 )
-from graphrag.eval.suite.cases import SuiteCase, explain_values
+from graphrag.eval.run import load_method
+from graphrag.eval.suite.cases import (
+    CaseExpected,
+    CaseInput,
+    Suite,
+    explain_values,
+    read_case,
+)
+from graphrag.eval.suite.evaluation import Evaluated, Evaluator, TestCase
+from graphrag.eval.suite.metric_evaluators import (
+    GraphConnectivityEvaluator,
+    ProcessingTimeEvaluator,
+    ResponseCompletenessEvaluator,
+    ResponseRelevanceEvaluator,
+)
 from graphrag.eval.suite.tools import CaseTools, describe_extraction
 
-Need = Literal["methods", "index", "judge"]
-Form = TypeVar("Form", bound=BaseModel)
+Measure = Literal["f1", "precision", "recall"]
 Part = Literal["answer", "keywords", "aspects", "time"]
 _WEIGHTS: dict[Part, float] = {"answer": 0.5, "keywords": 0.2, "aspects": 0.2, "time": 0.1}
-
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """How well a case came out.
-
-    Attributes
-    ----------
-    score : float
-        In [0, 1].
-    reason : str
-        Why, in a sentence.
-    output : str
-        What the system gave; "" for what the tools gave last.
-    parts : mapping
-        Name -> part of the score, in [0, 1].
-    findings : mapping
-        Kind -> what was found, as "missed entities" -> names; what comes again in several cases
-        is recommended to be looked at.
-    latency_s : float or None
-        Seconds the system took; None for what the tools measured.
-    """
-
-    score: float
-    reason: str
-    output: str = ""
-    parts: Mapping[str, float] = field(default_factory=dict[str, float])
-    findings: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    latency_s: float | None = None
-
-    def __post_init__(self) -> None:
-        for value in (self.score, *self.parts.values()):
-            if not 0 <= value <= 1:
-                msg = f"a score lies in [0, 1], not at {value!r}"
-                raise ValueError(msg)
-
-
-class Evaluator(Protocol):
-    """Scores cases; any class with this method is one.
-
-    Notes
-    -----
-    Three more attributes are looked at where a class has them. ``needs``, a tuple, says that
-    each case is evaluated by every method ("methods"), that built indexes are read ("index"), or
-    that the configured judge is asked ("judge"). ``check(case)`` raises ValueError for a case
-    that can't be evaluated, before the run begins. ``version`` is kept with the run.
-    """
-
-    async def evaluate(self, case: SuiteCase, tools: CaseTools) -> Evaluated:
-        """Score a case; what is raised is recorded as the failure of this case alone."""
-        ...
-
-
-class CaseInput(StrictSection):
-    """What every case may give: its index, and what is only kept."""
-
-    index: str | None = None
-    context: dict[str, Any] | None = None
-    language: str | None = None
-
-
-class _ExtractionInput(CaseInput):
-    text: str | None = None
-    document: str | None = None
-
-
-class _ExtractionExpected(StrictSection):
-    entities: list[str] | None = None
-    relationships: list[tuple[str, str]] | None = None
-    aliases: dict[str, str] = Field(default_factory=dict[str, str])
-    max_processing_time: float | None = Field(default=None, gt=0)
-
-    @model_validator(mode="after")
-    def _any(self) -> "_ExtractionExpected":
-        if self.entities is None and self.relationships is None:
-            msg = "expects neither entities nor relationships"
-            raise ValueError(msg)
-        return self
 
 
 class EntityExtraction(StrictSection):
     """Extracted entities and relationships against the expected ones.
 
     The score is the mean of the entities' measure and, where relationships are expected, of
-    theirs, and of the time score where a time limit is given. Names are compared as
-    ``graphrag.eval.measures.entities`` normalises them; relationships without direction.
+    theirs, and of the time score where a time limit is given. Names are compared as ``NameRule``
+    folds them; relationships without direction.
 
     Attributes
     ----------
@@ -125,63 +60,61 @@ class EntityExtraction(StrictSection):
     version: ClassVar[int] = 1
 
     source: Literal["text", "index"] = "text"
-    entities: Literal["f1", "precision", "recall"] = "f1"
-    relationships: Literal["f1", "precision", "recall"] = "recall"
+    entities: Measure = "f1"
+    relationships: Measure = "recall"
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[str, ...]:
         """A built index, unless texts are read."""
         return ("index",) if self.source == "index" else ()
 
-    def check(self, case: SuiteCase) -> None:
+    def check(self, case: TestCase) -> None:
         """Refuse a case whose input or expected output can't be used."""
-        given = read_values(_ExtractionInput, case.input_data, "input_data")
-        read_values(_ExtractionExpected, case.expected_output, "expected_output")
+        given, expected = self._read(case)
+        if expected.entities is None and expected.relationships is None:
+            msg = "expected_output: expects neither entities nor relationships"
+            raise ValueError(msg)
         if self.source == "text" and not (given.text or "").strip():
             msg = "input_data.text is missing"
             raise ValueError(msg)
-        if self.source == "text" and given.document is not None:
-            msg = "input_data.document is only for the source index"
-            raise ValueError(msg)
 
-    async def evaluate(self, case: SuiteCase, tools: CaseTools) -> Evaluated:
+    def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
+        takes = ("text", "document") if self.source == "index" else ("text",)
+        return read_case(case, takes, ("entities", "relationships", "aliases"))
+
+    async def evaluate(self, case: TestCase, tools: CaseTools) -> Evaluated:
         """Extract and compare."""
-        given = read_values(_ExtractionInput, case.input_data, "input_data")
-        expected = read_values(_ExtractionExpected, case.expected_output, "expected_output")
+        given, expected = self._read(case)
         if self.source == "text":
             found = await tools.extract(given.text or "")
         else:
             found = await tools.indexed(given.text, given.document)
         rule = NameRule(aliases=expected.aliases)
-        scores: dict[str, MatchScores] = {}
+        scores: dict[str, tuple[Measure, MatchScores]] = {}
         if expected.entities is not None:
-            scores["entities"] = score_entities(found.entities, expected.entities, rule)
+            matched = score_entities(found.entities, expected.entities, rule)
+            scores["entities"] = (self.entities, matched)
         if expected.relationships is not None:
-            scores["relationships"] = score_relationships(
-                found.relationships, expected.relationships, rule, directed=False
+            pairs = expected.relationships
+            matched = score_relationships(found.relationships, pairs, rule, directed=False)
+            scores["relationships"] = (self.relationships, matched)
+        parts: dict[str, float] = {}
+        findings: dict[str, tuple[str, ...]] = {}
+        reasons: list[str] = []
+        for name, (measure, each) in scores.items():
+            value = cast("float | None", getattr(each, measure))
+            # Nothing found where nothing is expected is right.
+            parts[name] = float(each.n_expected == 0) if value is None else value
+            findings[f"missed {name}"] = each.missed
+            findings[f"unexpected {name}"] = () if measure == "recall" else each.unexpected
+            reasons.append(
+                f"{name} {measure} {parts[name]:.2f} ({each.n_matched} of {each.n_expected} "
+                f"expected among {each.n_found} found)"
             )
-        in_time = None
         if expected.max_processing_time is not None:
-            in_time = time_score(tools.kept.seconds[-1], expected.max_processing_time)
-        return self._evaluated(found, scores, in_time)
-
-    def _evaluated(
-        self, found: Extraction, scores: Mapping[str, MatchScores], in_time: float | None
-    ) -> Evaluated:
-        measures = {"entities": self.entities, "relationships": self.relationships}
-        parts = {name: _value(each, measures[name]) for name, each in scores.items()}
-        findings = {f"missed {name}": each.missed for name, each in scores.items()}
-        for name, each in scores.items():
-            if measures[name] != "recall":
-                findings[f"unexpected {name}"] = each.unexpected
-        reasons = [
-            f"{name} {measures[name]} {parts[name]:.2f} ({each.n_matched} of {each.n_expected} "
-            f"expected among {each.n_found} found)"
-            for name, each in scores.items()
-        ]
-        if in_time is not None:
-            parts["time"] = in_time
-            reasons.append(f"time {in_time:.2f}")
+            seconds = tools.kept.seconds[-1]
+            parts["time"] = cast("float", time_score(seconds, expected.max_processing_time))
+            reasons.append(f"time {parts['time']:.2f}")
         return Evaluated(
             score=sum(parts.values()) / len(parts),
             reason="; ".join(reasons),
@@ -189,46 +122,6 @@ class EntityExtraction(StrictSection):
             parts=parts,
             findings={kind: names for kind, names in findings.items() if names},
         )
-
-
-class QueryInput(CaseInput):
-    """A case's question, under either of its two names."""
-
-    question: str | None = Field(default=None, min_length=1)
-    query: str | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="after")
-    def _one(self) -> "QueryInput":
-        if (self.question is None) == (self.query is None):
-            is_missing = self.question is None
-            msg = "question: is missing" if is_missing else "give question or query, not both"
-            raise ValueError(msg)
-        return self
-
-    @property
-    def text(self) -> str:
-        """The question."""
-        return self.question or self.query or ""
-
-
-class _QueryExpected(StrictSection):
-    answer: str | None = None
-    keywords: list[str] = Field(default_factory=list[str])
-    aspects: list[str] = Field(default_factory=list[str])
-    time_limit_s: float | None = Field(default=None, gt=0)
-    max_processing_time: float | None = Field(default=None, gt=0)
-
-    @model_validator(mode="after")
-    def _one_limit(self) -> "_QueryExpected":
-        if self.time_limit_s is not None and self.max_processing_time is not None:
-            msg = "give time_limit_s or max_processing_time, not both"
-            raise ValueError(msg)
-        return self
-
-    @property
-    def limit_s(self) -> float | None:
-        """The time limit, under either of its two names."""
-        return self.max_processing_time if self.time_limit_s is None else self.time_limit_s
 
 
 class QueryResponse(StrictSection):
@@ -257,76 +150,129 @@ class QueryResponse(StrictSection):
         return self
 
     @property
-    def needs(self) -> tuple[Need, ...]:
+    def needs(self) -> tuple[str, ...]:
         """A method to ask, and the judge where the answer counts."""
         return ("methods", "judge") if self.weights.get("answer") else ("methods",)
 
-    def check(self, case: SuiteCase) -> None:
+    def check(self, case: TestCase) -> None:
         """Refuse a case whose input or expected output can't be used."""
-        read_values(QueryInput, case.input_data, "input_data")
-        expected = read_values(_QueryExpected, case.expected_output, "expected_output")
-        wanted: dict[Part, bool] = {
-            "answer": bool(expected.answer),
-            "keywords": keyword_relevance(expected.keywords, "") is not None,
-            "aspects": aspect_coverage(expected.aspects, "") is not None,
-            "time": expected.limit_s is not None,
-        }
-        if not any(self.weights.get(part) for part, is_wanted in wanted.items() if is_wanted):
+        _, expected = self._read(case)
+        measured = self._measured(expected, "", 0.0)
+        measured["answer"] = expected.answer or None
+        if not any(self.weights.get(part) for part, each in measured.items() if each is not None):
             names = ", ".join(get_args(Part))
             msg = f"expected_output names nothing that has a weight, of {names}"
             raise ValueError(msg)
 
-    async def evaluate(self, case: SuiteCase, tools: CaseTools) -> Evaluated:
-        """Ask and compare."""
-        given = read_values(QueryInput, case.input_data, "input_data")
-        expected = read_values(_QueryExpected, case.expected_output, "expected_output")
-        found = await tools.search(given.text)
-        answer = found.response
-        measured: dict[Part, float | None] = {
+    def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
+        return read_case(case, ("question", "query"), ("answer", "keywords", "aspects"))
+
+    @staticmethod
+    def _measured(expected: CaseExpected, answer: str, seconds: float | None) -> dict[Part, Any]:
+        """Return what is measured of the parts without the judge; None of what is not expected."""
+        limit = expected.max_processing_time
+        return {
             "keywords": keyword_relevance(expected.keywords, answer),
             "aspects": aspect_coverage(expected.aspects, answer),
+            "time": None if limit is None else time_score(seconds, limit),
         }
-        if expected.limit_s is not None:
-            measured["time"] = time_score(found.latency_s, expected.limit_s)
+
+    async def evaluate(self, case: TestCase, tools: CaseTools) -> Evaluated:
+        """Ask and compare."""
+        given, expected = self._read(case)
+        question = given.query or ""
+        found = await tools.search(question)
+        answer = found.response
+        measured = self._measured(expected, answer, found.latency_s)
         if expected.answer and self.weights.get("answer"):
-            measured["answer"] = float(
-                await tools.judge_correctness(given.text, expected.answer, answer)
-            )
-        parts = {
-            part: value
-            for part in get_args(Part)
-            if (value := measured.get(part)) is not None and self.weights.get(part)
-        }
-        total = sum(self.weights[part] for part in parts)
-        findings = {
-            "missed keywords": tuple(
-                word for word in expected.keywords if keyword_relevance([word], answer) == 0
-            ),
-            "missed aspects": tuple(
-                aspect for aspect in expected.aspects if aspect_coverage([aspect], answer) == 0
-            ),
+            verdict = await tools.judge_correctness(question, expected.answer, answer)
+            measured["answer"] = float(verdict)
+        parts: dict[str, float] = {}
+        total = reached = 0.0
+        for part in get_args(Part):
+            weight = self.weights.get(part)
+            if measured.get(part) is not None and weight:
+                parts[part] = measured[part]
+                total, reached = total + weight, reached + weight * parts[part]
+        missed = {
+            "missed keywords": [
+                w for w in expected.keywords if keyword_relevance([w], answer) == 0
+            ],
+            "missed aspects": [a for a in expected.aspects if aspect_coverage([a], answer) == 0],
         }
         return Evaluated(
-            score=min(1.0, sum(self.weights[part] * parts[part] for part in parts) / total),
+            score=min(1.0, reached / total),
             reason=", ".join(f"{part} {value:.2f}" for part, value in parts.items()),
             output=answer,
-            parts=cast("dict[str, float]", parts),
-            findings={kind: names for kind, names in findings.items() if names},
+            parts=parts,
+            findings={kind: tuple(names) for kind, names in missed.items() if names},
         )
 
 
-def read_values(form: type[Form], values: object, where: str) -> Form:
-    """Check values by a form; a ValueError says where what is wrong."""
+_BUILT_IN: Mapping[str, type[Evaluator]] = {
+    "entity_extraction": EntityExtraction,
+    "query_response": QueryResponse,
+    "response_relevance": ResponseRelevanceEvaluator,
+    "response_completeness": ResponseCompletenessEvaluator,
+    "query_processing_time": ProcessingTimeEvaluator,
+    "graph_connectivity": GraphConnectivityEvaluator,
+}
+
+
+def make_evaluator(
+    suite: Suite, root: Path, registered: Mapping[str, Evaluator] | None = None
+) -> Evaluator:
+    """Return the evaluator of a suite, its cases checked.
+
+    Parameters
+    ----------
+    suite : Suite
+    root : Path
+        Folder of eval_config.yaml, where ``module:Class`` may lie.
+    registered : mapping, optional
+        Name -> evaluator; its settings are not touched.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such evaluator, it refuses its settings, or a case.
+    """
+    given = registered or {}
+    evaluator = given[suite.evaluator] if suite.evaluator in given else _make(suite, root, given)
+    check = getattr(evaluator, "check", None)
+    for case in suite.cases if check is not None else ():
+        try:
+            cast("Any", check)(case)
+        except ValueError as error:
+            msg = f"Suite {suite.name}, case {case.id!r}: {error}."
+            raise ConfigError(msg) from error
+    return evaluator
+
+
+def needs_of(evaluator: Evaluator) -> Sequence[str]:
+    """Return what an evaluator says it needs."""
+    return cast("Sequence[str]", getattr(evaluator, "needs", ()))
+
+
+def is_built_in(evaluator: Evaluator) -> bool:
+    """Whether it is one of this project's, each of which reads an index or asks its models."""
+    return type(evaluator) in _BUILT_IN.values()
+
+
+def _make(suite: Suite, root: Path, registered: Mapping[str, Evaluator]) -> Evaluator:
+    name = suite.evaluator
+    kind: Any = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
+    if kind is None:
+        hint = nearest(name, [*_BUILT_IN, *registered]) or "; write your own as module:Class"
+        raise ConfigError(as_sentence(f"Suite {suite.name}: there is no evaluator {name!r}{hint}"))
+    # Asked before it is called: a suite may be anybody's.
+    if not callable(getattr(kind, "evaluate", None)):
+        raise ConfigError(f"Suite {suite.name}: {name} has no method evaluate(case, tools).")
     try:
-        return form.model_validate({} if values is None else values)
+        return cast("Evaluator", kind(**suite.settings))
     except ValidationError as error:
-        msg = f"{where}: {explain_values(error)}"
-        raise ValueError(msg) from error
-
-
-def _value(scores: MatchScores, measure: str) -> float:
-    """Return a measure; nothing found where nothing is expected is right."""
-    value = cast("float | None", getattr(scores, measure))
-    if value is not None:
-        return value
-    return float(scores.n_expected == 0)
+        msg = f"Suite {suite.name}: settings: {explain_values(error)}."
+        raise ConfigError(msg) from error
+    except (TypeError, ValueError) as error:
+        msg = f"Suite {suite.name}: {name} refuses its settings: {error}."
+        raise ConfigError(msg) from error

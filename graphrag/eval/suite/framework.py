@@ -1,43 +1,79 @@
 """Suites of test cases over components that are handed in: run, scored, held to a baseline."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, NamedTuple, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.suite.case_runs import CaseRun, run_case
-from graphrag.eval.suite.cases import Thresholds
+from graphrag.eval.suite.cases import Thresholds, check_ids
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
     EvaluationReport,
     EvaluationResult,
     TestCase,
+    mapping_of,
 )
 from graphrag.eval.suite.evaluation_file import read_evaluation_file
-from graphrag.eval.suite.metric_evaluators import MetricEvaluator, make_evaluators
+from graphrag.eval.suite.metric_evaluators import FIVE, MetricEvaluator
 from graphrag.eval.suite.regressions import MetricRegression, find_regressions
-from graphrag.eval.suite.summary import status_of
 from graphrag.query.calls import describe_error
 
 WEAK, FAIR = 0.6, 0.8
 """A metric whose mean is below the one asks for work, below the other for a look."""
 
 
-@dataclass(slots=True)
-class _Scored:
-    """What the evaluators made of one case."""
+class _Way(NamedTuple):
+    """An input that a component takes, its coroutine, and the key of what it gives."""
 
-    results: list[EvaluationResult] = field(default_factory=list[EvaluationResult])
-    failures: list[str] = field(default_factory=list[str])
+    given: str
+    component: str
+    method: str
+    further: str | None
+    key: str
 
-    @property
-    def mean(self) -> float | None:
-        """Mean share of the results; None without any."""
-        return fmean(result.share for result in self.results) if self.results else None
+
+_WAYS = (
+    _Way("query", "graph_agent", "process_query", "context", "query_result"),
+    _Way("text", "entity_extractor", "extract_entities", None, "extracted_entities"),
+    _Way("document", "document_processor", "process_document", "metadata", "processed_document"),
+)
+
+
+async def run_case(case: TestCase, components: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a case by the first component that fits it, and return what evaluators see.
+
+    A case that has no input for any component is about the graph, if there is one: then nothing
+    runs.
+
+    Raises
+    ------
+    ValueError
+        If no component can run it. What the component raises is raised too.
+    """
+    output = _about(components)
+    given = mapping_of(case.input_data)
+    wanted = [way for way in _WAYS if way.given in given]
+    way = next((way for way in wanted if components.get(way.component) is not None), None)
+    if way is None:
+        if "graph" in output and not wanted:
+            return {"success": True, **output}
+        missing = " or ".join(way.component for way in wanted)
+        needs = f"give {missing}" if missing else "its input_data has no query, text or document"
+        msg = f"no component can run it; {needs}"
+        raise ValueError(msg)
+    arguments: list[object] = [given[way.given]]
+    if way.further is not None:
+        arguments.append(given.get(way.further, {}))
+    ask = cast("Callable[..., Awaitable[Any]]", getattr(components[way.component], way.method))
+    started = time.perf_counter()
+    made = await ask(*arguments)
+    seconds = time.perf_counter() - started
+    return {"success": True, "processing_time": seconds, way.key: made, **output}
 
 
 class EvaluationFramework:
@@ -62,10 +98,10 @@ class EvaluationFramework:
     """
 
     def __init__(self, *, passing_score: float = 0.7, warning_score: float = 0.5) -> None:
-        self._thresholds = Thresholds(passing=passing_score, warning=warning_score)
+        Thresholds(passing=passing_score, warning=warning_score)  # refuses what is no score
         self.passing_score = passing_score
         self.warning_score = warning_score
-        self.evaluators: dict[EvaluationMetric, BaseEvaluator] = make_evaluators()
+        self.evaluators: dict[EvaluationMetric, BaseEvaluator] = {k.metric: k() for k in FIVE}
         self.test_suites: dict[str, list[TestCase]] = {}
         self.baseline_scores: dict[EvaluationMetric, float] = {}
         self.evaluation_history: list[EvaluationReport] = []
@@ -81,10 +117,7 @@ class EvaluationFramework:
             If the file, or one that it names, can't be read.
         """
         given = read_evaluation_file(path)
-        framework = cls(
-            passing_score=given.thresholds.passing_score,
-            warning_score=given.thresholds.warning_score,
-        )
+        framework = cls(**given.settings.thresholds.model_dump())
         for name, cases in given.test_cases().items():
             framework.register_test_suite(name, cases)
         return framework
@@ -102,12 +135,7 @@ class EvaluationFramework:
             If two cases have the same id, by which reports are compared.
         """
         cases = list(test_cases)
-        seen: set[str] = set()
-        for case in cases:
-            if case.id in seen:
-                msg = f"two cases of the suite {name!r} have the id {case.id!r}; ids must be unique"
-                raise ValueError(msg)
-            seen.add(case.id)
+        check_ids(cases)
         self.test_suites[name] = cases
 
     async def run_evaluation(
@@ -144,29 +172,40 @@ class EvaluationFramework:
             known = nearest(test_suite_name, list(self.test_suites))
             msg = f"there is no test suite {test_suite_name!r}{known}"
             raise ValueError(as_sentence(msg) if known else f"{msg}; register it first")
-        evaluators = self._chosen(metrics)
+        for metric in metrics or ():
+            if metric not in self.evaluators:
+                msg = f"there is no evaluator of {metric}; register one first"
+                raise ValueError(msg)
+        chosen = {m: self.evaluators[m] for m in (self.evaluators if metrics is None else metrics)}
         cases = self.test_suites[test_suite_name]
-        runs: dict[str, CaseRun] = {}
-        scored: dict[str, _Scored] = {}
+        results: list[EvaluationResult] = []
+        failures: dict[str, str] = {}
+        seconds: list[float] = []
+        n_passed = 0
         for case in cases:
-            runs[case.id] = await run_case(case, system_components)
-            scored[case.id] = await _score(case, runs[case.id], evaluators)
-        report = self._report(test_suite_name, runs, scored)
+            output = await _outcome_of(case, system_components)
+            scored, problems = await _score(case, output, chosen)
+            results += scored
+            if output["success"] and "processing_time" in output:
+                seconds.append(output["processing_time"])
+            if problems:
+                failures[case.id] = "; ".join(problems)
+            elif scored and fmean(each.share for each in scored) >= self.passing_score:
+                n_passed += 1
+        report = EvaluationReport(
+            test_suite_name=test_suite_name,
+            timestamp=datetime.now(UTC),
+            results=results,
+            overall_score=fmean(result.share for result in results) if results else 0.0,
+            passed_tests=n_passed,
+            total_tests=len(cases),
+            performance_metrics=time_metrics(seconds),
+            recommendations=[],
+            failures=failures,
+        )
+        report.recommendations = _recommend(report)
         self.evaluation_history.append(report)
         return report
-
-    def case_statuses(
-        self, report: EvaluationReport
-    ) -> dict[str, Literal["passed", "warning", "failed"]]:
-        """Return case id -> how the mean of its results stands against the two scores.
-
-        A case that is among the failures is not in it.
-        """
-        return {
-            case_id: status_of(fmean(shares), self._thresholds)
-            for case_id, shares in _by_case(report).items()
-            if case_id not in report.failures
-        }
 
     def set_baseline(self, report: EvaluationReport) -> None:
         """Hold later reports against this one.
@@ -212,76 +251,60 @@ class EvaluationFramework:
             {metric: (shares, then[metric]) for metric, shares in now.items() if metric in then}
         )
 
-    def _chosen(
-        self, metrics: Sequence[EvaluationMetric] | None
-    ) -> dict[EvaluationMetric, BaseEvaluator]:
-        if metrics is None:
-            return dict(self.evaluators)
-        for metric in metrics:
-            if metric not in self.evaluators:
-                msg = f"there is no evaluator of {metric}; register one first"
-                raise ValueError(msg)
-        return {metric: self.evaluators[metric] for metric in metrics}
 
-    def _report(
-        self, name: str, runs: Mapping[str, CaseRun], scored: Mapping[str, _Scored]
-    ) -> EvaluationReport:
-        results = [result for each in scored.values() for result in each.results]
-        failures = {
-            case_id: "; ".join(each.failures) for case_id, each in scored.items() if each.failures
-        }
-        seconds = [
-            run.seconds for run in runs.values() if run.seconds is not None and run.failure is None
-        ]
-        report = EvaluationReport(
-            test_suite_name=name,
-            timestamp=datetime.now(UTC),
-            results=results,
-            overall_score=fmean(result.share for result in results) if results else 0.0,
-            passed_tests=sum(
-                case_id not in failures
-                and each.mean is not None
-                and each.mean >= self.passing_score
-                for case_id, each in scored.items()
-            ),
-            total_tests=len(scored),
-            performance_metrics={
-                "avg_processing_time": fmean(seconds) if seconds else None,
-                "max_processing_time": max(seconds, default=None),
-            },
-            recommendations=[],
-            failures=failures,
-        )
-        report.recommendations = _recommend(report)
-        return report
+def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:
+    """Return the performance metrics of a report; None without any time."""
+    return {
+        "avg_processing_time": fmean(seconds) if seconds else None,
+        "max_processing_time": max(seconds, default=None),
+    }
+
+
+def _about(components: Mapping[str, Any]) -> dict[str, Any]:
+    graph = components.get("graph")
+    return {} if graph is None else {"graph": graph}
+
+
+async def _outcome_of(case: TestCase, components: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the output of a case; what a component raises is kept to it, as its error."""
+    started = time.perf_counter()
+    try:
+        return await run_case(case, components)
+    except Exception as error:
+        seconds = time.perf_counter() - started
+        failed = {"success": False, "processing_time": seconds, "error": describe_error(error)}
+        return {**failed, **_about(components)}
 
 
 async def _score(
-    case: TestCase, run: CaseRun, evaluators: Mapping[EvaluationMetric, BaseEvaluator]
-) -> _Scored:
-    scored = _Scored()
-    if run.failure is not None:
-        scored.failures.append(run.failure)
+    case: TestCase,
+    output: Mapping[str, Any],
+    evaluators: Mapping[EvaluationMetric, BaseEvaluator],
+) -> tuple[list[EvaluationResult], list[str]]:
+    """Return a case's results, and what failed of it, which is never a score."""
+    results: list[EvaluationResult] = []
+    problems = [] if output["success"] else [output["error"]]
     for metric, evaluator in evaluators.items():
         if isinstance(evaluator, MetricEvaluator) and not (
-            run.failure is None and evaluator.applies(case, run.output)
+            output["success"] and evaluator.applies(case, output)
         ):
             continue
         try:
-            scored.results.append(_checked(await evaluator.evaluate(case, run.output), case))
+            result = checked_result(await evaluator.evaluate(case, output))
         except Exception as error:
-            # Kept to this metric of this case, as a failure and never as a score.
-            scored.failures.append(f"{metric.value}: {describe_error(error)}")
-    return scored
+            problems.append(f"{metric.value}: {describe_error(error)}")
+        else:
+            results.append(replace(result, test_case_id=case.id))
+    return results, problems
 
 
-def _checked(given: object, case: TestCase) -> EvaluationResult:
+def checked_result(given: object) -> EvaluationResult:
+    """Return what an evaluator gave, if it is a result whose score is in its range."""
     if not isinstance(given, EvaluationResult):
         msg = f"the evaluator gave {type(given).__name__}, not an EvaluationResult"
         raise TypeError(msg)
-    # Asked for now, so that a score outside its range is the failure of this case.
     _ = given.share
-    return replace(given, test_case_id=case.id)
+    return given
 
 
 def _recommend(report: EvaluationReport) -> list[str]:
@@ -314,14 +337,6 @@ def _by_metric(
 
 def _mean(results: Sequence[EvaluationResult]) -> float:
     return fmean(result.share for result in results)
-
-
-def _by_case(report: EvaluationReport) -> dict[str, list[float]]:
-    shares: dict[str, list[float]] = {}
-    for result in report.results:
-        if result.test_case_id is not None:
-            shares.setdefault(result.test_case_id, []).append(result.share)
-    return shares
 
 
 def _case_shares(results: Iterable[EvaluationResult]) -> dict[str, dict[str, float]]:

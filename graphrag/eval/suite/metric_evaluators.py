@@ -1,13 +1,13 @@
-"""The evaluators of the framework: one metric each, on the project's measures."""
+"""The evaluators of one metric each, on the project's measures."""
 
-from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, ClassVar, Protocol, cast
 
 from graphrag.eval.measures import (
     ANY_WORD,
+    NameRule,
     aspect_coverage,
     graph_connectivity,
     keyword_relevance,
@@ -15,6 +15,7 @@ from graphrag.eval.measures import (
     score_entities,
     time_score,
 )
+from graphrag.eval.suite.cases import read_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -41,21 +42,33 @@ class UserRating(Protocol):
 
 
 class MetricEvaluator(BaseEvaluator):
-    """An evaluator that says of which cases it can be asked.
+    """An evaluator that says which cases it can be asked of.
 
     Attributes
     ----------
     metric : EvaluationMetric
+    compared : str
+        The key of the expected output that is compared with.
     """
 
+    version: ClassVar[int] = 1
+    needs: ClassVar[tuple[str, ...]] = ("methods",)
     metric: ClassVar[EvaluationMetric]
+    compared: ClassVar[str]
 
-    @abstractmethod
     def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
-        """Return whether the case names what this evaluator compares with."""
+        """Return whether the case names what is compared with."""
+        return self.compared in mapping_of(test_case.expected_output)
+
+    def check(self, case: TestCase) -> None:
+        """Refuse a case of a project's suite whose question or expectation is missing."""
+        _, expected = read_case(case, {"question", "query"}, {"keywords", "aspects"})
+        if not getattr(expected, self.compared):
+            msg = f"expected_output.{self.compared} is missing"
+            raise ValueError(msg)
 
     def _result(self, score: float, details: dict[str, Any]) -> EvaluationResult:
-        return _scored(self.metric, score, details)
+        return EvaluationResult(self.metric, score, 1.0, details, datetime.now(UTC))
 
 
 class EntityExtractionEvaluator(MetricEvaluator):
@@ -63,14 +76,11 @@ class EntityExtractionEvaluator(MetricEvaluator):
 
     ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
     undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
-    ``NameRule`` folds them, each counted once.
+    ``NameRule`` folds them, each counted once; ``expected_output["aliases"]`` may name more.
     """
 
     metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
-
-    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
-        """Whether entities are expected."""
-        return "entities" in _expected(test_case)
+    compared = "entities"
 
     async def evaluate(
         self, test_case: TestCase, system_output: Mapping[str, Any]
@@ -82,12 +92,13 @@ class EntityExtractionEvaluator(MetricEvaluator):
         ValueError
             If the output has no list of entities with names.
         """
-        expected = _names(_expected(test_case).get("entities") or (), "expected entity")
+        wanted = mapping_of(test_case.expected_output)
+        expected = _names(wanted.get("entities") or (), "expected entity")
         if system_output.get("extracted_entities") is None:
             msg = "the output has no extracted_entities"
             raise ValueError(msg)
         found = _names(system_output["extracted_entities"], "extracted entity")
-        scores = score_entities(found, expected)
+        scores = score_entities(found, expected, NameRule(aliases=wanted.get("aliases") or {}))
         nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
         f1 = nothing if scores.f1 is None else scores.f1
         details = {
@@ -107,10 +118,7 @@ class ResponseRelevanceEvaluator(MetricEvaluator):
     """Share of the expected keywords that the answer names, whole words; 0 without keywords."""
 
     metric = EvaluationMetric.RESPONSE_RELEVANCE
-
-    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
-        """Whether keywords are expected."""
-        return "keywords" in _expected(test_case)
+    compared = "keywords"
 
     async def evaluate(
         self, test_case: TestCase, system_output: Mapping[str, Any]
@@ -141,10 +149,7 @@ class ResponseCompletenessEvaluator(MetricEvaluator):
     """Share of the expected aspects of which any content word is in the answer; 1 without."""
 
     metric = EvaluationMetric.RESPONSE_COMPLETENESS
-
-    def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
-        """Whether aspects are expected."""
-        return "aspects" in _expected(test_case)
+    compared = "aspects"
 
     async def evaluate(
         self, test_case: TestCase, system_output: Mapping[str, Any]
@@ -175,10 +180,18 @@ class GraphConnectivityEvaluator(MetricEvaluator):
     """Entities of the largest connected part of the graph by all entities."""
 
     metric = EvaluationMetric.GRAPH_CONNECTIVITY
+    needs = ("index",)
 
     def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
-        """Whether there is a graph."""
+        """Return whether there is a graph."""
         return system_output.get("graph") is not None
+
+    def check(self, case: TestCase) -> None:
+        """Refuse an input other than an index; nothing is expected of a graph."""
+        if case.expected_output:
+            msg = "expected_output: the whole graph is measured, so nothing can be expected"
+            raise ValueError(msg)
+        read_case(case, (), ())
 
     async def evaluate(
         self, test_case: TestCase, system_output: Mapping[str, Any]
@@ -190,9 +203,12 @@ class GraphConnectivityEvaluator(MetricEvaluator):
         ValueError
             If there is no graph, no entity in it, or a relationship is not a pair of names.
         """
-        graph = _graph(system_output)
+        graph = mapping_of(system_output.get("graph"))
+        if "entities" not in graph:
+            msg = "the output has no graph with entities and relationships"
+            raise ValueError(msg)
         names = _names(graph["entities"], "entity of the graph")
-        ends = _ends(graph.get("relationships") or ())
+        ends = [_pair(each) for each in graph.get("relationships") or ()]
         found = graph_connectivity(names, [a for a, _ in ends], [b for _, b in ends])
         if found.largest_component_share is None:
             msg = "the graph has no entities"
@@ -209,9 +225,10 @@ class ProcessingTimeEvaluator(MetricEvaluator):
     """The time against its limit, see :func:`graphrag.eval.measures.time_score`."""
 
     metric = EvaluationMetric.QUERY_PROCESSING_TIME
+    compared = "max_processing_time"
 
     def applies(self, test_case: TestCase, system_output: Mapping[str, Any]) -> bool:
-        """Whether a component ran, and was timed."""
+        """Return whether a component ran, and was timed."""
         return system_output.get("processing_time") is not None
 
     async def evaluate(
@@ -225,7 +242,8 @@ class ProcessingTimeEvaluator(MetricEvaluator):
             If the time is negative or the limit not positive.
         """
         seconds = float(system_output.get("processing_time") or 0.0)
-        limit = float(_expected(test_case).get("max_processing_time", DEFAULT_MAX_SECONDS))
+        expected = mapping_of(test_case.expected_output)
+        limit = float(expected.get("max_processing_time", DEFAULT_MAX_SECONDS))
         score = cast("float", time_score(seconds, limit))
         details = {
             "processing_time": seconds,
@@ -268,31 +286,22 @@ class UserSatisfactionEvaluator(BaseEvaluator):
             raise ValueError(msg)
         mean = fmean(given)
         details = {"mean_rating": mean, "n_ratings": len(given)}
-        return _scored(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
+        metric = EvaluationMetric.USER_SATISFACTION
+        return EvaluationResult(metric, (mean - 1) / 4, 1.0, details, datetime.now(UTC))
 
 
-def make_evaluators() -> dict[EvaluationMetric, BaseEvaluator]:
-    """Return metric -> evaluator of the five that a framework begins with."""
-    five: tuple[MetricEvaluator, ...] = (
-        EntityExtractionEvaluator(),
-        ResponseRelevanceEvaluator(),
-        ResponseCompletenessEvaluator(),
-        GraphConnectivityEvaluator(),
-        ProcessingTimeEvaluator(),
-    )
-    return {each.metric: each for each in five}
-
-
-def _scored(metric: EvaluationMetric, score: float, details: dict[str, Any]) -> EvaluationResult:
-    return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
-
-
-def _expected(test_case: TestCase) -> Mapping[str, Any]:
-    return mapping_of(test_case.expected_output)
+FIVE: tuple[type[MetricEvaluator], ...] = (
+    EntityExtractionEvaluator,
+    ResponseRelevanceEvaluator,
+    ResponseCompletenessEvaluator,
+    GraphConnectivityEvaluator,
+    ProcessingTimeEvaluator,
+)
+"""What a framework begins with."""
 
 
 def _texts(test_case: TestCase, key: str) -> list[str]:
-    given: object = _expected(test_case).get(key) or ()
+    given: object = mapping_of(test_case.expected_output).get(key) or ()
     # A text is a sequence too, of letters.
     if isinstance(given, str) or not isinstance(given, Iterable):
         msg = f"expected_output.{key} must be a list of texts, not {type(given).__name__}"
@@ -319,32 +328,18 @@ def _name(given: object, what: str) -> str:
 
 def _answer(system_output: Mapping[str, Any]) -> str:
     result: object = system_output.get("query_result", system_output)
-    if isinstance(result, Mapping):
-        answer = cast("Mapping[str, object]", result).get("answer")
-    else:
-        answer = getattr(result, "answer", None)
+    answer: object = mapping_of(result).get("answer", getattr(result, "answer", None))
     if not isinstance(answer, str):
         msg = "the output has no answer that is a text"
         raise ValueError(msg)
     return answer
 
 
-def _graph(system_output: Mapping[str, Any]) -> Mapping[str, Any]:
-    graph: object = system_output.get("graph")
-    if not isinstance(graph, Mapping) or "entities" not in graph:
-        msg = "the output has no graph with entities and relationships"
-        raise ValueError(msg)
-    return cast("Mapping[str, Any]", graph)
-
-
-def _ends(relationships: Iterable[object]) -> list[tuple[str, str]]:
-    ends: list[tuple[str, str]] = []
-    for given in relationships:
-        # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
-        pair = list(cast("Sequence[object]", given)) if isinstance(given, tuple | list) else []
-        names = [each for each in pair if isinstance(each, str)]
-        if len(pair) != 2 or len(names) != 2:
+def _pair(given: object) -> tuple[str, str]:
+    # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
+    match given:
+        case (str(source), str(target)):
+            return source, target
+        case _:
             msg = f"a relationship of the graph is a pair (source, target) of names, not {given!r}"
             raise ValueError(msg)
-        ends.append((names[0], names[1]))
-    return ends

@@ -19,46 +19,31 @@ from graphrag.eval.run import (
     read_model_settings,
 )
 from graphrag.eval.store import RunSetup
-from graphrag.eval.suite.cases import Suite, SuiteCase
-from graphrag.eval.suite.evaluator_choice import (
-    is_built_in,
-    make_evaluator,
-    may_read_index,
-    needs_of,
-)
-from graphrag.eval.suite.evaluators import Evaluator
+from graphrag.eval.suite.cases import Suite
+from graphrag.eval.suite.evaluation import Evaluator, TestCase
+from graphrag.eval.suite.evaluators import is_built_in, make_evaluator, needs_of
 from graphrag.eval.suite.extractor import ModelExtractor
 from graphrag.query.index_header import IndexHeader
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteUnit:
-    """One case, to be evaluated by one method.
-
-    Attributes
-    ----------
-    method : str or None
-        None in a suite without methods.
-    index : str or None
-    sample_id, label : str
-        Question id and method name under which it stands in the run, both with the suite's name,
-        so that it is compared with nothing but itself.
-    """
+    """One case, to be evaluated by one method, or by none in a suite without methods."""
 
     suite: Suite
-    case: SuiteCase
+    case: TestCase
     evaluator: Evaluator
     method: str | None
     index: str | None
 
     @property
     def sample_id(self) -> str:
-        """``suite/case``."""
+        """The question's id in the run; like the label, it is compared with nothing but itself."""
         return f"{self.suite.name}/{self.case.id}"
 
     @property
     def label(self) -> str:
-        """``suite/method``, or the suite's name alone in one without methods."""
+        """The method's name in the run."""
         return self.suite.name if self.method is None else f"{self.suite.name}/{self.method}"
 
     @property
@@ -70,6 +55,13 @@ class SuiteUnit:
     def key(self) -> str:
         """Unique in the run."""
         return f"{self.sample_id} {self.method_name}"
+
+    @property
+    def reads_index(self) -> bool:
+        """Whether the index must be built: it is searched or read, or nobody says that it isn't."""
+        needs = {*needs_of(self.evaluator)}
+        says = hasattr(self.evaluator, "needs")
+        return self.method is not None or not says or bool(needs & {"index", "methods"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,90 +101,63 @@ async def plan_suites(
         If a suite names an evaluator, method or index that is not there, a case can't be
         evaluated, or an index that is needed is not built.
     """
-    _check_names(suites)
+    names = [suite.name for suite in suites]
+    if not names:
+        raise ConfigError("There is no suite to run.")
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"Two suites are called {name!r}; give one another name.")
     units: list[SuiteUnit] = []
     for suite in suites:
         evaluator = make_evaluator(suite, config.root, evaluators)
         units += _units_of(suite, evaluator, config)
-    asked = tuple(dict.fromkeys(unit.method for unit in units if unit.method is not None))
+    asked = list(dict.fromkeys(unit.method for unit in units if unit.method is not None))
     if asked:
-        changes = {"root": config.root, "methods": list(asked)}
+        changes = {"root": config.root, "methods": asked}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
     headers = await _read_headers(units, config)
     samples = tuple({unit.sample_id: _sample(unit) for unit in units}.values())
-    return SuitePlan(
-        config, tuple(units), samples, headers, _setup(units, samples, config, headers, judge)
-    )
-
-
-def _check_names(suites: Sequence[Suite]) -> None:
-    names = [suite.name for suite in suites]
-    for name in names:
-        if names.count(name) > 1:
-            msg = f"Two suites are called {name!r}; give one another name."
-            raise ConfigError(msg)
-    if not names:
-        msg = "There is no suite to run."
-        raise ConfigError(msg)
+    setup = _setup(units, samples, config, headers, judge)
+    return SuitePlan(config, tuple(units), samples, headers, setup)
 
 
 def _units_of(suite: Suite, evaluator: Evaluator, config: EvaluationConfig) -> list[SuiteUnit]:
     methods: Sequence[str | None] = suite.methods or (None,)
     if not suite.methods and "methods" in needs_of(evaluator):
         methods = config.methods
-    units = [
-        SuiteUnit(suite, case, evaluator, method, _index_of(suite, case, config))
-        for case in suite.cases
-        for method in methods
-    ]
-    for unit in units:
-        needs_one = is_built_in(evaluator) or "index" in needs_of(evaluator)
-        if unit.index is None and (needs_one or unit.method is not None):
-            msg = (
-                f"Suite {suite.name}, case {unit.case.id!r} names no index; give input_data.index, "
-                f"one of {', '.join(config.indexes) or 'the indexes, of which none is configured'}."
-            )
-            raise ConfigError(msg)
-    return units
-
-
-def _index_of(suite: Suite, case: SuiteCase, config: EvaluationConfig) -> str | None:
+    needs_one = is_built_in(evaluator) or "index" in needs_of(evaluator) or methods != (None,)
     keys = list(config.indexes)
-    if case.index is None:
-        return keys[0] if len(keys) == 1 else None
-    if case.index not in keys:
-        msg = (
-            f"Suite {suite.name}, case {case.id!r}: no index is configured for {case.index!r}"
-            f"{nearest(case.index, keys)}"
-        )
-        raise ConfigError(as_sentence(msg))
-    return case.index
+    units: list[SuiteUnit] = []
+    for case in suite.cases:
+        index = keys[0] if case.index is None and len(keys) == 1 else case.index
+        what = f"Suite {suite.name}, case {case.id!r}"
+        if index is not None and index not in keys:
+            msg = f"{what}: no index is configured for {index!r}{nearest(index, keys)}"
+            raise ConfigError(as_sentence(msg))
+        if index is None and needs_one:
+            known = ", ".join(keys) or "the indexes, of which none is configured"
+            raise ConfigError(f"{what} names no index; give input_data.index, one of {known}.")
+        units += [SuiteUnit(suite, case, evaluator, method, index) for method in methods]
+    return units
 
 
 async def _read_headers(
     units: Sequence[SuiteUnit], config: EvaluationConfig
 ) -> dict[str, IndexHeader]:
     roots = config.project_folders()
-    used = {unit.index: roots[unit.index] for unit in units if unit.index is not None}
-    built = {unit.index for unit in units if _needs_built(unit)}
+    built = {unit.index for unit in units if unit.reads_index}
     headers: dict[str, IndexHeader] = {}
     problems: list[UsageError] = []
-    for key, root in used.items():
+    for key in dict.fromkeys(unit.index for unit in units if unit.index is not None):
+        root = {key: roots[key]}
         try:
-            if key in built:
-                headers.update(await read_headers({key: root}))
-            else:
-                headers.update(read_model_settings({key: root}))
+            headers |= await read_headers(root) if key in built else read_model_settings(root)
         except UsageError as error:
             problems.append(error)
     if problems:
         # All at once, so that mending one does not bring up the next.
         raise type(problems[0])("\n".join(map(str, problems)))
     return headers
-
-
-def _needs_built(unit: SuiteUnit) -> bool:
-    return unit.method is not None or may_read_index(unit.evaluator)
 
 
 def _sample(unit: SuiteUnit) -> Sample:
@@ -230,10 +195,9 @@ def _setup(
     methods = MethodSet(config)
     indexes: dict[str, dict[str, Mapping[str, object]]] = {}
     for unit in units:
-        if unit.index is not None:
-            of_index = indexes.setdefault(unit.index, {})
-            if unit.label not in of_index:
-                of_index[unit.label] = _describe_index(unit, methods, headers[unit.index])
+        if unit.index is not None and unit.label not in indexes.get(unit.index, {}):
+            about = _describe_index(unit, methods, headers[unit.index])
+            indexes.setdefault(unit.index, {})[unit.label] = about
     sections: dict[str, object] = {
         "suites": described,
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
@@ -268,7 +232,7 @@ def _describe_index(
     if unit.method is not None:
         return {"index": header.fingerprint, **methods.describe(unit.method, header)}
     extraction = ModelExtractor(header.config).describe()
-    return {"index": header.fingerprint, **extraction} if _needs_built(unit) else extraction
+    return {"index": header.fingerprint, **extraction} if unit.reads_index else extraction
 
 
 def _short_hash(value: object) -> str:

@@ -1,14 +1,9 @@
 """Whether scores fell against a baseline: paired by case, tested, corrected for the family."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from graphrag.eval.statistics import holm, paired_scale
-from graphrag.eval.suite.kept_results import KeptResult
-
-_Scores: TypeAlias = dict[tuple[str, str], dict[str, dict[str, float]]]
-"""(suite, method) -> part -> case id -> score."""
 
 ALPHA = 0.05
 MIN_PAIRS = 2
@@ -36,61 +31,6 @@ class MetricRegression:
     p_holm: float | None
     n_pairs: int
     regressed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PartRegression:
-    """One part of the scores of a suite and method, held against a baseline.
-
-    Attributes
-    ----------
-    suite, method : str
-    metric : str
-        The part.
-    difference, p_holm, n_pairs, regressed
-        As of :class:`MetricRegression`; the family is all parts of the suite and method.
-    """
-
-    suite: str
-    method: str
-    metric: str
-    difference: float | None
-    p_holm: float | None
-    n_pairs: int
-    regressed: bool
-
-
-def compare_parts(
-    now: Iterable[KeptResult], baseline: Iterable[KeptResult]
-) -> tuple[PartRegression, ...]:
-    """Hold every part of every case against the same part of a baseline, by suite and method.
-
-    What either of the two has no score for is left out.
-    """
-    new, old = _parts_of(now), _parts_of(baseline)
-    return tuple(
-        PartRegression(
-            suite, method, each.metric, each.difference, each.p_holm, each.n_pairs, each.regressed
-        )
-        for (suite, method), parts in new.items()
-        for each in find_regressions(
-            {
-                part: (scores, old[suite, method][part])
-                for part, scores in parts.items()
-                if part in old.get((suite, method), {})
-            }
-        )
-    )
-
-
-def _parts_of(results: Iterable[KeptResult]) -> _Scores:
-    found: _Scores = {}
-    for kept in results:
-        given = kept.result.evaluated
-        for part, score in given.parts.items() if given is not None else ():
-            of_method = found.setdefault((kept.suite, kept.result.method), {})
-            of_method.setdefault(part, {})[kept.result.case_id] = score
-    return found
 
 
 def find_regressions(

@@ -2,29 +2,45 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from typing import cast
 
 from pydantic import TypeAdapter
 
 from graphrag.eval.analysis import label_usages
 from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.errors import RunStoppedError, StoreError
 from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.run import ChosenRun, ResumeOptions, RunPlan, choose_run, run_bounded
-from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse, now
-from graphrag.eval.suite.cases import Suite, Thresholds
-from graphrag.eval.suite.evaluators import Evaluated, Evaluator
-from graphrag.eval.suite.kept_results import KeptResult, keep_result, read_kept_results
+from graphrag.eval.store import EvaluationStore, Judgement, RunDetails, StoredResponse, now
+from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
+from graphrag.eval.suite.evaluation import BaseEvaluator, Evaluated, Evaluator
+from graphrag.eval.suite.evaluators import needs_of
+from graphrag.eval.suite.framework import checked_result, run_case
+from graphrag.eval.suite.metric_evaluators import ProcessingTimeEvaluator
 from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
 from graphrag.eval.suite.recommendations import recommend
-from graphrag.eval.suite.regressions import PartRegression, compare_parts
+from graphrag.eval.suite.regressions import MetricRegression, find_regressions
 from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
-from graphrag.eval.suite.tools import CaseFailedError, CaseTools, SharedTools, is_fatal
+from graphrag.eval.suite.tools import CaseFailedError, CaseTools, SharedTools, graph_of
 from graphrag.query.calls import describe_error
+from graphrag.query.usage import Usage
 
 OnCase = Callable[[int, int, CaseResult], None]
 """Receives how many evaluations are done, how many there are, and the latest."""
+
+_KIND = "suite_case"
+"""Of the judgements that keep each result whole: to continue a run, and to compare with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartRegression(MetricRegression):
+    """One part of the scores of a suite and method; the family is all parts of the two."""
+
+    suite: str
+    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +81,7 @@ class SuiteOutcome:
 
 
 _OUTCOME = TypeAdapter(SuiteOutcome)
+_RESULT = TypeAdapter(CaseResult)
 
 
 async def run_suite(
@@ -153,6 +170,8 @@ def hold_against(
 ) -> SuiteOutcome | None:
     """Test every part of a run's scores for a fall, and keep what that gave with the run.
 
+    What either of the two has no score for is left out.
+
     Parameters
     ----------
     outcome : SuiteOutcome
@@ -166,16 +185,47 @@ def hold_against(
     SuiteOutcome or None
         With its regressions; None when the store keeps no result of the baseline.
     """
-    then = read_kept_results(store, baseline)
-    if not then or outcome.run_id is None:
+    new, old = (_parts_of(store, run_id) for run_id in (outcome.run_id or "", baseline))
+    if not old:
         return None
-    found = compare_parts(read_kept_results(store, outcome.run_id), then)
-    compared = replace(outcome, regressions=found)
+    found = [
+        PartRegression(**asdict(each), suite=suite, method=method)
+        for (suite, method), parts in new.items()
+        for each in find_regressions(
+            {
+                part: (scores, old[suite, method][part])
+                for part, scores in parts.items()
+                if part in old.get((suite, method), {})
+            }
+        )
+    ]
+    compared = replace(outcome, regressions=tuple(found))
     for run in store.runs():
         if run.run_id == outcome.run_id and run.details is not None:
-            kept = replace(run.details, report=compared.to_dict())
-            store.keep_details(outcome.run_id, kept)
+            store.keep_details(run.run_id, replace(run.details, report=compared.to_dict()))
     return compared
+
+
+def _parts_of(
+    store: EvaluationStore, run_id: str
+) -> dict[tuple[str, str], dict[str, dict[str, float]]]:
+    """Return (suite, method) -> part -> case id -> score."""
+    found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    for unit, result in _kept_results(store, run_id).items():
+        given = result.evaluated
+        for part, score in given.parts.items() if given is not None else ():
+            of_method = found.setdefault((unit.partition("/")[0], result.method), {})
+            of_method.setdefault(part, {})[result.case_id] = score
+    return found
+
+
+def _kept_results(store: EvaluationStore, run_id: str) -> dict[str, CaseResult]:
+    """Return the result of each unit that a run keeps."""
+    return {
+        each.subject: _RESULT.validate_python(each.value)
+        for each in store.judgements(run_id)
+        if each.kind == _KIND
+    }
 
 
 def _report(suite: Suite, plan: SuitePlan, results: Mapping[str, CaseResult]) -> SuiteReport:
@@ -206,9 +256,8 @@ class _SuiteWork:
         """Keep each result in a run of the store, and take over those that it has."""
         self._store, self._run_id = store, run_id
         known = {unit.key for unit in self._plan.units}
-        for kept in read_kept_results(store, run_id):
-            if kept.unit in known:
-                self._results[kept.unit] = kept.result
+        kept = _kept_results(store, run_id)
+        self._results = {unit: result for unit, result in kept.items() if unit in known}
         for unit in store.responses(run_id):
             if unit not in self._results:  # it was stopped before its result was kept
                 store.discard_response(run_id, unit)
@@ -231,23 +280,24 @@ class _SuiteWork:
     async def _evaluate(self, unit: SuiteUnit, tools: CaseTools) -> CaseResult:
         evaluated: Evaluated | None = None
         failure: Failure | None = None
+        kept, timeout_s = tools.kept, self._plan.config.timeout_s
         started = time.perf_counter()
         try:
-            async with tools.kept.own_time.deadline(self._plan.config.timeout_s):
-                given = await unit.evaluator.evaluate(unit.case, tools)
-            evaluated = _checked(given)
+            async with kept.own_time.deadline(timeout_s):
+                evaluated = await _ask(unit, tools)
         except TimeoutError:
-            message = f"no result within {self._plan.config.timeout_s:g} s"
-            failure = Failure("judge" if tools.kept.output else "search", "timeout", message)
+            message = f"no result within {timeout_s:g} s"
+            failure = Failure("judge" if kept.output else "search", "timeout", message)
         except CaseFailedError as error:
             failure = error.failure
+        except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
+            raise
         except Exception as error:
-            if is_fatal(error):
-                raise
             failure = Failure("judge", "error", describe_error(error))
-        took_s = time.perf_counter() - started - tools.kept.own_time.waited_s
-        measured = sum(tools.kept.seconds) if tools.kept.seconds else took_s
-        told = None if evaluated is None else evaluated.latency_s
+        took_s = time.perf_counter() - started - kept.own_time.waited_s
+        latency_s = None if evaluated is None else evaluated.latency_s
+        if latency_s is None:
+            latency_s = sum(kept.seconds) if kept.seconds else took_s
         return CaseResult(
             case_id=unit.case.id,
             title=unit.case.title,
@@ -257,7 +307,7 @@ class _SuiteWork:
             else status_of(evaluated.score, unit.suite.thresholds),
             evaluated=evaluated,
             failure=failure,
-            latency_s=measured if told is None else told,
+            latency_s=latency_s,
             usage=tools.usage(),
             judge_usage=tools.judge_usage(),
         )
@@ -283,15 +333,42 @@ class _SuiteWork:
         if failure is None:
             verdicts = {"correctness": _verdict(result, unit.suite.thresholds)}
             self._store.append_verdicts(self._run_id, unit.key, verdicts, result.judge_usage)
-        # Last, as a unit with a kept result is not evaluated again.
-        keep_result(self._store, self._run_id, KeptResult(unit.suite.name, unit.key, result))
+        # Last, as a unit with a kept result is not evaluated again. What it cost is kept above.
+        value = _RESULT.dump_python(result, mode="json")
+        kept = Judgement(unit.key, _KIND, value, result.failure is not None, Usage())
+        self._store.append_judgement(self._run_id, kept)
 
 
-def _checked(given: object) -> Evaluated:
-    if not isinstance(given, Evaluated):
-        msg = f"an evaluator returns an Evaluated, not {type(given).__name__}"
-        raise TypeError(msg)
-    return given
+async def _ask(unit: SuiteUnit, tools: CaseTools) -> Evaluated:
+    """Let the evaluator score a unit; one of a framework is shown what the tools made of it."""
+    if not isinstance(unit.evaluator, BaseEvaluator):
+        given = cast("object", await unit.evaluator.evaluate(unit.case, tools))
+        if not isinstance(given, Evaluated):
+            msg = f"an evaluator returns an Evaluated, not {type(given).__name__}"
+            raise TypeError(msg)
+        return given
+    components = tools.components()
+    if "index" in needs_of(unit.evaluator):
+        components["graph"] = graph_of(await tools.indexed())
+    case, n_before = framework_case(unit.case), len(tools.kept.seconds)
+    output = await run_case(case, components)
+    if "processing_time" in output:
+        # As the tools measured it: without what was waited for. They may have no time at all.
+        seconds = tools.kept.seconds[n_before:]
+        if not seconds and isinstance(unit.evaluator, ProcessingTimeEvaluator):
+            msg = "the search has no time"
+            raise ValueError(msg)
+        output["processing_time"] = sum(seconds)
+    result = checked_result(await unit.evaluator.evaluate(case, output))
+    details = ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in result.details.items()
+        if not isinstance(value, list)
+    )
+    metric = str(result.metric)
+    reason = f"{metric} {result.share:.2f} ({details})"
+    output_text = tools.kept.output if unit.method is not None else reason
+    return Evaluated(result.share, reason, output_text, {metric: result.share})
 
 
 def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:

@@ -1,9 +1,10 @@
 """What a suite's results come to: scores with intervals, what passed, what it took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -17,11 +18,18 @@ from graphrag.eval.statistics import (
     t_estimate,
 )
 from graphrag.eval.suite.cases import Suite, Thresholds
-from graphrag.eval.suite.evaluators import Evaluated
+from graphrag.eval.suite.evaluation import (
+    Evaluated,
+    EvaluationMetric,
+    EvaluationReport,
+    EvaluationResult,
+)
+from graphrag.eval.suite.framework import time_metrics
 from graphrag.query.usage import Usage, sum_usages
 
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]
 SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]
+_METRICS = {"entity_extraction": EvaluationMetric.ENTITY_EXTRACTION_ACCURACY}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,7 @@ class CaseResult:
 
     def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-ready values."""
-        found = self.evaluated
+        found = self.evaluated or Evaluated(0.0, "")
         return {
             "id": self.case_id,
             "name": self.title,
@@ -77,9 +85,9 @@ class CaseResult:
             "status": self.status,
             "score": self.score,
             "reason": self.reason,
-            "parts": {} if found is None else dict(found.parts),
-            "findings": {} if found is None else {k: list(v) for k, v in found.findings.items()},
-            "output": "" if found is None else found.output,
+            "parts": dict(found.parts),
+            "findings": {kind: list(names) for kind, names in found.findings.items()},
+            "output": found.output,
             "failure": None if self.failure is None else self.failure.to_dict(),
             "efficiency": EfficiencyMetrics.of(self.latency_s, self.usage).to_dict(),
         }
@@ -210,6 +218,44 @@ class SuiteReport:
             "cases": [result.to_dict() for result in self.results],
         }
 
+    def evaluation_report(self, ended_at: datetime) -> EvaluationReport:
+        """Return the report of a framework with these scores and counts.
+
+        A result is one evaluation, its metric the evaluator's; its parts are in the details.
+        """
+        failures: dict[str, str] = {}
+        results: list[EvaluationResult] = []
+        for each in self.results:
+            if each.failure is not None:
+                before = f"{failures[each.case_id]}; " if each.case_id in failures else ""
+                failures[each.case_id] = f"{before}{each.method}: {each.failure.message}"
+            if each.evaluated is not None:
+                details: dict[str, Any] = {
+                    "method": each.method,
+                    "status": each.status,
+                    "reason": each.reason,
+                    "parts": dict(each.evaluated.parts),
+                }
+                metric = cast("EvaluationMetric", _METRICS.get(self.evaluator, self.evaluator))
+                score = each.evaluated.score
+                results.append(
+                    EvaluationResult(metric, score, 1.0, details, ended_at, each.case_id)
+                )
+        return EvaluationReport(
+            test_suite_name=self.name,
+            timestamp=ended_at,
+            results=results,
+            overall_score=self.score.mean or 0.0,
+            passed_tests=self.n_passed,
+            total_tests=self.n_total,
+            performance_metrics=time_metrics(
+                [r.latency_s for r in self.results if r.latency_s is not None and r.evaluated]
+            ),
+            recommendations=[each.text for each in self.recommendations]
+            or ["Nothing in the results asks for a look."],
+            failures=failures,
+        )
+
 
 def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
     """Return how a score stands against the thresholds."""
@@ -219,18 +265,16 @@ def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warnin
     return "passed" if score >= high else "warning"
 
 
+def worst_status(given: Sequence[SuiteStatus]) -> SuiteStatus:
+    """Return the worst of several: failed, incomplete, warning, passed."""
+    order: tuple[SuiteStatus, ...] = ("failed", "incomplete", "warning", "passed")
+    return min(given, key=order.index)
+
+
 def summarize_suite(
     suite: Suite, results: Sequence[CaseResult], recommendations: Sequence[Recommendation] = ()
 ) -> SuiteReport:
-    """Make the report of a suite.
-
-    Parameters
-    ----------
-    suite : Suite
-    results : sequence of CaseResult
-        At least one; every case of every method.
-    recommendations : sequence of Recommendation
-    """
+    """Make the report of a suite from at least one result, every case of every method."""
     by_method: dict[str, list[CaseResult]] = {}
     scores: dict[str, list[float]] = {}
     for result in results:
@@ -255,49 +299,37 @@ def summarize_suite(
     )
 
 
-def worst_status(given: Sequence[SuiteStatus]) -> SuiteStatus:
-    """Return the worst of several: failed, incomplete, warning, passed."""
-    order: tuple[SuiteStatus, ...] = ("failed", "incomplete", "warning", "passed")
-    return min(given, key=order.index)
-
-
 def _summarize_method(
     method: str, results: Sequence[CaseResult], thresholds: Thresholds
 ) -> MethodReport:
     scores = [result.score for result in results if result.score is not None]
-    counts: Mapping[str, int] = {
-        status: sum(result.status == status for result in results)
-        for status in ("passed", "warning", "failed", "unscored")
-    }
-    n, missing = len(results), counts["unscored"]
+    statuses = [result.status for result in results]
+    n, missing = len(results), statuses.count("unscored")
     bounds = (sum(scores) / n, min(1.0, (sum(scores) + missing) / n))
     n_passed = sum(thresholds.passes(result.score) for result in results)
+    if missing:
+        below = bounds[1] < min(thresholds.passing, thresholds.warning)
+        status: SuiteStatus = "failed" if below else "incomplete"
+    else:
+        status = status_of(fmean(scores), thresholds)
     return MethodReport(
         method=method,
         score=_mean(scores),
         bounds=bounds,
         passed=mean_binary([1] * n_passed + [0] * (n - n_passed)),
         n_passed=n_passed,
-        n_warning=counts["warning"],
-        n_failed=counts["failed"],
+        n_warning=statuses.count("warning"),
+        n_failed=statuses.count("failed"),
         n_unscored=missing,
         n_total=n,
-        status=_method_status(scores, bounds[1], missing, thresholds),
+        status=status,
         performance=_performance(results),
     )
 
 
-def _method_status(
-    scores: Sequence[float], best: float, missing: int, thresholds: Thresholds
-) -> SuiteStatus:
-    if missing and best < min(thresholds.passing, thresholds.warning):
-        return "failed"
-    return "incomplete" if missing else status_of(fmean(scores), thresholds)
-
-
 def _performance(results: Sequence[CaseResult]) -> Performance:
     latencies = [
-        Latency(seconds, _censored(result))
+        Latency(seconds, result.failure is not None and result.failure.stage == "search")
         for result in results
         if (seconds := measured_latency(result.latency_s)) is not None
     ]
@@ -311,10 +343,6 @@ def _performance(results: Sequence[CaseResult]) -> Performance:
         cost_usd=usage.cost_usd,
         judge_cost_usd=sum_usages(result.judge_usage for result in results).cost_usd,
     )
-
-
-def _censored(result: CaseResult) -> bool:
-    return result.failure is not None and result.failure.stage == "search"
 
 
 def _mean(scores: Sequence[float]) -> Estimate:

@@ -3,11 +3,14 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
-from graphrag.eval.config import EvaluationConfig
+from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.config import EvaluationConfig, parse_config
 from graphrag.eval.dataset import Sample
-from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError
+from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.measures import Extraction, IndexView
 from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
@@ -17,6 +20,7 @@ from graphrag.eval.run import (
     judge_bound,
     judge_time,
     open_limit,
+    read_headers,
     search_bound,
     search_time,
 )
@@ -101,6 +105,8 @@ class Kept:
 
 class CaseTools:
     """The tools of one case; every call through them is counted and held to the run's limit.
+
+    They are the components of a framework too, which answer by the case's method and index.
 
     Attributes
     ----------
@@ -211,6 +217,30 @@ class CaseTools:
             raise CaseFailedError(failure)
         return verdict.score
 
+    async def process_query(
+        self, query: str, context: Mapping[str, Any] | None = None
+    ) -> dict[str, str]:
+        """Return ``answer`` and ``context``, what the method retrieved; the given one is unused."""
+        found = await self.search(query)
+        return {"answer": found.response, "context": found.context_text}
+
+    async def extract_entities(self, text: str) -> list[dict[str, str]]:
+        """Return the ``name`` and ``type`` of each entity of a text."""
+        found = await self.extract(text)
+        pairs = zip(found.entities, found.types, strict=True)
+        return [{"name": name, "type": kind} for name, kind in pairs]
+
+    async def process_document(
+        self, document: str, metadata: Mapping[str, Any] | None = None
+    ) -> dict[str, list[Any]]:
+        """Return what the index holds of a document, as a graph; ``metadata`` is unused."""
+        return graph_of(await self.indexed(document=document))
+
+    def components(self) -> dict[str, Any]:
+        """Return the tools as a framework's components, without a graph."""
+        names = ("graph_agent", "entity_extractor", "document_processor")
+        return dict.fromkeys(names, self)
+
     @property
     def kept(self) -> Kept:
         """What the tools noted; for the runner."""
@@ -248,6 +278,54 @@ def describe_extraction(found: Extraction) -> str:
     return f"Entities: {', '.join(found.entities)}\nRelationships: {', '.join(pairs)}"
 
 
-def is_fatal(error: BaseException) -> bool:
-    """Say whether an error ends the run: nothing can be kept, or every call would be refused."""
-    return isinstance(error, RunStoppedError | StoreError)
+def graph_of(found: Extraction) -> dict[str, list[Any]]:
+    """Return an extraction as a framework's graph."""
+    return {"entities": list(found.entities), "relationships": list(found.relationships)}
+
+
+def project_components(
+    config: EvaluationConfig, method: str, index: str | None = None
+) -> dict[str, Any]:
+    """Make the components of an evaluation framework of a configured project.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    method : str
+        By which questions are answered.
+    index : str, optional
+        Key of a built index; None: the only one that is configured.
+
+    Returns
+    -------
+    dict
+        ``graph_agent``, ``entity_extractor``, ``document_processor``, and ``graph``:
+        ``entities``, names, and ``relationships``, pairs (source, target). They raise
+        CaseFailedError for what fails.
+
+    Raises
+    ------
+    UsageError
+        If there is no such method or index, or the index is not built.
+    """
+    keys = list(config.indexes)
+    if index is None:
+        if len(keys) != 1:
+            known = f"Name an index, one of {', '.join(keys)}."
+            raise ConfigError(known if keys else "No index is configured.")
+        index = keys[0]
+    elif index not in keys:
+        msg = f"No index is configured for {index!r}{nearest(index, keys)}"
+        raise ConfigError(as_sentence(msg))
+    changes = {"root": config.root, "methods": [method]}
+    asking = parse_config({**config.model_dump(), **changes}, "project_components")
+    # In a thread with a loop of its own, as the caller's may be running.
+    with ThreadPoolExecutor(1) as pool:
+        headers, extraction = pool.submit(asyncio.run, _open(asking, index)).result()
+    tools = CaseTools(SharedTools(asking, headers), "components", method, index)
+    return {**tools.components(), "graph": graph_of(extraction)}
+
+
+async def _open(config: EvaluationConfig, key: str) -> tuple[dict[str, IndexHeader], Extraction]:
+    headers = await read_headers({key: config.project_folders()[key]})
+    return headers, (await IndexView.open(headers[key])).extraction()
