@@ -14,8 +14,12 @@ from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.analysis import RunRows, read_rows, read_usages, shared_metrics
 from graphrag.eval.cli.evaluate import CommandOptions, run_command
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.suite import SuiteOptions, check_baseline, read_suites
-from graphrag.eval.cli.suite_round import run_suite_round
+from graphrag.eval.cli.suite import (
+    SuiteOptions,
+    check_baseline,
+    read_suites,
+    run_suite_round,
+)
 from graphrag.eval.cli.terminal import (
     DONE,
     FAILED,

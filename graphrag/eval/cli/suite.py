@@ -1,7 +1,7 @@
 """What ``graphrag eval suite`` does: run suites, show them, keep them, compare with a baseline."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphrag.command_lines import move_to
@@ -20,6 +20,7 @@ from graphrag.eval.cli.suite_files import SUITES_FILE, render_reports, render_su
 from graphrag.eval.cli.supervision import explain_refusal
 from graphrag.eval.cli.terminal import (
     DONE,
+    ERROR,
     FAILED,
     INCOMPLETE,
     INTERRUPTED,
@@ -28,16 +29,15 @@ from graphrag.eval.cli.terminal import (
     working,
 )
 from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.errors import RunStoppedError, UsageError
-from graphrag.eval.reports import p_value, say, show_suite, show_suite_answers, write_run
+from graphrag.eval.errors import ResumeError, RunStoppedError, ServiceDownStop, UsageError
+from graphrag.eval.monitoring import RoundNote
+from graphrag.eval.reports import p_value, say, show_suite_answers, show_suites, write_run
 from graphrag.eval.run import run_coroutine
 from graphrag.eval.statistics import MARGIN
-from graphrag.eval.store import EvaluationStore, StorePlace, write_whole
+from graphrag.eval.store import EvaluationStore, Run, StorePlace, find_run, write_whole
 from graphrag.eval.suite import (
     EVALUATION_FILE,
     CaseResult,
-    EvaluationFile,
-    PartRegression,
     Suite,
     SuiteOutcome,
     find_suite_files,
@@ -48,11 +48,7 @@ from graphrag.eval.suite import (
     worst_status,
 )
 
-EXIT_CODES = {
-    "passed": DONE,
-    "incomplete": INCOMPLETE,
-    "failed": FAILED,
-}
+EXIT_CODES = {"passed": DONE, "incomplete": INCOMPLETE, "failed": FAILED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +97,11 @@ def run_suite_command(
 
 
 def _run(place: Place, target: str, options: SuiteOptions) -> int:
-    config, file = place.read_config(), place.file
-    given = _evaluation_of(place, target)
-    if given is None:
-        suites = read_suites(target, place.root)
+    config, file, console = place.read_config(), place.file, open_console(quiet=options.quiet)
+    path = place.root / EVALUATION_FILE
+    given = read_evaluation_file(path) if path.is_file() else None
+    if given is None or (target != "all" and target not in given.files):
+        given, suites = None, read_suites(target, place.root)
     elif given.files:
         named = given.suites(list(config.indexes))
         suites = [each for each in named if target in ("all", each.name)]
@@ -114,105 +111,86 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
             config = place.read_config()
     else:
         what = "enables no suite" if given.settings.enabled else "is not enabled"
-        say(open_console(stderr=True), f"{given.path} {what}; nothing ran.", "yellow")
+        say(open_console(stderr=True), f"{path} {what}; nothing ran.", "yellow")
         return DONE
     store_path = place.store_path()
-    # Read before the run, as it may be the latest one.
-    source = options.baseline
-    if source is not None:
-        source = place.take_run(source, suites=True, quiet=options.quiet)
-    baseline = None if source is None else read_rows(source, store_path)
-    if baseline is not None:
+    baseline: RunRows | None = None
+    held_against: str | None = None
+    if options.baseline is not None:
+        # Read before the run, as it may be the latest one.
+        source = place.take_run(options.baseline, suites=True, quiet=options.quiet)
+        baseline = read_rows(source, store_path)
         check_baseline(baseline, suites)
-    pinned = None if source is not None or given is None else _pinned(given, store_path)
-    outcome = evaluate_suites(suites, config, store_path, options)
-    held_against = pinned if baseline is None else baseline.metadata.run_id
+        options, held_against = replace(options, baseline=source), baseline.metadata.run_id
+    elif given is not None and given.settings.reporting.compare_with_baseline:
+        held_against = pinned_run_id(store_path)
+    outcome = _evaluate(suites, config, store_path, options)
     if held_against is not None:
         with EvaluationStore(store_path) as store:
             outcome = hold_against(outcome, held_against, store) or outcome
-    has_cases = given is None or given.settings.reporting.save_detailed_results
-    _write(outcome, store_path.parent, file, options, has_cases)
-    code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
-    regressed = _show_regressions(outcome, held_against, options)
-    if baseline is not None and source is not None:
-        code = _compare(place, options, outcome, baseline, source)
-    if options.set_baseline and outcome.run_id is not None:
-        # After the comparison, which may be with what is pinned until now.
-        path = pin_baseline(read_rows(outcome.run_id, store_path), store_path)
-        say(open_console(quiet=options.quiet), f"Pinned as the baseline in {path}.")
-    return FAILED if regressed else code
-
-
-def _evaluation_of(place: Place, target: str) -> EvaluationFile | None:
-    """Return what the root's evaluation.yml says, if the target is all or one of its suites."""
-    path = place.root / EVALUATION_FILE
-    if not path.is_file():
-        return None
-    given = read_evaluation_file(path)
-    return given if target == "all" or target in given.files else None
-
-
-def _pinned(given: EvaluationFile, store_path: StorePlace) -> str | None:
-    return pinned_run_id(store_path) if given.settings.reporting.compare_with_baseline else None
-
-
-def _write(
-    outcome: SuiteOutcome, folder: Path, file: Path | None, options: SuiteOptions, has_cases: bool
-) -> None:
-    console = open_console(quiet=options.quiet)
     show_suite_answers(open_console(), outcome.reports, outcome.embedded_models)
-    for report in outcome.reports:
-        show_suite(console, report, outcome.embedded_models, options.verbose)
-    for note in outcome.notes:
-        say(console, note)
-    files = {SUITES_FILE: render_suites(outcome, has_cases)}
-    own = write_run(folder, outcome.run_id or outcome.ended_at, files)
-    write_whole(folder, files)
+    has_cases = given is None or given.settings.reporting.save_detailed_results
+    _show_and_write(outcome, store_path.parent, options, has_cases)
     if file is not None:
         write_whole(file.parent, {file.name: render_reports(outcome)})
         say(console, f"Report: {file}")
+    regressed = [each for each in outcome.regressions or () if each.regressed]
+    for each in regressed:
+        line = (
+            f"Regressed: {each.metric} of {each.suite} ({each.method}) by {each.difference:+.3f} "
+            f"over {each.n_pairs} cases, {p_value(each.p_holm)} after Holm over the metrics"
+        )
+        say(console, line, "bold red")
+    if held_against is not None and outcome.regressions is None:
+        say(console, "Parts of the scores are not compared: the baseline's are not kept here.")
+    code = EXIT_CODES[worst_status([report.outcome for report in outcome.reports])]
+    if baseline is not None:
+        code = _compare(place, options, str(outcome.run_id), baseline, code)
+    if options.set_baseline and outcome.run_id is not None:
+        # After the comparison, which may be with what is pinned until now.
+        path = pin_baseline(read_rows(outcome.run_id, store_path), store_path)
+        say(console, f"Pinned as the baseline in {path}.")
+    return FAILED if regressed else code
+
+
+def _show_and_write(
+    outcome: SuiteOutcome, folder: Path, options: SuiteOptions, has_cases: bool = True
+) -> None:
+    console = open_console(quiet=options.quiet)
+    show_suites(console, outcome.reports, outcome.embedded_models, options.verbose)
+    for note in outcome.notes:
+        say(console, note)
+    files = {SUITES_FILE: render_suites(outcome, has_cases)}
+    own = write_run(folder, str(outcome.run_id), files)
+    write_whole(folder, files)
     say(console, f"Kept as run {outcome.run_id} in {own}.")
 
 
-def _show_regressions(
-    outcome: SuiteOutcome, baseline: str | None, options: SuiteOptions
-) -> list[PartRegression]:
-    """Name what regressed against a baseline and return it."""
-    console = open_console(quiet=options.quiet)
-    regressed = [each for each in outcome.regressions or () if each.regressed]
-    for each in regressed:
-        say(console, _regression_line(each), "bold red")
-    if baseline is not None and outcome.regressions is None:
-        say(console, "Parts of the scores are not compared: the baseline's are not kept here.")
-    return regressed
-
-
-def _compare(
-    place: Place, options: SuiteOptions, outcome: SuiteOutcome, baseline: RunRows, source: str
-) -> int:
+def _compare(place: Place, options: SuiteOptions, run_id: str, baseline: RunRows, code: int) -> int:
     """Let the gate decide against a baseline and return the command's exit code."""
     console, store_path = open_console(quiet=options.quiet), place.store_path()
-    code, run_id = (
-        EXIT_CODES[worst_status([report.outcome for report in outcome.reports])],
-        outcome.run_id or "",
-    )
     if code == INCOMPLETE:
         say(console, "Not compared with the baseline, as cases have no score.", "yellow")
         return code
     gate = run_compare(
         Place(place.root, place.config, store_path.parent.absolute(), place.store),
-        CompareOptions(run_id, source, margin=options.margin, quiet=options.quiet),
+        CompareOptions(run_id, str(options.baseline), margin=options.margin, quiet=options.quiet),
     )
-    for line in list_changes(read_rows(run_id, store_path).rows, baseline.rows):
+    for line in _list_changes(read_rows(run_id, store_path).rows, baseline.rows):
         say(console, line)
     return code or gate
 
 
-def _regression_line(found: PartRegression) -> str:
-    return (
-        f"Regressed: {found.metric} of {found.suite} ({found.method}) by {found.difference:+.3f} "
-        f"over {found.n_pairs} cases, {p_value(found.p_holm)} after Holm over the metrics"
-    )
+def _list_changes(new: Sequence[Row], baseline: Sequence[Row]) -> list[str]:
+    """Name the cases that no longer pass, and those that pass now, one line each."""
+    before = {(row.method, *row.key): paired_score(row, "correctness") for row in baseline}
+    changed: dict[tuple[int, int], list[str]] = {}
+    for row in new:
+        now, old = paired_score(row, "correctness"), before.get((row.method, *row.key))
+        if now is not None and old is not None:
+            changed.setdefault((old, now), []).append(f"{row.question_id} ({row.method})")
+    names = {(1, 0): "No longer passing", (0, 1): "Passing now"}
+    return [f"{names[key]}: {', '.join(changed[key])}" for key in names if key in changed]
 
 
 def read_suites(target: str, root: Path) -> list[Suite]:
@@ -231,30 +209,10 @@ def check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
         raise UsageError(msg)
 
 
-def list_changes(new: Sequence[Row], baseline: Sequence[Row]) -> list[str]:
-    """Name the cases that no longer pass, and those that pass now, one line each."""
-    before = {(row.method, *row.key): paired_score(row, "correctness") for row in baseline}
-    changed: dict[tuple[int, int], list[str]] = {}
-    for row in new:
-        now, old = paired_score(row, "correctness"), before.get((row.method, *row.key))
-        if now is not None and old is not None:
-            changed.setdefault((old, now), []).append(f"{row.question_id} ({row.method})")
-    names = {(1, 0): "No longer passing", (0, 1): "Passing now"}
-    return [f"{names[key]}: {', '.join(changed[key])}" for key in names if key in changed]
-
-
-def evaluate_suites(
+def _evaluate(
     suites: Sequence[Suite], config: EvaluationConfig, store_path: StorePlace, options: SuiteOptions
 ) -> SuiteOutcome:
-    """Run suites, say how far that is, and keep them as a run.
-
-    Raises
-    ------
-    RunStoppedError
-        If a service is down or refuses every request.
-    ResumeError
-        If ``options.resume`` finds nothing that can be continued.
-    """
+    """Run suites, say how far that is, and keep them as a run."""
     notes = open_console(stderr=True, quiet=options.quiet)
     with (
         EvaluationStore(store_path) as store,
@@ -268,3 +226,50 @@ def evaluate_suites(
         return run_coroutine(
             run_suites(suites, config, store=store, on_case=show, resume=options.resume)
         )
+
+
+def run_suite_round(
+    place: Place, suites: Sequence[Suite], note: RoundNote, options: SuiteOptions
+) -> int:
+    """Run suites as a round of a watch; 3 when a case has no score, whatever the thresholds say.
+
+    A round that a service stops is no round yet: what was done of it goes into the next one. The
+    code is 3 when the service is down, 1 when it refuses every request.
+    """
+    store_path, config = place.store_path(), place.read_config()
+    # What the run of a stopped round is marked with; it does not count as a round.
+    stopped: dict[str, object] = {"stopped_round_against": note.baseline}
+    left = _unfinished_suites(store_path)
+    try:
+        try:
+            goes_on = (
+                left is not None and left.details is not None and left.details.watch == stopped
+            )
+            outcome = _evaluate(suites, config, store_path, replace(options, resume=goes_on))
+        except ResumeError:  # a suite or a setting has changed since
+            outcome = _evaluate(suites, config, store_path, options)
+    except RunStoppedError as error:
+        left = _unfinished_suites(store_path)
+        if left is not None and left.details is not None:
+            with EvaluationStore(store_path) as store:
+                store.keep_details(left.run_id, replace(left.details, watch=stopped))
+        what = "What was done is kept, and is part of the next round."
+        say(open_console(stderr=True), f"Stopped: {error}. {what}")
+        return INCOMPLETE if isinstance(error, ServiceDownStop) else ERROR
+    with EvaluationStore(store_path) as store:
+        run = find_run(store.runs(), str(outcome.run_id), store_path)
+        if run.details is not None:
+            watched = replace(run.details, origin="monitor", watch=note.to_dict())
+            store.keep_details(run.run_id, watched)
+    answers = open_console(quiet=options.quiet)
+    show_suite_answers(answers, outcome.reports, outcome.embedded_models)
+    _show_and_write(outcome, store_path.parent, options)
+    worst = worst_status([report.status for report in outcome.reports])
+    return INCOMPLETE if worst == "incomplete" else DONE
+
+
+def _unfinished_suites(store_path: StorePlace) -> Run | None:
+    """Return the newest unfinished run of suites."""
+    with EvaluationStore(store_path) as store:
+        unfinished = (run for run in store.runs() if run.status == "unfinished")
+        return next((run for run in unfinished if run.origin == "suite"), None)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from graphrag.eval.reports import run_folder, say, show_suite, show_suite_answers
+from graphrag.command_lines import eval_line_here
+from graphrag.eval.reports import run_folder, say, show_suite_answers, show_suites
 from graphrag.eval.store import EvaluationStore, Run, write_whole
 from graphrag.eval.suite import SuiteOutcome
 
@@ -16,15 +17,7 @@ SUITES_FILE = "suite_results.json"
 
 
 def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path | None) -> None:
-    """Show a run of suites again, and write its file.
-
-    Parameters
-    ----------
-    console : Console
-    store : EvaluationStore
-    run : Run
-    to : Path or None
-        Folder to write to; None: the run's own.
+    """Show a run of suites again, and write its file to a folder, by default the run's own.
 
     Raises
     ------
@@ -32,32 +25,16 @@ def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path 
         If the file can't be written.
     """
     if run.details is None or run.details.report is None:
-        _show_kept(console, store, run)
+        n = f"{len(store.responses(run.run_id))} of {run.details.n_units if run.details else '?'}"
+        what = f"Run {run.run_id} of suites is unfinished; {n} results are there."
+        say(console, f"{what} Go on with: {eval_line_here('suite', '--resume')}", "yellow")
         return
     outcome = SuiteOutcome.from_dict(run.details.report)
     show_suite_answers(console, outcome.reports, outcome.embedded_models)
-    for report in outcome.reports:
-        show_suite(console, report, outcome.embedded_models)
+    show_suites(console, outcome.reports, outcome.embedded_models)
     folder = run_folder(store.path.parent, run.run_id) if to is None else to
     (path,) = write_whole(folder, {SUITES_FILE: render_suites(outcome)})
     say(console, f"Wrote {path}.")
-
-
-def _show_kept(console: Console, store: EvaluationStore, run: Run) -> None:
-    responses, verdicts = store.responses(run.run_id), store.verdicts(run.run_id)
-    n = (
-        f"{len(responses)} results"
-        if run.details is None
-        else (f"{len(responses)} of {run.details.n_units} results")
-    )
-    why = "is unfinished" if run.status != "finished" else "was kept without its report"
-    say(console, f"Run {run.run_id} of suites {why}; {n} are there.", "yellow")
-    for unit, found in responses.items():
-        verdict = verdicts.get(unit, {}).get("correctness")
-        said = found.response if verdict is None else verdict.reason
-        score = None if verdict is None else verdict.score
-        status = "unscored" if score is None else "passed" if score else "failed"
-        say(console, f"  {status} {found.sample_id} ({found.method}): {said}")
 
 
 def render_suites(outcome: SuiteOutcome, has_cases: bool = True) -> str:

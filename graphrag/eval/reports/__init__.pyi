@@ -64,7 +64,7 @@ from .run_lines import (
     label_results,
 )
 from .sections import show_figures
-from .suite import show_suite, show_suite_answers
+from .suite import show_suite_answers, show_suites
 from .tables import Table, efficiency_table, metrics_table, score_table, spent_table
 from .validation import list_faults, show_faults, show_validation, show_validity
 
@@ -146,8 +146,8 @@ __all__ = [
     "show_question",
     "show_results",
     "show_runs",
-    "show_suite",
     "show_suite_answers",
+    "show_suites",
     "show_table",
     "show_validation",
     "show_validity",

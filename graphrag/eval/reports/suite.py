@@ -16,7 +16,7 @@ from graphrag.eval.reports.cells import (
     unfinished,
 )
 from graphrag.eval.reports.lines import say
-from graphrag.eval.suite import CaseResult, MethodReport, Performance, SuiteReport
+from graphrag.eval.suite import MethodReport, Performance, SuiteReport
 
 _STYLES = {"passed": "green", "warning": "yellow", "incomplete": "yellow", "failed": "bold red"}
 _COLUMNS = ("method", "result", "score", "95 % interval", "passed", "no score")
@@ -27,40 +27,46 @@ def show_suite_answers(
 ) -> None:
     """Print the answer of each suite, a line each."""
     for report in reports:
-        marks = f"passing {report.thresholds.passing:g}, warning {report.thresholds.warning:g}"
+        limits = f"passing {report.thresholds.passing:g}, warning {report.thresholds.warning:g}"
         score = number(report.score.mean, ".3f", UNKNOWN)
         line = (
-            f"Suite {report.name}: {report.status}{f' ({label})' if label else ''}: overall score "
-            f"{score} ({marks}), {report.n_passed} of {report.n_total} passed."
+            f"Suite {report.name}: {report.status}{_marked(label)}: overall score {score} "
+            f"({limits}), {report.n_passed} of {report.n_total} passed."
         )
         say(console, line, _STYLES[report.status])
 
 
-def show_suite(
-    console: Console, report: SuiteReport, label: str | None = None, every_case: bool = False
+def show_suites(
+    console: Console,
+    reports: Sequence[SuiteReport],
+    label: str | None = None,
+    every_case: bool = False,
 ) -> None:
-    """Print a suite's table, the cases that did not pass, or all, and the recommendations."""
-    table = Table(
-        title=Text(f"Suite {report.name}{f' ({label})' if label else ''}"),
-        title_justify="left",
-        caption=EACH_ALONE,
-        caption_justify="left",
-    )
-    for name in _COLUMNS:
-        table.add_column(name, justify="left" if name in ("method", "result") else "right")
-    for method in report.methods:
-        table.add_row(*_cells(method))
-    console.print(table)
-    for method in report.methods:
-        say(console, f"{method.method} took {_performance(method.performance)}.")
-    for result in report.results:
-        if every_case or not report.thresholds.passes(result.score):
-            say(console, _case_line(result))
-    if report.recommendations:
-        say(console, "What to look at:")
-    for recommendation in report.recommendations:
-        say(console, f"- {recommendation.text}")
-    console.print()
+    """Print each suite's table, the cases that did not pass, or all, and the recommendations."""
+    for report in reports:
+        title = Text(f"Suite {report.name}{_marked(label)}")
+        table = Table(title=title, title_justify="left", caption=EACH_ALONE, caption_justify="left")
+        for name in _COLUMNS:
+            table.add_column(name, justify="left" if name in ("method", "result") else "right")
+        for method in report.methods:
+            table.add_row(*_cells(method))
+        console.print(table)
+        for method in report.methods:
+            say(console, f"{method.method} took {_performance(method.performance)}.")
+        for result in report.results:
+            if every_case or not report.thresholds.passes(result.score):
+                score = "" if result.score is None else f" {result.score:.2f}"
+                where = f"{result.case_id} ({result.method})"
+                say(console, f"  {result.status}{score} {where}: {result.reason}")
+        if report.recommendations:
+            say(console, "What to look at:")
+        for recommendation in report.recommendations:
+            say(console, f"- {recommendation.text}")
+        console.print()
+
+
+def _marked(label: str | None) -> str:
+    return f" ({label})" if label else ""
 
 
 def _cells(method: MethodReport) -> list[Text]:
@@ -85,8 +91,3 @@ def _performance(took: Performance) -> str:
         f"p95 {seconds(took.latency_p95, '.3f', UNKNOWN)} s{unfinished(took.latency_p95)}, "
         f"{calls}, {number(took.tokens, ',', UNKNOWN)} tokens, $ {cost} with the judge"
     )
-
-
-def _case_line(result: CaseResult) -> str:
-    score = "" if result.score is None else f" {result.score:.2f}"
-    return f"  {result.status}{score} {result.case_id} ({result.method}): {result.reason}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphrag.eval.measures import (
     ANY_WORD,
@@ -24,21 +24,10 @@ from graphrag.eval.suite.evaluation import (
     mapping_of,
 )
 
+if TYPE_CHECKING:
+    from graphrag.eval.ratings import Rating
+
 DEFAULT_MAX_SECONDS = 5.0
-
-
-class UserRating(Protocol):
-    """What one user says about one answer, as ``graphrag.eval.ratings.Rating`` does."""
-
-    @property
-    def question_id(self) -> str:
-        """The case's id."""
-        ...
-
-    @property
-    def rating(self) -> int:
-        """From 1 to 5."""
-        ...
 
 
 class MetricEvaluator(BaseEvaluator):
@@ -87,10 +76,7 @@ class EntityExtractionEvaluator(MetricEvaluator):
     ) -> EvaluationResult:
         """Compare ``extracted_entities`` with ``expected_output["entities"]``.
 
-        Raises
-        ------
-        ValueError
-            If the output has no list of entities with names.
+        ValueError if the output has no list of entities with names.
         """
         wanted = mapping_of(test_case.expected_output)
         expected = _names(wanted.get("entities") or (), "expected entity")
@@ -125,10 +111,7 @@ class ResponseRelevanceEvaluator(MetricEvaluator):
     ) -> EvaluationResult:
         """Look for ``expected_output["keywords"]`` in the answer.
 
-        Raises
-        ------
-        ValueError
-            If the output has no answer, or no keyword has a letter or digit.
+        ValueError if the output has no answer, or no keyword has a letter or digit.
         """
         keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
         score = keyword_relevance(keywords, answer) if keywords else 0.0
@@ -156,10 +139,7 @@ class ResponseCompletenessEvaluator(MetricEvaluator):
     ) -> EvaluationResult:
         """Look for ``expected_output["aspects"]`` in the answer.
 
-        Raises
-        ------
-        ValueError
-            If the output has no answer, or an aspect no content word.
+        ValueError if the output has no answer, or an aspect no content word.
         """
         aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
         shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
@@ -198,10 +178,7 @@ class GraphConnectivityEvaluator(MetricEvaluator):
     ) -> EvaluationResult:
         """Measure ``output["graph"]``: ``entities``, names, and ``relationships``, pairs of them.
 
-        Raises
-        ------
-        ValueError
-            If there is no graph, no entity in it, or a relationship is not a pair of names.
+        ValueError if there is no graph, no entity in it, or a relationship is no pair of names.
         """
         graph = mapping_of(system_output.get("graph"))
         if "entities" not in graph:
@@ -236,10 +213,7 @@ class ProcessingTimeEvaluator(MetricEvaluator):
     ) -> EvaluationResult:
         """Hold ``processing_time`` (0 where it is not given) against ``max_processing_time``.
 
-        Raises
-        ------
-        ValueError
-            If the time is negative or the limit not positive.
+        ValueError if the time is negative or the limit not positive.
         """
         seconds = float(system_output.get("processing_time") or 0.0)
         expected = mapping_of(test_case.expected_output)
@@ -262,7 +236,7 @@ class UserSatisfactionEvaluator(BaseEvaluator):
         Those whose ``question_id`` is the case's id count.
     """
 
-    def __init__(self, ratings: Iterable[UserRating]) -> None:
+    def __init__(self, ratings: "Iterable[Rating]") -> None:
         self._ratings: dict[str, list[int]] = {}
         for each in ratings:
             self._ratings.setdefault(each.question_id, []).append(each.rating)
@@ -270,13 +244,7 @@ class UserSatisfactionEvaluator(BaseEvaluator):
     async def evaluate(
         self, test_case: TestCase, system_output: Mapping[str, Any]
     ) -> EvaluationResult:
-        """Look up the ratings of the case.
-
-        Raises
-        ------
-        ValueError
-            If nobody rated it, or a rating is not from 1 to 5.
-        """
+        """Look up the case's ratings; ValueError if nobody rated it, or one is not from 1 to 5."""
         given = self._ratings.get(test_case.id)
         if not given:
             msg = f"nobody rated the case {test_case.id!r}"

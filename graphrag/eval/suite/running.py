@@ -52,13 +52,13 @@ class SuiteOutcome:
     reports : tuple of SuiteReport
         In the order of the suites.
     run_id : str or None
-        The run in the store; None without a store.
+        None without a store.
     embedded_models : str or None
         The label of the embedded models when they had a part.
     ended_at : str
         ISO 8601, UTC.
     regressions : tuple of PartRegression or None
-        None when no baseline was given.
+        None without a baseline.
     notes : tuple of str
         What a person is to be told of the run that was begun or continued.
     """
@@ -170,20 +170,8 @@ def hold_against(
 ) -> SuiteOutcome | None:
     """Test every part of a run's scores for a fall, and keep what that gave with the run.
 
-    What either of the two has no score for is left out.
-
-    Parameters
-    ----------
-    outcome : SuiteOutcome
-        Of a run in the store.
-    baseline : str
-        Id of another run.
-    store : EvaluationStore
-
-    Returns
-    -------
-    SuiteOutcome or None
-        With its regressions; None when the store keeps no result of the baseline.
+    Returns the outcome with its regressions; None when the store keeps no result of the
+    ``baseline``, the id of another run. What either has no score for is left out.
     """
     new, old = (_parts_of(store, run_id) for run_id in (outcome.run_id or "", baseline))
     if not old:

@@ -51,14 +51,8 @@ class CaseFailedError(Exception):
 class SharedTools:
     """What the cases of a run share: open indexes, models, and one limit for all their calls.
 
-    Parameters
-    ----------
-    config : EvaluationConfig
-        Names every method that the suites ask.
-    headers : mapping
-        Index key -> header of the indexes that the cases use.
-    judge : Judge or None
-        None: made from the configuration when first needed.
+    ``config`` names every method that the suites ask, ``headers`` has every index that the cases
+    use. Without a ``judge`` the configured one is made when first needed.
     """
 
     def __init__(
@@ -114,6 +108,8 @@ class CaseTools:
         The method that the case is evaluated with; None in a suite without methods.
     index : str or None
         The index that the case names, or the only one that is configured.
+    kept : Kept
+        What the tools noted; for the runner.
     """
 
     def __init__(
@@ -123,16 +119,10 @@ class CaseTools:
         self.index = index
         self._shared = shared
         self._case_id = case_id
-        self._kept = Kept()
+        self.kept = Kept()
 
     async def search(self, question: str, method: str | None = None) -> StoredResponse:
-        """Answer a question by the case's method, or by another.
-
-        Raises
-        ------
-        CaseFailedError
-            If the search failed.
-        """
+        """Answer a question by the case's method, or another; CaseFailedError if that failed."""
         chosen = method or self.method
         if chosen is None:
             msg = "the suite names no methods, so a search must name one"
@@ -140,21 +130,18 @@ class CaseTools:
         log = self._log(search_bound(self._shared.config))
         found = await self._shared.runner.search_unit(self._unit(question, "", chosen), log)
         if not log.attempts:
-            self._kept.usages.append(found.usage)
+            self.kept.usages.append(found.usage)
         if found.latency_s is not None:
-            self._kept.seconds.append(found.latency_s)
+            self.kept.seconds.append(found.latency_s)
         if found.failure is not None:
             raise CaseFailedError(found.failure)
-        self._kept.output, self._kept.context = found.response, found.context_text
+        self.kept.output, self.kept.context = found.response, found.context_text
         return found
 
     async def extract(self, text: str) -> Extraction:
         """Return what the project's extraction prompt and model find in a text.
 
-        Raises
-        ------
-        CaseFailedError
-            If a call failed for good.
+        CaseFailedError if a call failed for good.
         """
         # As when an index is built: the release bounds no extraction, and a long one is no fault.
         log, started = self._log(None), time.perf_counter()
@@ -168,8 +155,8 @@ class CaseTools:
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        self._kept.seconds.append(time.perf_counter() - started - (log.waited_s - waited_s))
-        self._kept.output, self._kept.context = describe_extraction(found), text
+        self.kept.seconds.append(time.perf_counter() - started - (log.waited_s - waited_s))
+        self.kept.output, self.kept.context = describe_extraction(found), text
         return found
 
     async def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
@@ -192,22 +179,19 @@ class CaseTools:
             found = (await self._shared.view(self._index())).extraction(text, document)
         except (OSError, ValueError) as error:
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        self._kept.seconds.append(time.perf_counter() - started)
-        self._kept.output, self._kept.context = describe_extraction(found), text or document or ""
+        self.kept.seconds.append(time.perf_counter() - started)
+        self.kept.output, self.kept.context = describe_extraction(found), text or document or ""
         return found
 
     async def judge_correctness(self, question: str, ground_truth: str, response: str) -> int:
         """Let the configured judge say whether a response means the ground truth: 0 or 1.
 
-        Raises
-        ------
-        CaseFailedError
-            If the judge gave no verdict.
+        CaseFailedError if it gave no verdict.
         """
-        config, own_time = self._shared.config, self._kept.own_time
+        config, own_time = self._shared.config, self.kept.own_time
         time = judge_time(config)
         log = CallLog(self._shared.limit, bound=judge_bound(config), own_time=own_time, time=time)
-        self._kept.judge_logs.append(log)
+        self.kept.judge_logs.append(log)
         unit = self._unit(question, ground_truth, self.method or "")
         found = StoredResponse(unit.key, self._case_id, unit.method, response, "", None, Usage())
         verdicts = await self._shared.runner.judge_unit(unit, found, ("correctness",), log)
@@ -241,24 +225,19 @@ class CaseTools:
         names = ("graph_agent", "entity_extractor", "document_processor")
         return dict.fromkeys(names, self)
 
-    @property
-    def kept(self) -> Kept:
-        """What the tools noted; for the runner."""
-        return self._kept
-
     def usage(self) -> Usage:
         """Return what the case's searches and extractions cost so far."""
-        return sum_usages([*self._kept.usages, *(log.usage() for log in self._kept.logs)])
+        return sum_usages([*self.kept.usages, *(log.usage() for log in self.kept.logs)])
 
     def judge_usage(self) -> Usage:
         """Return what the case's verdicts cost so far."""
-        return sum_usages([log.usage() for log in self._kept.judge_logs])
+        return sum_usages([log.usage() for log in self.kept.judge_logs])
 
     def _log(self, bound: OutputBound | None) -> CallLog:
         time = search_time(self._shared.config)
-        own_time = self._kept.own_time
+        own_time = self.kept.own_time
         log = CallLog(self._shared.limit, bound=bound, own_time=own_time, time=time)
-        self._kept.logs.append(log)
+        self.kept.logs.append(log)
         return log
 
     def _index(self) -> str:
