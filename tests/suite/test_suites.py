@@ -35,7 +35,7 @@ from graphrag.eval.suite import (
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 
-DONE, USAGE, INCOMPLETE, FAILED, INTERRUPTED = 0, 2, 3, 100, 130
+DONE, USAGE, INCOMPLETE, FAILED = 0, 2, 3, 100
 PASSAGE = "Idris Vane is married to Clara Reed."
 EXTRACTION: dict[str, Any] = {
     "name": "names",
@@ -82,9 +82,10 @@ QUESTIONS: dict[str, Any] = {
 }
 OWN = """
 from dataclasses import dataclass
+from datetime import datetime
 
 from graphrag.eval.run.methods import MethodAnswer
-from graphrag.eval.suite import Evaluated
+from graphrag.eval.suite import BaseEvaluator, Evaluated, EvaluationMetric, EvaluationResult
 
 
 @dataclass
@@ -107,11 +108,21 @@ async def answer(question):
     return MethodAnswer("Idris Vane built the tower clock.", ("The clock.",), 2, 30, 4)
 
 
-class Interrupted:
-    async def evaluate(self, case, tools):
-        if case.id == "second":
-            raise KeyboardInterrupt
-        return Evaluated(1.0, "done", "the first")
+class OfFramework(BaseEvaluator):
+    needs = ("index",)
+
+    async def evaluate(self, test_case, system_output):
+        if test_case.id == "odd":
+            return 1.0
+        n = len(system_output.get("extracted_entities", ()))
+        details = {
+            "n_entities": n,
+            "n_graph": len(system_output["graph"]["entities"]),
+            "is_timed": "processing_time" in system_output,
+            "asked": test_case.input_data.get("query"),
+        }
+        metric = EvaluationMetric.USER_SATISFACTION
+        return EvaluationResult(metric, n, 4.0, details, datetime.now())
 """
 
 
@@ -219,47 +230,48 @@ def test_suites_are_found_by_file_name_and_all(evaluation: Evaluation):
         find_suite_files("question", evaluation.root)
 
 
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({**EXTRACTION, "evaluator": "entity_extracton"}, "did you mean 'entity_extraction'?"),
-        ({**EXTRACTION, "settings": {"sourse": "text"}}, "did you mean 'source'?"),
-        ({**EXTRACTION, "evaluator": "json:nothing"}, "json holds no function nothing"),
-        ({**EXTRACTION, "evaluator": "json:JSONDecoder"}, "has no method evaluate"),
-        ({**QUESTIONS, "methods": ["tok"]}, "unknown name 'tok'; did you mean 'tog'?"),
-        ({**QUESTIONS, "settings": {"weights": {"answer": 0}}}, "one above it"),
-        (
-            with_case(
-                id="a",
-                input_data={"index": "clack", "text": "A"},
-                expected_output={"entities": ["A"]},
-            ),
-            "case 'a': no index is configured for 'clack'; did you mean 'clock'?",
+CANNOT_RUN: list[tuple[dict[str, Any], str]] = [
+    ({**EXTRACTION, "evaluator": "entity_extracton"}, "did you mean 'entity_extraction'?"),
+    ({**EXTRACTION, "settings": {"sourse": "text"}}, "did you mean 'source'?"),
+    ({**EXTRACTION, "evaluator": "json:nothing"}, "json holds no function nothing"),
+    ({**EXTRACTION, "evaluator": "json:JSONDecoder"}, "has no method evaluate"),
+    ({**QUESTIONS, "methods": ["tok"]}, "unknown name 'tok'; did you mean 'tog'?"),
+    ({**QUESTIONS, "settings": {"weights": {"answer": 0}}}, "one above it"),
+    (
+        with_case(
+            id="a",
+            input_data={"index": "clack", "text": "A"},
+            expected_output={"entities": ["A"]},
         ),
-        (with_case(id="a", input_data={"index": "clock"}), "case 'a': expected_output: expects"),
-        (
-            with_case(id="a", input_data={}, expected_output={"entities": ["A"]}),
-            "input_data.text is missing",
-        ),
-        (
-            with_case(id="a", input_data={"text": "A"}, expected_output={"entites": ["A"]}),
-            "unknown key 'entites'; did you mean 'entities'?",
-        ),
-        (
-            {**QUESTIONS, "cases": [{"id": "q", "input_data": {"question": "Who?"}}]},
-            "expected_output names nothing that has a weight",
-        ),
-    ],
-)
-async def test_what_cannot_be_run_is_said_before_the_first_call(
-    evaluation: Evaluation, values: Any, sentence: str
-):
+        "case 'a': no index is configured for 'clack'; did you mean 'clock'?",
+    ),
+    (with_case(id="a", input_data={"index": "clock"}), "case 'a': expected_output: expects"),
+    (
+        with_case(id="a", input_data={}, expected_output={"entities": ["A"]}),
+        "input_data.text is missing",
+    ),
+    (
+        with_case(id="a", input_data={"text": "A"}, expected_output={"entites": ["A"]}),
+        "unknown key 'entites'; did you mean 'entities'?",
+    ),
+    (
+        {**QUESTIONS, "cases": [{"id": "q", "input_data": {"question": "Who?"}}]},
+        "expected_output names nothing that has a weight",
+    ),
+]
+
+
+async def test_what_cannot_be_run_is_said_before_the_first_call(evaluation: Evaluation):
     judge = ScriptedJudge()
+    config = config_of(evaluation)
     with EvaluationStore(evaluation.store_path) as store:
-        with pytest.raises(ConfigError) as caught:
-            await run_suite(parse_suite(values), config_of(evaluation), None, store, judge)
+        for values, sentence in CANNOT_RUN:
+            with pytest.raises(ConfigError) as caught:
+                await run_suite(parse_suite(values), config, None, store, judge)
+            assert sentence in str(caught.value)
+        with pytest.raises(ConfigError, match="Two suites are called 'names'"):
+            await run_suites([parse_suite(EXTRACTION)] * 2, config)
         assert store.runs() == []
-    assert sentence in str(caught.value)
     assert judge.asked == []
 
 
@@ -364,18 +376,12 @@ async def test_a_method_of_one_s_own_counts_for_itself(
 ):
     module = own_module(evaluation, monkeypatch)
     evaluation.configure(methods=[{"name": "mine", "function": f"{module}:answer"}])
-    values = {**QUESTIONS, "methods": ["mine"]}
-    report = await run_suite(parse_suite(values), config_of(evaluation), judge=ScriptedJudge())
-    (mine,) = report.methods
-    assert (mine.performance.llm_calls, mine.performance.tokens) == (4, 68)
-    assert report.results[0].score == 1
-
-
-async def test_without_methods_those_of_the_configuration_are_asked(evaluation: Evaluation):
-    evaluation.configure(methods=["basic"])
     values = {k: v for k, v in QUESTIONS.items() if k != "methods"}
     report = await run_suite(parse_suite(values), config_of(evaluation), judge=ScriptedJudge())
-    assert [method.method for method in report.methods] == ["basic"]
+    (mine,) = report.methods  # without methods those of the configuration are asked
+    assert mine.method == "mine"
+    assert (mine.performance.llm_calls, mine.performance.tokens) == (4, 68)
+    assert report.results[0].score == 1
 
 
 async def test_one_s_own_evaluator_is_a_class_and_a_line(
@@ -401,6 +407,35 @@ async def test_one_s_own_evaluator_is_a_class_and_a_line(
         config_of(evaluation),
     )
     assert "returns an Evaluated, not float" in wrong.results[0].reason
+
+
+async def test_an_evaluator_of_a_framework_is_named_in_a_suite(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+):
+    """It is shown what the tools made of the case, as a framework's component would."""
+    values = {
+        "name": "framework",
+        "evaluator": f"{own_module(evaluation, monkeypatch)}:OfFramework",
+        "cases": [
+            {"id": "text", "input_data": {"text": PASSAGE}},
+            {"id": "graph", "input_data": {}},
+            {"id": "odd"},
+        ],
+    }
+    text, graph, odd = (await run_suite(parse_suite(values), config_of(evaluation))).results
+    assert (text.score, text.usage.llm_calls) == (0.5, 1)
+    assert text.evaluated is not None
+    assert text.evaluated.parts == {"user_satisfaction": 0.5}
+    assert "n_entities 2" in text.reason
+    assert "is_timed True" in text.reason
+    assert (graph.score, graph.usage.llm_calls) == (0, 0)
+    assert "is_timed False" in graph.reason
+    assert "n_graph 0" not in graph.reason
+    assert "float, not an EvaluationResult" in odd.reason
+    asking = {**values, "methods": ["basic"], "cases": [QUESTIONS["cases"][0]]}
+    (asked,) = (await run_suite(parse_suite(asking), config_of(evaluation))).results
+    assert "asked Who built the tower clock of Ashcombe?" in asked.reason
+    assert "Idris Vane" in (asked.evaluated.output if asked.evaluated else "")
 
 
 class Searching:
@@ -585,27 +620,6 @@ def test_a_baseline_of_something_else_is_refused_before_the_run(evaluation: Eval
     assert run(evaluation, "names", quiet=True, baseline="latest") == USAGE
     with EvaluationStore(evaluation.store_path) as store:
         assert len(store.runs()) == 1
-
-
-def test_an_interrupted_run_keeps_what_is_done(
-    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-):
-    module = own_module(evaluation, monkeypatch)
-    evaluation.configure(concurrency=1)
-    cases = [{"id": name} for name in ("first", "second", "third")]
-    suite = {"name": "cut", "evaluator": f"{module}:Interrupted", "cases": cases}
-    add_suite(evaluation, suite)
-    assert run(evaluation, "cut") == INTERRUPTED
-    assert "Interrupted; the cases that were done are kept" in capsys.readouterr().err
-    rows = read_rows("latest", evaluation.store_path)
-    assert rows.metadata.status == "unfinished"
-    assert [row.question_id for row in rows.rows] == ["cut/first"]
-
-
-async def test_two_suites_of_one_name_are_refused(evaluation: Evaluation):
-    suite = parse_suite(EXTRACTION)
-    with pytest.raises(ConfigError, match="Two suites are called 'names'"):
-        await run_suites([suite, suite], config_of(evaluation))
 
 
 def result(case: str, method: str = "m", score: float | None = 1.0, **values: Any) -> CaseResult:

@@ -1,8 +1,11 @@
 from .cases import (
+    EVALUATION_FILE,
+    EvaluationFile,
     Suite,
     Thresholds,
     find_suite_files,
     parse_suite,
+    read_evaluation_file,
     read_suite,
     read_test_cases,
     suite_schema,
@@ -15,9 +18,8 @@ from .evaluation import (
     EvaluationResult,
     TestCase,
 )
-from .evaluation_file import EVALUATION_FILE, EvaluationFile, read_evaluation_file
 from .example_cases import create_entity_extraction_test_cases, create_query_response_test_cases
-from .framework import EvaluationFramework
+from .framework import EvaluationFramework, MetricRegression, find_regressions
 from .metric_evaluators import (
     EntityExtractionEvaluator,
     GraphConnectivityEvaluator,
@@ -26,14 +28,13 @@ from .metric_evaluators import (
     ResponseRelevanceEvaluator,
     UserSatisfactionEvaluator,
 )
-from .recommendations import recommend
-from .regressions import MetricRegression, find_regressions
 from .running import PartRegression, SuiteOutcome, hold_against, run_suite, run_suites
 from .summary import (
     CaseResult,
     MethodReport,
     Performance,
     SuiteReport,
+    recommend,
     status_of,
     summarize_suite,
     worst_status,

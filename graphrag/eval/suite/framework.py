@@ -2,14 +2,15 @@
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.suite.cases import Thresholds, check_ids
+from graphrag.eval.statistics import holm, paired_scale
+from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -18,13 +19,37 @@ from graphrag.eval.suite.evaluation import (
     TestCase,
     mapping_of,
 )
-from graphrag.eval.suite.evaluation_file import read_evaluation_file
 from graphrag.eval.suite.metric_evaluators import FIVE, MetricEvaluator
-from graphrag.eval.suite.regressions import MetricRegression, find_regressions
 from graphrag.query.calls import describe_error
 
+ALPHA = 0.05
+MIN_PAIRS = 2
 WEAK, FAIR = 0.6, 0.8
 """A metric whose mean is below the one asks for work, below the other for a look."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRegression:
+    """One metric held against a baseline.
+
+    Attributes
+    ----------
+    metric : str
+        An EvaluationMetric, which is a text, or the part of a case's score.
+    difference : float or None
+        Mean of now less baseline over the cases that both scored, in [-1, 1]; None without any.
+    p_holm : float or None
+        That the metric did not fall, corrected over the family; None below two pairs.
+    n_pairs : int
+    regressed : bool
+        ``p_holm`` is at most 0.05.
+    """
+
+    metric: str
+    difference: float | None
+    p_holm: float | None
+    n_pairs: int
+    regressed: bool
 
 
 class _Way(NamedTuple):
@@ -250,6 +275,47 @@ class EvaluationFramework:
         return find_regressions(
             {metric: (shares, then[metric]) for metric, shares in now.items() if metric in then}
         )
+
+
+def find_regressions(
+    scores: Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]],
+) -> list[MetricRegression]:
+    """Test each metric for a fall.
+
+    Parameters
+    ----------
+    scores : mapping
+        Metric -> (case id -> score now, case id -> score of the baseline), each in [0, 1]. The
+        metrics are the family.
+
+    Returns
+    -------
+    list of MetricRegression
+        In the order of the metrics.
+
+    Notes
+    -----
+    One-sided permutation test on the paired differences (``paired_scale``), Holm 1979 over the
+    metrics. The smallest p value that n pairs can give is ``2 ** -n``, so that fewer than five
+    pairs show no fall.
+    """
+    found = {
+        metric: paired_scale(
+            [(now[case], then[case]) for case in now if case in then], alternative="less"
+        )
+        for metric, (now, then) in scores.items()
+    }
+    tested = [each.p if each.n_pairs >= MIN_PAIRS else None for each in found.values()]
+    return [
+        MetricRegression(
+            metric=metric,
+            difference=each.difference,
+            p_holm=p_holm,
+            n_pairs=each.n_pairs,
+            regressed=p_holm is not None and p_holm <= ALPHA,
+        )
+        for (metric, each), p_holm in zip(found.items(), holm(tested), strict=True)
+    ]
 
 
 def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphrag.eval.measures import (
     ANY_WORD,
-    NameRule,
     aspect_coverage,
     graph_connectivity,
     keyword_relevance,
@@ -65,7 +64,7 @@ class EntityExtractionEvaluator(MetricEvaluator):
 
     ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
     undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
-    ``NameRule`` folds them, each counted once; ``expected_output["aliases"]`` may name more.
+    ``NameRule`` folds them, each counted once.
     """
 
     metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
@@ -78,13 +77,13 @@ class EntityExtractionEvaluator(MetricEvaluator):
 
         ValueError if the output has no list of entities with names.
         """
-        wanted = mapping_of(test_case.expected_output)
-        expected = _names(wanted.get("entities") or (), "expected entity")
+        wanted = mapping_of(test_case.expected_output).get("entities")
+        expected = _names(wanted or (), "expected entity")
         if system_output.get("extracted_entities") is None:
             msg = "the output has no extracted_entities"
             raise ValueError(msg)
         found = _names(system_output["extracted_entities"], "extracted entity")
-        scores = score_entities(found, expected, NameRule(aliases=wanted.get("aliases") or {}))
+        scores = score_entities(found, expected)
         nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
         f1 = nothing if scores.f1 is None else scores.f1
         details = {

@@ -18,11 +18,14 @@ from graphrag.eval.store import EvaluationStore, Judgement, RunDetails, StoredRe
 from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
 from graphrag.eval.suite.evaluation import BaseEvaluator, Evaluated, Evaluator
 from graphrag.eval.suite.evaluators import needs_of
-from graphrag.eval.suite.framework import checked_result, run_case
+from graphrag.eval.suite.framework import (
+    MetricRegression,
+    checked_result,
+    find_regressions,
+    run_case,
+)
 from graphrag.eval.suite.metric_evaluators import ProcessingTimeEvaluator
 from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
-from graphrag.eval.suite.recommendations import recommend
-from graphrag.eval.suite.regressions import MetricRegression, find_regressions
 from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
 from graphrag.eval.suite.tools import CaseFailedError, CaseTools, SharedTools, graph_of
 from graphrag.query.calls import describe_error
@@ -153,7 +156,10 @@ async def run_suites(
         work.keep_in(store, chosen.run.run_id)
     results = await work.run()
     outcome = SuiteOutcome(
-        reports=tuple(_report(suite, plan, results) for suite in suites),
+        reports=tuple(
+            summarize_suite(suite, [results[u.key] for u in plan.units if u.suite is suite])
+            for suite in suites
+        ),
         run_id=None if chosen is None else chosen.run.run_id,
         embedded_models=_label(results.values()),
         ended_at=now(),
@@ -214,11 +220,6 @@ def _kept_results(store: EvaluationStore, run_id: str) -> dict[str, CaseResult]:
         for each in store.judgements(run_id)
         if each.kind == _KIND
     }
-
-
-def _report(suite: Suite, plan: SuitePlan, results: Mapping[str, CaseResult]) -> SuiteReport:
-    found = [results[unit.key] for unit in plan.units if unit.suite is suite]
-    return summarize_suite(suite, found, recommend(found, suite.thresholds))
 
 
 def _label(results: Iterable[CaseResult]) -> str | None:
