@@ -115,11 +115,12 @@ class Suite(StrictSection):
 
 def check_ids(cases: Sequence[TestCase]) -> None:
     """Raise ValueError if two cases have the same id, by which runs are compared."""
-    ids = [case.id for case in cases]
-    for case_id in ids:
-        if ids.count(case_id) > 1:
-            msg = f"two cases have the id {case_id!r}; ids must be unique"
+    seen: set[str] = set()
+    for case in cases:
+        if case.id in seen:
+            msg = f"two cases have the id {case.id!r}; ids must be unique"
             raise ValueError(msg)
+        seen.add(case.id)
 
 
 class CaseInput(StrictSection):
