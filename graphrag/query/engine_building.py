@@ -23,7 +23,7 @@ from graphrag.query.factory import (
     get_global_search_engine,
     get_local_search_engine,
 )
-from graphrag.query.index_header import IndexHeader, SearchOptions
+from graphrag.query.index_header import IndexHeader, SearchOptions, model_name
 from graphrag.query.index_tables import StoredTables, Tables
 from graphrag.query.indexer_adapters import (
     read_indexer_communities,
@@ -35,6 +35,7 @@ from graphrag.query.indexer_adapters import (
     read_indexer_text_units,
 )
 from graphrag.query.known_tokens import KnownTokens
+from graphrag.query.model_facts import is_hashed
 from graphrag.query.models import CountedCompletion, CountedEmbedding
 from graphrag.query.ranked_search import (
     ByWords,
@@ -172,7 +173,7 @@ class EngineBuilder:
                 "max_context_tokens": section.max_context_tokens,
             },
         )
-        if embedding is None:
+        if embedding is None or is_hashed(model_name(embedding.config)):
             return RankedSearch(engine, ByWords(texts))
         vectors = self._store(text_unit_text_embedding)
         ranking = ByWordsAndVectors(texts, vectors, AwaitedEmbedding(embedding))

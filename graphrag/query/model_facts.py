@@ -27,6 +27,15 @@ def is_offline(model: str) -> bool:
     return model.startswith("offline/")
 
 
+def is_hashed(model: str) -> bool:
+    """Say whether ``provider/model`` embeds by hashed n-grams.
+
+    They know which letters two texts share, which words tell better: fused with words they take
+    from what these find.
+    """
+    return is_offline(model) and model != "offline/wordllama"
+
+
 def model_price(model: str) -> Price | None:
     """Look a model's price up in litellm's map, None when it is not there."""
     entry = known_facts(model)

@@ -2,14 +2,13 @@
 
 import asyncio
 import copy
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphrag_vectors import VectorStoreDocument, VectorStoreSearchResult
 
 from graphrag.query.engines import AwaitedEmbedding, OnText, Outcome, answer_from_context
 from graphrag.query.structured_search.basic_search.basic_context import BasicSearchContext
-from graphrag.text.ranking import WordIndexes, fuse_ranks
+from graphrag.text.ranking import WordIndexes, fuse_scores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from graphrag.query.structured_search.basic_search.search import BasicSearch
 
 FUSED = 1_000
-"""Ranks of each ranking that are fused, as many as the runs had that the fusion was made for."""
+"""Text units of each ranking that are fused."""
 
 
 class Ranking(Protocol):
@@ -60,7 +59,7 @@ class ByWords:
 
 
 class ByWordsAndVectors:
-    """Ranks by BM25 and by the question's vector, fused by reciprocal rank.
+    """Ranks by BM25 and by the question's vector, fused by z-scores.
 
     Parameters
     ----------
@@ -85,9 +84,14 @@ class ByWordsAndVectors:
             self._vectors.similarity_search_by_vector, vector, k=depth, include_vectors=False
         )
         places = self._texts.places
-        nearest = [places[name] for hit in hits if (name := str(hit.document.id)) in places]
-        fused = fuse_ranks([self._texts.words.rank(question)[:depth], nearest])
-        return [self._texts.units[place] for place in islice(fused, k)]
+        near = {
+            places[name]: float(hit.score)
+            for hit in hits
+            if (name := str(hit.document.id)) in places
+        }
+        words = dict.fromkeys(near, 0.0) | dict(self._texts.words.best(question, depth))
+        fused = fuse_scores([words, near])
+        return [self._texts.units[place] for place in fused[:k]]
 
 
 class RankedSearch:

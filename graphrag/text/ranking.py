@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from importlib import import_module
 from threading import Lock
@@ -16,7 +16,6 @@ from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 
 _BATCH = 256
-_RRF_CONSTANT = 60
 
 Item = TypeVar("Item", bound=Hashable)
 
@@ -114,32 +113,36 @@ class WordIndexes:
             return self._made[key]
 
 
-def fuse_ranks(rankings: Iterable[Sequence[Item]]) -> dict[Item, float]:
-    """Fuse rankings by reciprocal rank: each gives its item at rank r a score of 1 / (60 + r).
+def fuse_scores(rankings: Iterable[Mapping[Item, float]]) -> list[Item]:
+    """Fuse rankings by the sum of their z-scores, which keep how sure each of them is.
 
-    An item that a ranking leaves out gets nothing from it.
+    A ranking's scores are taken less their mean and by their standard deviation over all items of
+    any ranking. An item that a ranking leaves out has its least score; a ranking that scores all
+    alike says nothing.
 
     Parameters
     ----------
-    rankings : iterable of sequence
-        Items that can be compared, best first, none twice in one ranking.
+    rankings : iterable of mapping
+        Item -> score, the higher the better; items that can be compared.
 
     Returns
     -------
-    dict of item to float
-        Every item of any ranking with its score, best first; of equal scores the smaller item
-        comes first.
-
-    Notes
-    -----
-    Cormack, Clarke and Buettcher, SIGIR 2009, with their constant.
+    list
+        Every item once, best first; of equal sums the smaller item comes first.
     """
-    scores: dict[Item, float] = {}
-    for ranking in rankings:
-        for rank, item in enumerate(ranking, start=1):
-            scores[item] = scores.get(item, 0.0) + 1 / (_RRF_CONSTANT + rank)
-    ordered = sorted(scores.items(), key=lambda item: (-item[1], cast("Any", item[0])))
-    return dict(ordered)
+    given = [ranking for ranking in rankings if ranking]
+    items = sorted(
+        {item for ranking in given for item in ranking}, key=lambda item: cast("Any", item)
+    )
+    total = np.zeros(len(items))
+    for ranking in given:
+        least = min(ranking.values())
+        scores = np.array([ranking.get(item, least) for item in items])
+        spread = scores.std()
+        if spread > 0:
+            total += (scores - scores.mean()) / spread
+    # Sums that differ only by the order of their terms are equal.
+    return [items[place] for place in np.argsort(-np.round(total, 9), kind="stable").tolist()]
 
 
 def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np.float64]:

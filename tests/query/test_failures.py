@@ -36,7 +36,7 @@ async def test_a_refused_call_fails_the_search(
     assert log.usage().failed_calls == len(server.of("chat")), "asked again although refused"
 
 
-@pytest.mark.parametrize("method", ["tog", "local", "basic", "drift", "hybrid"])
+@pytest.mark.parametrize("method", ["local", "basic", "drift", "hybrid"])
 async def test_a_refused_embedding_fails_the_search(
     method: str, remote: GraphIndex, server: SpiedServer
 ) -> None:

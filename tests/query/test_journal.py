@@ -35,7 +35,7 @@ class MemoryJournal:
 
 
 @pytest.mark.parametrize(
-    ("method", "n_before"), [("tog", 1), ("tog", 2), ("local", 1), ("basic", 1), ("global", 1)]
+    ("method", "n_before"), [("tog", 1), ("local", 1), ("basic", 1), ("global", 1)]
 )
 async def test_an_interrupted_search_goes_on_where_it_was(
     method: str, n_before: int, remote: GraphIndex, server: SpiedServer

@@ -27,12 +27,12 @@ from support.projects import offline_settings
 from typer.testing import CliRunner, Result
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.offline.vectors import embed_text
+from graphrag.offline.static_words import embed_texts
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
 from graphrag.text.lexicon import STOP_WORDS
-from graphrag.text.ranking import WordIndex, WordIndexes, fuse_ranks
+from graphrag.text.ranking import WordIndex, WordIndexes, fuse_scores
 from graphrag.text.terms import split_terms
 from graphrag.text.words import stem
 from graphrag.tokenizer.get_tokenizer import get_tokenizer
@@ -94,7 +94,8 @@ def as_table(given: Sequence[str]) -> pd.DataFrame:
 def config(tmp_path_factory: pytest.TempPathFactory) -> ProjectConfig:
     """Return the settings of a folder that holds nothing but the vectors of ``texts()``."""
     root = tmp_path_factory.mktemp("ranked")
-    (root / "settings.yaml").write_text(offline_settings(LENGTH), encoding="utf-8")
+    static = offline_settings(LENGTH).replace("hashed-ngrams", "wordllama")
+    (root / "settings.yaml").write_text(static, encoding="utf-8")
     config = read_settings(root)
     store = LanceDBVectorStore(
         db_uri=str(config.vector_store.db_uri), index_name="text_unit_text", vector_size=LENGTH
@@ -104,8 +105,8 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> ProjectConfig:
     units = as_table(texts())
     gone = [VectorStoreDocument(id="of a unit that is gone", vector=[1.0] * LENGTH)]
     found = [
-        VectorStoreDocument(id=name, vector=embed_text(text, LENGTH).tolist())
-        for name, text in zip(units["id"], units["text"], strict=True)
+        VectorStoreDocument(id=name, vector=vector.tolist())
+        for name, vector in zip(units["id"], embed_texts(units["text"], LENGTH), strict=True)
     ]
     store.load_documents([*gone, *found])
     return config
@@ -158,24 +159,33 @@ async def test_bm25_shows_the_best_by_the_plain_formula_best_first(
     assert first == every[:7]
 
 
-async def test_hybrid_fuses_the_ranks_of_bm25_and_of_the_vectors(config: ProjectConfig) -> None:
+async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(
+    config: ProjectConfig,
+) -> None:
     given, question = texts(), "Who repairs the lamp in the storm?"
-    by_words = await shown(index_of(config, given, k=len(given)), "bm25", question)
-    nearness = np.stack([embed_text(text, LENGTH) for text in given]) @ embed_text(question, LENGTH)
-    # The vector of a unit that is gone takes no rank from those that are there.
-    by_vectors = np.argsort(-nearness, kind="stable").tolist()
-    fused = {
-        at: sum(1 / (60 + 1 + ranks.index(at)) for ranks in (by_words, by_vectors) if at in ranks)
-        for at in range(len(given))
-    }
+    by_words = np.asarray(plain_bm25(question, given))
+    (asked,) = embed_texts([question], LENGTH)
+    # As the vector store has it: less the square of the distance.
+    by_vectors = 2 * np.stack(embed_texts(given, LENGTH)) @ asked
+    both = sum((s - s.mean()) / s.std() for s in (by_words, by_vectors))
 
     every = await shown(index_of(config, given, k=len(given)), "hybrid", question)
     first = await shown(index_of(config, given, k=7), "hybrid", question)
 
-    assert every == sorted(fused, key=lambda at: (-fused[at], at))
+    assert sorted(every) == list(range(len(given)))
+    assert [both[at] for at in every] == pytest.approx(sorted(both, reverse=True), abs=1e-4)
     assert first == every[:7]
-    assert first != by_words[:7]
-    assert first != by_vectors[:7]
+    assert first != np.argsort(-by_words, kind="stable").tolist()[:7]
+    assert first != np.argsort(-by_vectors, kind="stable").tolist()[:7]
+
+
+async def test_hashed_n_grams_take_no_part(project: Path) -> None:
+    """They would take from what words find; nothing is embedded for them."""
+    index = await GraphIndex.open(project)
+    found, words = [await index.search(method, QUESTION) for method in ("hybrid", "bm25")]
+
+    assert found.context_text == words.context_text
+    assert found.usage.embedding_calls == 0
 
 
 @pytest.mark.parametrize("method", ["bm25", "hybrid"])
@@ -228,20 +238,27 @@ async def test_nothing_is_shown_where_no_word_is_shared(
     assert found.abstained
 
 
-@given(
-    strategies.lists(
-        strategies.lists(strategies.integers(0, 30), unique=True, max_size=25), max_size=4
-    )
-)
-def test_fused_ranks_hold_every_item_once_by_falling_score(rankings: list[list[int]]) -> None:
-    fused = fuse_ranks(rankings)
-    scores = [
-        sum(1 / (61 + ranking.index(item)) for ranking in rankings if item in ranking)
-        for item in fused
-    ]
+SCORES = strategies.dictionaries(strategies.integers(0, 30), strategies.floats(-9, 9), max_size=20)
+
+
+@given(strategies.lists(SCORES, max_size=4))
+def test_fused_scores_hold_every_item_once_and_a_flat_ranking_says_nothing(
+    rankings: list[dict[int, float]],
+) -> None:
+    fused = fuse_scores(rankings)
 
     assert sorted(fused) == sorted({item for ranking in rankings for item in ranking})
-    assert scores == sorted(scores, reverse=True)
+    assert fuse_scores([*rankings, dict.fromkeys(fused, 0.5)]) == fused
+    if len(rankings) == 1:
+        scores = [rankings[0][item] for item in fused]
+        assert scores == pytest.approx(sorted(scores, reverse=True), abs=1e-6)
+
+
+def test_a_sure_ranking_goes_before_one_of_noise() -> None:
+    """By ranks alone its first item, the last of the noise, would come after the second."""
+    sure = {1: 9.0} | {item: 1 - item / 100 for item in range(2, 21)}
+    noise = {item: -item / 1000 for item in range(2, 21)} | {1: -0.021}
+    assert fuse_scores([sure, noise])[0] == 1
 
 
 @given(strategies.lists(strategies.text(max_size=40), max_size=12), strategies.text(max_size=20))

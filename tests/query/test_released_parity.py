@@ -219,6 +219,7 @@ def test_importing_the_api_loads_next_to_nothing_more_than_the_release(
 
     assert {name for name in added if name.startswith("graphrag")} == {
         "graphrag.api.asking",
+        "graphrag.api.graph_search",
         "graphrag.api.ranked_search",
         "graphrag.api.search",
         "graphrag.index.optional_imports",

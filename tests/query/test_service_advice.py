@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 
 from graphrag.log_lines import lines_to
 from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.methods import embeds
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"
 NOWHERE = "http://127.0.0.1:9/v1"  # the discard service's port, which nothing answers
@@ -36,7 +37,7 @@ async def test_a_service_that_is_not_there_is_named_by_its_address(
 ) -> None:
     cause = await cause_of(make_project(base_url=NOWHERE, max_retries=2), method)
 
-    kind = "completion" if method in ("global", "drift", "bm25") else "embedding"
+    kind = "completion" if method == "drift" or not embeds(method) else "embedding"
     assert f"no connection to {NOWHERE}" in str(cause)
     assert f"check api_base under {kind}_models in settings.yaml" in str(cause)
     assert "litellm" not in str(cause)
