@@ -2,7 +2,7 @@
 
 Writes synthetic power-law indexes (ten relationships an entity), and measures on each, every
 step in a process of its own: building the graph store, opening it again, neighbour look-ups,
-and whole searches whose model answers at once, without the vector search. A dict of lists and
+and whole searches whose model answers at once, ranking of texts included. A dict of lists and
 a networkx graph of the same tables are measured beside it. ``--quick`` is 10,000 entities only.
 
 Times are wall-clock; peak and resident memory are of the process, the interpreter and its
@@ -14,6 +14,7 @@ import asyncio
 import heapq
 import itertools
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -152,37 +153,34 @@ class InstantModel:
     async def completion_async(self, /, **kwargs: Any) -> Any:
         from graphrag.query.models import read_reply
 
-        shown = kwargs["messages"][0]["content"]
+        form = kwargs["response_format"]
+        reply = (
+            self._scores(kwargs["messages"][1]["content"])
+            if "scores" in form.model_fields
+            else self._answer(kwargs["messages"][0]["content"])
+        )
+        content = json.dumps(reply)
+        return SimpleNamespace(content=content, formatted_response=read_reply(content, form))
+
+    def _scores(self, shown: str) -> dict[str, Any]:
+        numbers = re.findall(r"^(\d+)\|", shown, re.MULTILINE)
+        return {"scores": [{"edge": int(number), "score": 0.5} for number in numbers]}
+
+    def _answer(self, shown: str) -> dict[str, Any]:
         rows = shown.split("-----Relationships-----\n", 1)[-1].split("\n")
         cell = rows[1].split("|")[0] if len(rows) > 1 else ""
         final = "Final attempt: yes" in shown
-        reply = {
+        return {
             "sufficient": final,
             "answer": "It is so." if final else "",
             "relationships": [int(cell)] if final and cell.isdigit() else [],
             "sources": [],
             "missing": "more",
         }
-        content = json.dumps(reply)
-        form = kwargs["response_format"]
-        return SimpleNamespace(content=content, formatted_response=read_reply(content, form))
-
-
-class NoVectors:
-    """A vector store that knows nothing, and an embedder for it."""
-
-    id_field = "id"
-
-    def similarity_search_by_vector(self, *_: Any, **__: Any) -> list[Any]:
-        return []
-
-    async def embedding_async(self, /, **_: Any) -> Any:
-        return SimpleNamespace(first_embedding=[0.0])
 
 
 def search(store: Any, titles: Sequence[str]) -> dict[str, float]:
     """Ask how pairs of entities are related; the first, which warms up, is not counted."""
-    from graphrag.config.models.tog_search_config import ToGSearchConfig
     from graphrag.query.structured_search.tog_search import ToGSearch
 
     touched: list[int] = []
@@ -194,14 +192,7 @@ def search(store: Any, titles: Sequence[str]) -> dict[str, float]:
         return found
 
     store.graph.neighbours = counted
-    tog = ToGSearch(
-        model=InstantModel(),
-        text_embedder=NoVectors(),
-        graph=store.graph,
-        text_units=store.text_units,
-        entity_vectors=NoVectors(),  # pyright: ignore[reportArgumentType]
-        config=ToGSearchConfig(prune_strategy="bm25"),
-    )
+    tog = ToGSearch(model=InstantModel(), graph=store.graph, text_units=store.text_units)
     times: list[float] = []
     calls: list[int] = []
     for first, second in zip(titles[::2], titles[1::2], strict=True):

@@ -348,14 +348,14 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
         methods=[
             {"name": "b", "method": "basic", **small},
             {"name": "l", "method": "local", **small},
-            {"name": "t", "method": "tog", "prune_strategy": "bm25", **small},
+            {"name": "t", "method": "ppr", **small},
             "closed_book",
             "oracle",
         ],
         max_output_tokens=200,
     )
     evaluation.write_rows([{**row, "evidence": ["The town of Ashcombe"]} for row in ROWS[:2]])
-    evaluation.write_settings(OFFLINE_SETTINGS + "tog_search: {max_answer_tokens: 200}\n")
+    evaluation.write_settings(OFFLINE_SETTINGS + "ppr_search: {max_answer_tokens: 200}\n")
     reckoned: dict[str, int] = {}  # what each kind of call adds to the number
     before = 0
     judge: dict[str, Any] = {"repeats": 3}
@@ -384,13 +384,12 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
 
 
 def test_no_number_bounds_the_edges_that_tog_reads(make_evaluation: MakeEvaluation):
-    methods = [{"name": "full", "method": "tog", "preset": "thorough"}]
-    shown = sentence(make_evaluation(methods=methods).run("--dry-run"))
+    shown = sentence(make_evaluation(methods=["tog"]).run("--dry-run"))
     assert "Prompt tokens: not bounded by the settings" in shown
     assert "more where the edges of a step of ToG don't fit one call" in shown
-    assert "at most 36 completions and 6 embeddings" in shown  # 3 scorings and 3 checks each
-    thrifty = sentence(make_evaluation(name="thrifty", methods=["tog"]).run("--dry-run"))
-    assert "at most 6 completions and 6 embeddings" in thrifty
+    assert "at most 36 completions and 0 embeddings" in shown  # 3 scorings and 3 checks each
+    once = sentence(make_evaluation(name="once", methods=["ppr"]).run("--dry-run"))
+    assert "at most 6 completions and 0 embeddings" in once
 
 
 def test_responses_first_verdicts_later(

@@ -11,7 +11,7 @@ from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
 from graphrag.eval.store import EvaluationStore
 
-METHODS = [{"name": "tog-full", "method": "tog", "preset": "thorough"}, "local", "basic"]
+METHODS = [{"name": "tog-full", "method": "tog", "depth": 3}, "local", "basic"]
 LATENCY_S = 0.03
 # Killed when the n-th request of the process has arrived, this many seconds later: while the
 # request waits, while its answer is on its way, and while the answer is being kept. Kills at

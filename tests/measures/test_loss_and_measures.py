@@ -94,7 +94,7 @@ def test_what_a_search_showed_is_read_in_the_ids_of_the_index(isle, tables, meth
     assert len(set(found.text_unit_ids)) == len(found.text_unit_ids)
     assert set(found.entities) <= set(tables["entities"]["title"])
     assert set(found.relationship_ids) <= set(tables["relationships"]["id"])
-    assert bool(found.paths) == (method == "tog")
+    assert bool(found.paths) == (method in ("tog", "ppr"))
 
 
 def test_sources_come_in_the_order_in_which_they_were_shown(isle, tables):
@@ -387,6 +387,7 @@ def test_every_method_scores_on_real_searches(isle, view):
     summary = summarize_measures(rows)
     assert {m for m in METHODS if summary[m].measures["hit_rate"].estimate.mean == 1} == {
         "tog",
+        "ppr",
         "local",
         "basic",
         "drift",
@@ -396,6 +397,7 @@ def test_every_method_scores_on_real_searches(isle, view):
     assert summary["global"].n_without_list == 1
     assert {record.method for record in traces if record.stage("retrieved")} == {
         "tog",
+        "ppr",
         "local",
         "basic",
         "drift",
@@ -405,6 +407,7 @@ def test_every_method_scores_on_real_searches(isle, view):
     assert {
         r.method for r in traces if "connected" in r.not_needed and "extracted" in r.not_needed
     } == {
+        "ppr",
         "basic",
         "bm25",
         "hybrid",

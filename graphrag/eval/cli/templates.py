@@ -14,7 +14,7 @@ dataset:
 indexes: # key -> GraphRAG project
   {key}: {project}
 
-methods: [tog, local, basic] # also: bm25, hybrid, agentic, global, drift
+methods: [tog, local, basic] # also: ppr, bm25, hybrid, agentic, global, drift
 # equal_terms: {{max_context_tokens: 2000}} # one small budget for all, so that retrieval decides
 # budgets: [1000, 2000, 4000, 8000] # or each search at several: scores against tokens
 metrics: [correctness, faithfulness, relevance, completeness]

@@ -232,8 +232,8 @@ class Variant(BaseModel):
     Attributes
     ----------
     method : str or None
-        tog, local, basic, bm25, hybrid, agentic, global or drift; every further key is a setting of
-        that method, in place of what settings.yaml says.
+        tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a
+        setting of that method, in place of what settings.yaml says.
     function : str or None
         ``module:function``, see ``graphrag.eval.run.methods``. One of the two is given.
     """
