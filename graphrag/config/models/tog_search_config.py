@@ -23,8 +23,8 @@ class PPRSearchConfig(StrictSection):
     max_context_tokens : int
         Budget of the answering call's context in the model's tokens.
     graph_share : float
-        The part of it that paths, relationships and entities may take where there are text
-        units, in (0, 1).
+        The part of it that paths, relationships and entities may take where text units are
+        shown, in (0, 1); of ppr, of the room that text units leave.
     max_relations_per_entity : int
         Edges of one entity that are looked at, the heaviest first, >= 1.
     max_answer_tokens : int

@@ -54,9 +54,9 @@ class EvaluationConfig(FrozenSection):
     indexes : dict
         Key in the dataset -> project folder, relative to the root.
     methods : list of str
-        Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls closed_book and
-        oracle, and the variants, in the order in which they are reported. In the file an entry may
-        also be a variant itself: ``{name: tog-wide, method: tog, width: 5}``.
+        Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls
+        closed_book and oracle, and the variants, in the order in which they are reported. In the
+        file an entry may also be a variant itself: ``{name: tog-wide, method: tog, width: 5}``.
     variants : dict
         Name -> Variant.
     equal_terms : EqualTerms or None

@@ -82,6 +82,8 @@ class GraphSearch(ABC):
 
     section: str
     """Its section of settings.yaml."""
+    texts_first: bool
+    """Whether paths and entities are shown only where text units leave room."""
 
     def __init__(
         self,
@@ -96,7 +98,7 @@ class GraphSearch(ABC):
         self.graph = graph
         self._text_units = text_units
         self._cap = config.max_relations_per_entity
-        self._grounder = Grounder(graph, text_units, model.tokenizer, config)
+        self._grounder = Grounder(graph, text_units, model.tokenizer, config, self.texts_first)
         self._reasoner = Reasoner(
             model,
             read_reasoning_prompt(config.reasoning_prompt, self.section),

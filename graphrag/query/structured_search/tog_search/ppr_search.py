@@ -34,6 +34,7 @@ class PPRSearch(GraphSearch):
     """
 
     section = "ppr_search"
+    texts_first = True
 
     def __init__(
         self,

@@ -40,6 +40,7 @@ class ToGSearch(GraphSearch):
     """
 
     section = "tog_search"
+    texts_first = False
 
     def __init__(
         self,

@@ -80,6 +80,8 @@ class Grounder:
     tokenizer : Tokenizer
         The completion model's.
     config : PPRSearchConfig
+    texts_first : bool
+        Whether paths and entities get no more than text units leave.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Grounder:
         text_units: TextUnits,
         tokenizer: Tokenizer,
         config: PPRSearchConfig,
+        texts_first: bool,
     ) -> None:
         self._store = store
         self._text_units = text_units
@@ -95,6 +98,7 @@ class Grounder:
         self._count_context = tokenizer.num_tokens
         self._budget = config.max_context_tokens
         self._graph_share = config.graph_share
+        self._texts_first = texts_first
 
     def build(self, starts: Sequence[int], paths: Sequence[Path], passages: Passages) -> Context:
         """Choose and render what the model is shown.
@@ -117,13 +121,16 @@ class Grounder:
             At most ``max_context_tokens`` tokens, unless the bare headings take more.
         """
         draft = _Draft(used=self._count(render_context((), (), (), ())))
-        self._add_graph(draft, starts, paths, int(self._budget * self._graph_share))
+        share = int(self._budget * self._graph_share)
+        if not self._texts_first:
+            self._add_graph(draft, starts, paths, share)
         for unit in self._text_units.best(passages.units, _MAX_UNITS):
             line = source_line(unit)
             if self._take(draft, [line], self._budget):
                 draft.sources.append((unit, line))
-        if not draft.sources:
-            self._add_graph(draft, starts, paths, self._budget)
+        if self._texts_first or not draft.sources:
+            left = min(self._budget, draft.used + share) if draft.sources else self._budget
+            self._add_graph(draft, starts, paths, left)
         return self._finish(draft)
 
     def _add_graph(
