@@ -175,11 +175,8 @@ class RunSums:
         ]
         rows = [row for row in rows if row[-1]]
         known = float(sum(row[5] for row in rows))
-        calls, prompt, output, embeddings, embedded = (
-            int(sum(row[place] for row in rows)) for place in range(len(_COUNTS))
-        )
         usage = Usage(
-            *(calls, prompt, output, embeddings, embedded),
+            *(int(sum(row[column] for row in rows)) for column in range(len(_COUNTS))),
             cost_usd=None if any(row[6] for row in rows) else known,
             is_counted=all(row[7] for row in rows),
         )
