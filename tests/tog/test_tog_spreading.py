@@ -70,7 +70,7 @@ def _plain_graph() -> Any:
             ends = frozenset({source, target})
             joined[ends] = joined.get(ends, 0.0) + weight
     for ends, weight in joined.items():
-        graph.add_edge(*sorted(ends), weight=math.log1p(weight))
+        graph.add_edge(*sorted(ends), weight=0.1 * math.log1p(weight))
     return graph
 
 
@@ -239,17 +239,24 @@ async def test_it_asks_once_and_shows_where_mass_led(world: World) -> None:
     assert len(result.context_data["paths"])
 
 
-async def test_the_graph_takes_no_more_than_its_share(world: World) -> None:
-    """The best path, too, so that small budgets hold text."""
+async def test_texts_come_first_and_the_graph_takes_no_more_than_its_share(world: World) -> None:
+    """Small budgets hold as much text as without a graph; the best path is no exception."""
     question = "How did Dorothy melt the wicked witch?"
-    small = await world.ranked(ScriptedModel(), max_context_tokens=200).search(question)
-    assert not len(small.context_data["paths"])
-    assert ids_in(str(small.context_text), "Sources")[0] == 5
-    large = await world.ranked(ScriptedModel(), max_context_tokens=1000).search(question)
-    text = str(large.context_text)
-    bare = text.partition("-----Entities-----")[2]
-    assert len(large.context_data["entities"])
-    assert TOKENIZER.num_tokens(bare) <= 100
+    for budget in range(200, 400, 20):
+        shown: list[list[int]] = []
+        for share in (0.9, 0.01):
+            search = world.ranked(ScriptedModel(), max_context_tokens=budget, graph_share=share)
+            shown.append(ids_in(str((await search.search(question)).context_text), "Sources"))
+        assert shown[0] == shown[1]
+        assert shown[0][0] == 5
+    text = str((await world.ranked(ScriptedModel()).search(question)).context_text)
+    share = 0.05
+    some = world.ranked(ScriptedModel(), max_context_tokens=2000, graph_share=share)
+    less = str((await some.search(question)).context_text)
+    graph_of = [part.partition("-----Entities-----")[2] for part in (text, less)]
+    assert (
+        TOKENIZER.num_tokens(graph_of[1]) <= 2000 * share + 40 < TOKENIZER.num_tokens(graph_of[0])
+    )
 
 
 async def test_where_no_text_fits_the_graph_may_take_all(world: World) -> None:

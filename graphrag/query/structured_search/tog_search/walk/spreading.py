@@ -32,6 +32,8 @@ _GOING_ON = 0.85
 _STEPS = 5
 # Being the title of a text unit's document says more than being named in it.
 _TITLE_WEIGHT = 5.0
+# That two entities are related says less than that they stand in one text.
+_RELATED_WEIGHT = 0.1
 _LEAST_TELLING = 0.001
 # A search looks at so many places at a step and in all, and at so many neighbours of each.
 _N_AT_ONCE = 1000
@@ -110,12 +112,12 @@ def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:
 def spread(seeds: Seeds, store: GraphStore, cap: int) -> Passages:
     """Spread mass by five steps of personalised PageRank.
 
-    A relationship carries ``log(1 + weight)``, parallel ones together. Between a name and a text
-    unit flows what the name tells: log(N / df) / log N, five times that where it is the title of
-    the text unit's document. Of an entity the `cap` heaviest relationships and 100 text units
-    are looked at; what flows to further text units is lost. A step looks at the 1,000 places that
-    hold most and were not looked at before, a search at 2,000: the work does not grow with the
-    graph.
+    A relationship carries ``0.1 log(1 + weight)``, parallel ones together. Between a name and a
+    text unit flows what the name tells: log(N / df) / log N, five times that where it is the
+    title of the text unit's document. Of an entity the `cap` heaviest relationships and 100 text
+    units are looked at; what flows to further text units is lost. A step looks at the 1,000
+    places that hold most and were not looked at before, a search at 2,000: the work does not
+    grow with the graph.
 
     Returns
     -------
@@ -251,7 +253,7 @@ class _Surroundings:
         joined, place = np.unique(pairs, return_inverse=True)
         weight = np.bincount(place, np.maximum(0.0, adjacency.weights[at]), minlength=len(joined))
         source, target = np.divmod(joined, max(1, self.n_names))
-        return source, target, np.log1p(weight)
+        return source, target, _RELATED_WEIGHT * np.log1p(weight)
 
 
 def _slices(pointers: _Ints, rows: _Ints, cap: int) -> tuple[_Ints, _Ints]:
