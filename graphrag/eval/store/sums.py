@@ -174,10 +174,11 @@ class RunSums:
             for table in (*tables, "judge_usage", "forgotten", "judgements")
         ]
         rows = [row for row in rows if row[-1]]
-        known = float(sum(row[5] for row in rows))
+        columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * 9
+        known = float(sum(columns[5]))
         usage = Usage(
-            *(int(sum(row[column] for row in rows)) for column in range(len(_COUNTS))),
-            cost_usd=None if any(row[6] for row in rows) else known,
-            is_counted=all(row[7] for row in rows),
+            *(int(sum(column)) for column in columns[: len(_COUNTS)]),
+            cost_usd=None if any(columns[6]) else known,
+            is_counted=all(columns[7]),
         )
         return usage, known

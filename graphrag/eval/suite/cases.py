@@ -226,8 +226,11 @@ def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
     values = read_values_of(file)
     if isinstance(values, list):
         evaluator = _evaluator_of(cast("list[object]", values), file)
-        values = {"evaluator": evaluator, "cases": values}
-        values["thresholds"] = unstated or LISTED_THRESHOLDS
+        values = {
+            "evaluator": evaluator,
+            "cases": cast("object", values),
+            "thresholds": unstated or LISTED_THRESHOLDS,
+        }
     return _suite(
         file, cast("object", values), {} if unstated is None else {"thresholds": unstated}
     )
@@ -255,11 +258,11 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     cases = _suite(file, values, {}).cases
     for case in cases:
         for key, known in _LOOKED_AT.items():
-            given = getattr(case, key)
+            given: object = getattr(case, key)
             problem = None
             if given is not None and not isinstance(given, dict):
                 problem = f"{key} must hold keys, not {type(given).__name__}."
-            for name in mapping_of(given).keys() - set(known):
+            for name in mapping_of(cast("object", given)).keys() - set(known):
                 for meant in get_close_matches(str(name), known, n=1, cutoff=_SLIP):
                     problem = f"{key} has {name!r}; did you mean {meant!r}?"
             if problem is not None:
