@@ -87,8 +87,8 @@ async def hybrid_search(
 ) -> CountedSearchResult:
     """Answer a question from the text units that fit it best by words and by vectors together.
 
-    BM25 and the vectors that basic search looks up each rank the text units, and the ranks are
-    fused (reciprocal rank fusion). Parameters, errors and the rest are those of
+    BM25 and the vectors that basic search looks up each score the text units, and their z-scores
+    are added; hashed n-grams take no part. Parameters, errors and the rest are those of
     :func:`bm25_search`; the question is embedded once.
     """
     index = _open(config, text_units, response_type)
