@@ -404,14 +404,14 @@ def test_responses_first_verdicts_later(
     assert sum(row.count("not judged") for row in rows) == 4
     assert "unscored" not in " ".join(rows)
     assert "--skip-judge" not in said
-    assert len(watched.searched) == 12
+    assert len(watched.searched) == 6
     n_search_calls = len(watched.records)
     assert evaluation.read_results("summary")["by_method"]["tog"]["correctness"] is None
     resumed = evaluation.run("--resume")
     assert resumed.exit_code == DONE
     assert "12 of 12 responses are there, 0 of them judged; 0 calls were" in sentence(resumed)
     assert "Judge them with" not in resumed.output
-    assert len(watched.searched) == 12
+    assert len(watched.searched) == 6
     assert len(watched.records) == n_search_calls + 12 * 4
     assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
 
