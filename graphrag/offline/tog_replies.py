@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from graphrag.offline.answering import (
-    MIN_COVERAGE,
     SUFFICIENT_COVERAGE,
     Found,
     answer_question,
@@ -20,8 +19,6 @@ from graphrag.offline.requests import Request
 from graphrag.text.tables import read_context
 from graphrag.text.words import terms
 
-_FINAL = re.compile(r"^Final attempt: (\w+)[ \t]*$", re.MULTILINE)
-_TABLE = re.compile(r"^-----[A-Z]", re.MULTILINE)
 _QUESTION = re.compile(r"\AQuestion: (.*)$", re.MULTILINE)
 _ENTITY = re.compile(r"Edges of (.*):")
 _MOST = re.compile(r"\bat most (\d+)")
@@ -92,37 +89,23 @@ def score_edges(request: Request) -> dict[str, object]:
 def check_and_answer(request: Request) -> dict[str, object]:
     """Answer from the context tables, and say whether they are enough.
 
-    Sufficient when the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight;
-    at the final attempt (a line ``Final attempt: yes`` above or below the tables of the system
-    message) when there is any answer at all. Without enough, and with more attempts to come, the
-    answer is empty. Only Relationships and Sources are answered from: an answer must cite one
-    of their ids.
+    Sufficient when the best sentence covers `SUFFICIENT_COVERAGE` of the question's weight. Only
+    Relationships and Sources are answered from: an answer must cite one of their ids.
     """
     records = [r for r in read_context(request.system) if r.table in _CITABLE]
     answer = answer_question(request.user, records)
-    final = _is_final(request.system)
-    enough = MIN_COVERAGE if final else SUFFICIENT_COVERAGE
     lacking = ", ".join(answer.missing)
-    sufficient = bool(answer.found) and answer.coverage >= enough
+    sufficient = bool(answer.found) and answer.coverage >= SUFFICIENT_COVERAGE
     missing = f"Not in the context: {lacking}." if lacking else ""
     if not sufficient and not lacking:
         missing = "No sentence covers enough of the question."
-    used = answer.found if sufficient or final else ()
     return {
         "sufficient": sufficient,
-        "answer": answer.text if used else "",
-        "relationships": _ids(used, "Relationships"),
-        "sources": _ids(used, "Sources"),
+        "answer": answer.text if answer.found else "",
+        "relationships": _ids(answer.found, "Relationships"),
+        "sources": _ids(answer.found, "Sources"),
         "missing": missing,
     }
-
-
-def _is_final(system: str) -> bool:
-    """Say whether a prompt says so; a text inside the tables that claims it is not believed."""
-    table = _TABLE.search(system)
-    above = _FINAL.search(system, 0, table.start()) if table else _FINAL.search(system)
-    said = [above] if above else list(_FINAL.finditer(system))[-1:]
-    return any(line.group(1) == "yes" for line in said)
 
 
 def _read_objects(text: str) -> _Edges:

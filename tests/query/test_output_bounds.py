@@ -37,7 +37,7 @@ async def test_tog_bounds_its_scoring_by_edges_and_its_answer(
 
     edges = [int(n) for n in found.context_data["exploration"]["n_edges"] if n]
     sent = [bound for bound, _ in bounds_sent(server)]
-    assert sorted(sent) == sorted([*(60 + 40 * n for n in edges), *(2000 for _ in edges)])
+    assert sorted(sent) == sorted([*(60 + 40 * n for n in edges), 2000])
 
 
 @pytest.mark.parametrize("method", ["local", "basic", "global", "drift"])
@@ -87,7 +87,7 @@ async def test_an_answer_of_tog_that_is_cut_off_fails_by_that_name_and_is_asked_
     server.behave(
         faults=lambda _, request: (
             Fault(ramble=True, content='{"sufficient": true, "answer": "')
-            if "Final attempt" in str(request.get("messages"))
+            if "Form of the answer" in str(request.get("messages"))
             else None
         )
     )
@@ -107,9 +107,7 @@ async def test_scores_that_are_cut_off_are_asked_for_once_and_the_depth_says_so(
 ) -> None:
     server.behave(
         faults=lambda _, request: (
-            Fault(ramble=True)
-            if "Give every edge a score" in str(request.get("messages"))
-            else None
+            Fault(ramble=True) if "Score the edges" in str(request.get("messages")) else None
         )
     )
     found = await remote.search("tog", QUESTION)

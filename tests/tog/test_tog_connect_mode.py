@@ -12,8 +12,8 @@ from support.tog_world import (
     World,
     cite_all,
     entities,
-    explore_on,
     ids_in,
+    lacking,
     relationships,
     section,
     text_units,
@@ -61,7 +61,6 @@ async def test_two_named_entities_are_joined_in_one_call(world: World) -> None:
 
     assert not model.scoring
     assert len(model.reasoning) == len(model.requests) == result.llm_calls == 1
-    assert "Final attempt: yes" in model.reasoning[0]
     context = str(result.context_text)
     assert context in model.reasoning[0]
     assert section(context, "Paths")[0] == (
@@ -218,7 +217,7 @@ def shuffled(settings: Any) -> ToGSearch | PPRSearch:
     people, joins, texts = (
         make().sample(frac=1, random_state=7) for make in (entities, relationships, text_units)
     )
-    graph, model = GraphStore.from_tables(people, joins, texts), ScriptedModel(answer=explore_on)
+    graph, model = GraphStore.from_tables(people, joins, texts), ScriptedModel(answer=lacking)
     if settings is None:
         return PPRSearch(model=model, graph=graph, text_units=texts)
     config = ToGSearchConfig(**WALKED | settings)
@@ -230,7 +229,7 @@ def shuffled(settings: Any) -> ToGSearch | PPRSearch:
 )
 async def test_equal_input_gives_equal_output(world: World, options: Any) -> None:
     """Asked again, and of the same tables with shuffled rows."""
-    model = ScriptedModel(answer=explore_on)
+    model = ScriptedModel(answer=lacking)
     search = world.ranked(model) if options is None else world.search(model, **options)
     for question in (QUESTION, "Who melted the Wicked Witch?", "Glinda, Toto and the Winkies"):
         first = await search.search(question)

@@ -21,7 +21,7 @@ from support.tog_world import (
     ScriptedModel,
     World,
     entities,
-    explore_on,
+    lacking,
     relationships,
     text_units,
 )
@@ -104,7 +104,7 @@ async def test_a_search_on_a_mapped_graph_is_the_same_search(world: World, tmp_p
     results: list[Any] = []
     for graph, units in ((world.graph, text_units()), (opened.graph, opened.text_units)):
         search = ToGSearch(
-            model=ScriptedModel(answer=explore_on),
+            model=ScriptedModel(answer=lacking),
             graph=graph,
             text_units=units,
         )

@@ -59,8 +59,9 @@ class ToGSearchConfig(PPRSearchConfig):
         Edges a path may have, >= 1.
     max_hops : int
         Edges that a path between two entities may have in connect mode, >= 1.
-    max_scored_edges : int or None
-        Edges that the model is shown at a depth, the most promising, >= 1; None: all.
+    max_scored_edges : int
+        Edges that the model is shown at a depth, the most promising, >= 1; fewer where they take
+        more than a twentieth of ``max_context_tokens``.
     scoring_prompt : str or None
         As ``reasoning_prompt``, of the calls that score edges.
     """
@@ -69,6 +70,5 @@ class ToGSearchConfig(PPRSearchConfig):
     width: int = Field(default=3, ge=1)
     depth: int = Field(default=3, ge=1)
     max_hops: int = Field(default=4, ge=1)
-    graph_share: float = Field(default=0.4, gt=0, lt=1)
-    max_scored_edges: int | None = Field(default=30, ge=1)
+    max_scored_edges: int = Field(default=30, ge=1)
     scoring_prompt: str | None = None

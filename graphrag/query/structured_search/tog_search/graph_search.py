@@ -26,7 +26,14 @@ from graphrag.query.structured_search.tog_search.asking.replies import (
 )
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.state import Passages, Path, Round, Walk
+from graphrag.query.structured_search.tog_search.state import (
+    Exploration,
+    Passages,
+    Path,
+    Round,
+    Walk,
+)
+from graphrag.query.structured_search.tog_search.walk.exploration import select_evidence
 from graphrag.query.structured_search.tog_search.walk.spreading import rank_passages
 from graphrag.query.usage import (
     CallAttempt,
@@ -201,9 +208,9 @@ class GraphSearch(ABC):
             attempts=scope.attempts[n_before:],
         )
 
-    async def rank(self, question: str) -> Passages:
-        """Return how much of a question's mass reaches each text unit and entity."""
-        return await rank_passages(question, self.graph, self._text_units, self._cap)
+    async def rank(self, question: str, paths: Sequence[Path] = ()) -> Passages:
+        """Return how much mass of a question, and of paths, reaches each text unit and entity."""
+        return await rank_passages(question, self.graph, self._text_units, self._cap, paths)
 
     async def show(
         self, starts: Sequence[int], paths: Sequence[Path], passages: Passages
@@ -211,11 +218,19 @@ class GraphSearch(ABC):
         """Return the context that a check is shown."""
         return await asyncio.to_thread(self._grounder.build, starts, paths, passages)
 
-    async def check(
-        self, question: str, context: Context, final: bool, live: LiveText | None
-    ) -> Verdict:
+    async def check(self, question: str, context: Context, live: LiveText | None) -> Verdict:
         """Ask whether a context suffices, and for the answer; see :meth:`Reasoner.check`."""
-        return await self._reasoner.check(question, context, final, live)
+        return await self._reasoner.check(question, context, live)
+
+    async def conclude(
+        self, question: str, walked: Exploration, reached: Passages, live: LiveText | None
+    ) -> Found:
+        """Answer from where a walk led, and from the texts that most mass reached."""
+        context = await self.show(walked.starts, select_evidence(walked), reached)
+        verdict = await self.check(question, context, live)
+        rounds = note_verdict(walked.rounds, verdict)
+        walk = Walk(walked.starts, walked.scored)
+        return Found(verdict.response, context, rounds, verdict.abstained, walk)
 
 
 def found_nothing(rounds: tuple[Round, ...]) -> Found:
@@ -223,14 +238,15 @@ def found_nothing(rounds: tuple[Round, ...]) -> Found:
     return Found(NOT_FOUND, Context("", 0), rounds, True)
 
 
-def note_dropped(rounds: tuple[Round, ...], n_dropped: int) -> tuple[Round, ...]:
-    """Say in the last round how many cited ids were not in the context."""
-    if not n_dropped:
-        return rounds
+def note_verdict(rounds: tuple[Round, ...], verdict: Verdict) -> tuple[Round, ...]:
+    """Say in the last round what the context lacked, and which cited ids it did not hold."""
     last = rounds[-1]
-    said = f"{n_dropped} cited ids were not in the context"
-    note = f"{last.note}; {said}" if last.note else said
-    return (*rounds[:-1], replace(last, note=note))
+    notes = [last.note] if last.note else []
+    if verdict.n_dropped_ids:
+        notes.append(f"{verdict.n_dropped_ids} cited ids were not in the context")
+    if verdict.lacking:
+        notes.append(f"the model says that the context lacks this: {verdict.lacking}")
+    return (*rounds[:-1], replace(last, note="; ".join(notes)))
 
 
 def _make_result(

@@ -11,13 +11,11 @@ from graphrag.query.structured_search.tog_search.graph_search import (
     Found,
     GraphSearch,
     found_nothing,
-    note_dropped,
 )
-from graphrag.query.structured_search.tog_search.state import Exploration, Passages, Walk
+from graphrag.query.structured_search.tog_search.state import Exploration, Passages
 from graphrag.query.structured_search.tog_search.walk.exploration import (
     keep_best,
     list_candidates,
-    select_evidence,
 )
 from graphrag.query.structured_search.tog_search.walk.promise import score_by_reach
 from graphrag.query.structured_search.tog_search.walk.starting import find_starts
@@ -54,11 +52,7 @@ class PPRSearch(GraphSearch):
         if not walked.starts and not reached.units:
             return found_nothing(walked.rounds)
         walked = await self._follow(question, walked, reached)
-        context = await self.show(walked.starts, select_evidence(walked), reached)
-        verdict = await self.check(question, context, True, live)
-        rounds = note_dropped(walked.rounds, verdict.n_dropped_ids)
-        walk = Walk(walked.starts, walked.scored)
-        return Found(str(verdict.response), context, rounds, verdict.abstained, walk)
+        return await self.conclude(question, walked, reached, live)
 
     async def _follow(self, question: str, walked: Exploration, reached: Passages) -> Exploration:
         """Walk where mass and words lead."""

@@ -33,18 +33,20 @@ class Verdict:
 
     Attributes
     ----------
-    response : str or None
-        The text for the user, citations included; None when the graph is to be explored
-        further.
+    response : str
+        The text for the user, citations included.
     n_dropped_ids : int
         Ids that the model cited although the context does not hold them.
     abstained : bool
         Whether the response says no more than that the answer was not found.
+    lacking : str
+        What the model says that the context lacks; "" where it says that it suffices.
     """
 
-    response: str | None
+    response: str
     n_dropped_ids: int = 0
     abstained: bool = False
+    lacking: str = ""
 
 
 class LiveText:
@@ -85,7 +87,7 @@ class Reasoner:
     ----------
     model : CompletionModel
     prompt : str
-        With the fields {context_data}, {response_type} and {final}.
+        With the fields {context_data} and {response_type}.
     response_type : str
         Form of the answer, e.g. ``Multiple Paragraphs``.
     bound : OutputBound
@@ -97,17 +99,13 @@ class Reasoner:
     response_type: str
     bound: OutputBound
 
-    async def check(
-        self, question: str, context: Context, final: bool, live: LiveText | None = None
-    ) -> Verdict:
+    async def check(self, question: str, context: Context, live: LiveText | None = None) -> Verdict:
         """Ask once; once more if the reply can't be read or cites nothing of the context.
 
         Parameters
         ----------
         question : str
         context : Context
-        final : bool
-            Whether there is nothing left to explore, so that this must be the answer.
         live : LiveText or None
             Where to show the answer while it arrives.
 
@@ -128,12 +126,10 @@ class Reasoner:
         problem = unreadable = ""
         for _ in range(_N_ATTEMPTS):
             try:
-                reply = await self._ask(question, context, final, problem, live)
+                reply = await self._ask(question, context, problem, live)
             except UnreadableReplyError as error:
                 problem = unreadable = str(error)
                 continue
-            if not reply.sufficient and not final:
-                return Verdict(None)
             problem = _find_fault(reply, context)
             if not problem:
                 break
@@ -144,12 +140,11 @@ class Reasoner:
         return _settle(reply, context)
 
     async def _ask(
-        self, question: str, context: Context, final: bool, problem: str, live: LiveText | None
+        self, question: str, context: Context, problem: str, live: LiveText | None
     ) -> ReasonedAnswer:
         values = {
             "context_data": context.text,
             "response_type": self.response_type,
-            "final": "yes" if final else "no",
         }
         system = fill(self.prompt, values)
         if problem:
@@ -163,7 +158,7 @@ class Reasoner:
                 return await ask(self.model, messages, ReasonedAnswer, self.bound)
 
             def read(received: str) -> None:
-                answer = _read_partial(received, final)
+                answer = _read_partial(received)
                 if answer is not None:
                     live.show(answer)
 
@@ -182,15 +177,15 @@ def _find_fault(reply: ReasonedAnswer, context: Context) -> str:
 def _settle(reply: ReasonedAnswer, context: Context) -> Verdict:
     relationships, sources = _known_ids(reply, context)
     n_dropped = len({*reply.relationships} - {*relationships}) + len({*reply.sources} - {*sources})
-    answer = _clean(reply.answer)
+    answer, missing = _clean(reply.answer), " ".join(reply.missing.split())
     if answer and (relationships or sources):
         cited = [
             f"{name} ({', '.join(map(str, ids))})"
             for name, ids in (("Relationships", relationships), ("Sources", sources))
             if ids
         ]
-        return Verdict(f"{answer} [Data: {'; '.join(cited)}]", n_dropped)
-    missing = " ".join(reply.missing.split())
+        lacking = "" if reply.sufficient else missing or "something"
+        return Verdict(f"{answer} [Data: {'; '.join(cited)}]", n_dropped, lacking=lacking)
     said = f"{NOT_FOUND} Missing: {missing}" if missing else NOT_FOUND
     return Verdict(said, n_dropped, abstained=True)
 
@@ -211,8 +206,8 @@ def _clean(answer: str) -> str:
     return _OWN_CITATION.sub("", answer).strip()
 
 
-def _read_partial(received: str, final: bool) -> str | None:
-    """Return the answer so far, None while it is not known that it will be used."""
+def _read_partial(received: str) -> str | None:
+    """Return the answer so far, None before it begins."""
     begin = received.find("{")
     if begin < 0:
         return None
@@ -224,5 +219,4 @@ def _read_partial(received: str, final: bool) -> str | None:
         return None
     reply = cast("dict[str, object]", values)
     answer = reply.get("answer")
-    used = final or reply.get("sufficient") is True
-    return answer if used and isinstance(answer, str) else None
+    return answer if isinstance(answer, str) else None

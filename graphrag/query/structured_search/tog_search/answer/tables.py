@@ -79,11 +79,7 @@ def render_context(
     relationships: Iterable[str],
     sources: Iterable[str],
 ) -> str:
-    """Join rendered rows to the context; a section without rows keeps its heading.
-
-    Text units come first: their ranking is the same at every depth, so that the contexts of one
-    search begin alike, and a provider need not read that beginning anew.
-    """
+    """Join rendered rows to the context; a section without rows keeps its heading."""
     sections: tuple[tuple[str, list[str], Iterable[str]], ...] = (
         ("Sources", ["id|text"], sources),
         ("Entities", ["id|entity|description"], entities),

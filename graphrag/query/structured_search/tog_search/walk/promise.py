@@ -9,8 +9,8 @@ from graphrag.text.ranking import bm25_scores, load_bm25
 from graphrag.text.terms import shorten, split_terms
 
 _MAX_TITLE_CHARS = 200
-_MAX_RELATIONSHIP_CHARS = 300
-_MAX_DESCRIPTION_CHARS = 160
+# Of the relationship and of the neighbour's description, where words are counted.
+_CHARS = (300, 160)
 # Sharing no word with the question is weak evidence against an edge, not a proof: it stays
 # walkable, and weight decides among such edges.
 _FLOOR = 0.05
@@ -55,8 +55,13 @@ async def score_by_reach(
     return Scores(tuple(values), "pagerank")
 
 
-def describe_edge(candidate: Candidate, store: GraphStore, number: int = 1) -> ShownEdge:
-    """Return an edge as a model is shown it, under this number."""
+def describe_edge(
+    candidate: Candidate, store: GraphStore, number: int = 1, chars: tuple[int, int] = _CHARS
+) -> ShownEdge:
+    """Return an edge as it is shown under this number, its texts cut to so many characters.
+
+    `chars` are those of the relationship, and of what is said about the neighbour.
+    """
     edge = candidate.edge
     rows = [store.relationship_row(link.relationship) for link in edge.links]
     first = rows[0]
@@ -72,8 +77,8 @@ def describe_edge(candidate: Candidate, store: GraphStore, number: int = 1) -> S
         entity=shorten(store.title(edge.source), _MAX_TITLE_CHARS),
         neighbour=shorten(neighbour.title, _MAX_TITLE_CHARS),
         forward=edge.links[0].forward,
-        relationship=shorten("; ".join(told), _MAX_RELATIONSHIP_CHARS),
-        about_neighbour=shorten(neighbour.description, _MAX_DESCRIPTION_CHARS),
+        relationship=shorten("; ".join(told), chars[0]),
+        about_neighbour=shorten(neighbour.description, chars[1]),
     )
 
 

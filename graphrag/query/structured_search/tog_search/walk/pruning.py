@@ -1,6 +1,5 @@
 """Scoring the edges ahead by the completion model; by their words where its reply can't be used."""
 
-import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ from graphrag.query.usage import OutputBound, phase
 
 _TOKENS_AROUND_SCORES = 60
 _TOKENS_PER_EDGE = 40
+# Of the relationship and of the neighbour's description: more edges are worth more than more words.
+_CHARS = (100, 60)
 _BOUND_SETTING = "call_args.max_tokens of the model in settings.yaml"
 
 
@@ -38,15 +39,15 @@ class Pruner:
     model : CompletionModel
     prompt : ScoringPrompt
     max_scored : int or None
-        Edges that the model is shown at a depth; None: all.
+        Edges that the model is shown at a depth at most.
     max_tokens : int
-        Tokens of edges that one scoring call may show; more are split into concurrent calls.
+        Tokens of the question and the edges in a scoring call; further edges are left out.
     """
 
     store: GraphStore
     model: CompletionModel
     prompt: ScoringPrompt
-    max_scored: int | None
+    max_scored: int
     max_tokens: int
 
     async def score(
@@ -71,61 +72,50 @@ class Pruner:
         Exception
             Whatever the model raises when it can't be reached.
         """
-        shown = list(range(len(candidates)))
-        if self.max_scored is not None and len(shown) > self.max_scored:
-            first = (await score_by_reach(question, candidates, reached, self.store)).values
-            best = sorted(shown, key=lambda place: (-first[place], place))[: self.max_scored]
-            shown = sorted(best)
+        promise = (await score_by_reach(question, candidates, reached, self.store)).values
+        order = sorted(range(len(candidates)), key=lambda place: (-promise[place], place))
+        shown, edges = self._fit(question, candidates, order[: self.max_scored])
         with phase("exploration"):
-            scored = await self._score_by_model(question, [candidates[place] for place in shown])
+            scored = await self._score_by_model(question, edges)
         if isinstance(scored, Scores):
             return _put_back(scored, shown, len(candidates))
         note = f"{scored}, so bm25 scored this depth"
         values = (await score_by_words(question, candidates, self.store)).values
         return Scores(values, "bm25", note)
 
-    async def _score_by_model(self, question: str, candidates: Sequence[Candidate]) -> Scores | str:
-        """Return the model's scores, or why they can't be used."""
-        edges = [
-            describe_edge(candidate, self.store, number)
-            for number, candidate in enumerate(candidates, 1)
-        ]
-        try:
-            async with asyncio.TaskGroup() as group:
-                asked = [
-                    group.create_task(self._ask_for_scores(question, batch))
-                    for batch in self._split(edges)
-                ]
-        except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None
-        replies = [task.result() for task in asked]
-        values = [0.0] * len(candidates)
-        n_unreadable = 0
-        for reply in replies:
-            if isinstance(reply, str):
-                return reply
-            for number, score in reply.items():
-                if score is None:
-                    n_unreadable += 1
-                else:
-                    values[number - 1] = score
-        note = f"{n_unreadable} scores outside 0 to 1 counted as 0" if n_unreadable else ""
-        return Scores(tuple(values), "llm", note)
+    def _fit(
+        self, question: str, candidates: Sequence[Candidate], order: Sequence[int]
+    ) -> tuple[list[int], list[ShownEdge]]:
+        """Return as many of the first candidates as fit into one request, in their own order."""
 
-    def _split(self, edges: list[ShownEdge]) -> list[list[ShownEdge]]:
-        batches: list[list[ShownEdge]] = []
-        used = self.max_tokens + 1
-        for edge in edges:
-            n_tokens = int(self.model.tokenizer.num_tokens(self.prompt.render("", [edge])))
-            if used + n_tokens > self.max_tokens:
-                batches.append([])
-                used = 0
-            batches[-1].append(edge)
-            used += n_tokens
-        return batches
+        def first(n: int) -> list[ShownEdge]:
+            places = sorted(order[:n])
+            return [
+                describe_edge(candidates[at], self.store, no, _CHARS)
+                for no, at in enumerate(places, 1)
+            ]
+
+        def fits(n: int) -> bool:
+            request = self.prompt.render(question, first(n))
+            return int(self.model.tokenizer.num_tokens(request)) <= self.max_tokens
+
+        least, most = 1, len(order)
+        while least < most:
+            middle = (least + most + 1) // 2
+            least, most = (middle, most) if fits(middle) else (least, middle - 1)
+        return sorted(order[:least]), first(least)
+
+    async def _score_by_model(self, question: str, edges: Sequence[ShownEdge]) -> Scores | str:
+        """Return the model's scores, or why they can't be used."""
+        reply = await self._ask_for_scores(question, edges)
+        if isinstance(reply, str):
+            return reply
+        n_unreadable = sum(score is None for score in reply.values())
+        note = f"{n_unreadable} scores outside 0 to 1 counted as 0" if n_unreadable else ""
+        return Scores(tuple(reply.get(edge.number) or 0.0 for edge in edges), "llm", note)
 
     async def _ask_for_scores(
-        self, question: str, edges: list[ShownEdge]
+        self, question: str, edges: Sequence[ShownEdge]
     ) -> dict[int, float | None] | str:
         """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
         request = self.prompt.render(question, edges)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from graphrag.query.structured_search.tog_search.graph.store import GraphStore
 from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.state import Passages
+from graphrag.query.structured_search.tog_search.state import Passages, Path
 from graphrag.text.ranking import load_bm25
 
 N_SEEDS = 50
@@ -30,6 +30,8 @@ _POWER = 3
 _NAMED_PART = 0.75
 _GOING_ON = 0.85
 _STEPS = 5
+# Of the mass, where a walk went before; chosen on MuSiQue and one film, by what 0.1 to 0.4 find.
+_WALKED_PART = 0.3
 # Being the title of a text unit's document says more than being named in it.
 _TITLE_WEIGHT = 5.0
 # That two entities are related says less than that they stand in one text.
@@ -64,12 +66,20 @@ class Seeds:
 
 
 async def rank_passages(
-    question: str, store: GraphStore, text_units: TextUnits, cap: int
+    question: str,
+    store: GraphStore,
+    text_units: TextUnits,
+    cap: int,
+    paths: Sequence[Path] = (),
 ) -> Passages:
-    """Spread a question from its words and names; see :func:`find_seeds` and :func:`spread`."""
+    """Spread a question from its words and names, and from the texts that paths lead through.
+
+    See :func:`find_seeds`, :func:`join_paths` and :func:`spread`.
+    """
     await load_bm25()
     scored = await asyncio.to_thread(text_units.score_by_words, question, N_SEEDS)
-    return await asyncio.to_thread(spread, find_seeds(question, scored, store), store, cap)
+    seeds = find_seeds(question, scored, store)
+    return await asyncio.to_thread(spread, join_paths(seeds, paths, store), store, cap)
 
 
 def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphStore) -> Seeds:
@@ -97,6 +107,41 @@ def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphS
     part = _NAMED_PART * telling
     units = {row: score**_POWER for row, score in scored}
     return Seeds(_scaled(units, 1 - part), _scaled(standing, part), 1 - _GOING_ON * telling)
+
+
+def join_paths(seeds: Seeds, paths: Sequence[Path], store: GraphStore) -> Seeds:
+    """Give 0.3 of the mass to the text units that paths lead through, if there are any.
+
+    Those of an edge name both of its ends, and share the score of the best path with it. Of an
+    end 100 text units are looked at, of the one that fewer name.
+    """
+    weights: dict[int, float] = {}
+    for path in paths:
+        for step in path.steps:
+            rows = _units_with_both(step.edge.source, step.edge.target, store)
+            for row in rows:
+                weights[row] = max(weights.get(row, 0.0), path.score / len(rows))
+    if not weights:
+        return seeds
+    joined = _scaled(weights, _WALKED_PART)
+    for row, mass in seeds.units.items():
+        joined[row] = joined.get(row, 0.0) + (1 - _WALKED_PART) * mass
+    names = {name: (1 - _WALKED_PART) * mass for name, mass in seeds.names.items()}
+    return Seeds(joined, names, seeds.restart)
+
+
+def _units_with_both(first: int, second: int, store: GraphStore) -> list[int]:
+    mentions = store.mentions
+    few, many = sorted(
+        (
+            mentions.units[mentions.name_ptr[name] : mentions.name_ptr[name + 1]]
+            for name in (first, second)
+        ),
+        key=len,
+    )
+    few = few[:_MAX_MENTIONS]
+    at = np.minimum(np.searchsorted(many, few), len(many) - 1)
+    return few[many[at] == few].tolist() if len(few) else []
 
 
 def _telling(df: float, store: GraphStore) -> float:
