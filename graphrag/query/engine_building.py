@@ -42,6 +42,7 @@ from graphrag.query.ranked_search import (
     ByWordsAndVectors,
     RankedSearch,
     RankedTexts,
+    Ranking,
     context_of,
 )
 from graphrag.query.structured_search.basic_search.search import BasicSearch
@@ -173,10 +174,10 @@ class EngineBuilder:
                 "max_context_tokens": section.max_context_tokens,
             },
         )
-        if embedding is None or is_hashed(model_name(embedding.config)):
-            return RankedSearch(engine, ByWords(texts))
-        vectors = self._store(text_unit_text_embedding)
-        ranking = ByWordsAndVectors(texts, vectors, AwaitedEmbedding(embedding))
+        ranking: Ranking = ByWords(texts)
+        if embedding is not None and not is_hashed(model_name(embedding.config)):
+            vectors = self._store(text_unit_text_embedding)
+            ranking = ByWordsAndVectors(texts, vectors, AwaitedEmbedding(embedding))
         search = AgenticSearch if method == "agentic" else RankedSearch
         return search(engine, ranking)
 

@@ -383,11 +383,10 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
         assert 0.15 * reckoned[kind] < tokens <= reckoned[kind], kind
 
 
-def test_no_number_bounds_the_edges_that_tog_reads(make_evaluation: MakeEvaluation):
+def test_what_a_walk_asks_is_bounded(make_evaluation: MakeEvaluation):
     shown = sentence(make_evaluation(methods=["tog"]).run("--dry-run"))
-    assert "Prompt tokens: not bounded by the settings" in shown
-    assert "more where the edges of a step of ToG don't fit one call" in shown
-    assert "at most 36 completions and 0 embeddings" in shown  # 3 scorings and 3 checks each
+    assert "Prompt tokens: about " in shown
+    assert "at most 24 completions and 0 embeddings" in shown  # 3 scorings and an answer each
     once = sentence(make_evaluation(name="once", methods=["ppr"]).run("--dry-run"))
     assert "at most 6 completions and 0 embeddings" in once
 

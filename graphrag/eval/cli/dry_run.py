@@ -129,8 +129,6 @@ def show_dry_run(console: Console, run: DryRun) -> None:
             f"at most {counted(most.completion_calls, 'completion')} and "
             f"{counted(most.embedding_calls or 0, 'embedding')}, retries aside"
         )
-        if most.may_split:
-            calls += "; more where the edges of a step of ToG don't fit one call"
     names = list(dict.fromkeys(unit.method for unit in run.units))
     by_method = {name: run.estimate(name) for name in names}
     expected = {name: run.expect(name) for name in names}

@@ -12,7 +12,7 @@ from graphrag.eval.run.methods import MethodSet
 from graphrag.eval.run.units import Unit
 from graphrag.eval.run.verdicts import judgeable
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.methods import AGENTIC_ROUNDS, embeds
+from graphrag.query.methods import AGENTIC_ROUNDS, LEAST_SCORING, SCORING_SHARE, embeds
 from graphrag.query.output import own_bound
 
 _INSTRUCTIONS = 1_000
@@ -66,20 +66,17 @@ class Estimate:
         Upper bounds.
     completion_calls, embedding_calls : int or None
         Of the searches, upper bounds. None when a method's settings set no bound: global
-        and DRIFT search ask once for each part of the index or follow-up, Think-on-Graph that
-        scores by entity once for each, a method of one's own as often as it likes.
+        and DRIFT search ask once for each part of the index or follow-up, a method of one's own as
+        often as it likes.
     prompt_tokens : int or None
         All prompt tokens if every context and answer is as long as its setting allows, rather too
         many than too few: what a text takes is known to its model's tokenizer alone. None when
-        the settings of a method set no bound; those of Think-on-Graph whose edges the model
-        scores set none, as that reads edges beside the context.
+        the settings of a method set no bound.
     search_prompt_tokens : int or None
         Those of the searches among them.
     answer_tokens : int or None
         Output tokens of the searches if every reply is as long as an answer may be; None as
         the prompt tokens are.
-    may_split : bool
-        Whether Think-on-Graph asks more often where the edges of one depth don't fit one call.
     """
 
     searches: int
@@ -87,18 +84,17 @@ class Estimate:
     embedding_calls: int | None
     judge_calls: int
     prompt_tokens: int | None
-    may_split: bool = False
     search_prompt_tokens: int | None = None
     answer_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """One search: its calls, the tokens of a call's prompt, of the context and of the answer."""
+    """One search: its calls, the tokens of their prompts, of the context and of an answer."""
 
     completions: int
     embeddings: int
-    prompt: int | None
+    prompt: int
     context: int
     answer: int
 
@@ -115,9 +111,7 @@ def estimate(
     found = [(unit, _search(unit, config, headers, methods, reckoning)) for unit in units]
     known = [search for _, search in found if search is not None]
     is_bounded = len(known) == len(units)
-    tokens = [
-        0 if search.prompt is None else search.prompt * search.completions for search in known
-    ]
+    tokens = [search.prompt for search in known]
     n_searched = sum(tokens)
     pairs = config.judge.pairs(config.methods) if n_metrics else ()
     n_compared = len({unit.sample.id for unit in units}) * 2  # both orders
@@ -129,16 +123,14 @@ def estimate(
     verdicts = (judgeable(unit.sample, config.metrics) for unit in units if n_metrics)
     n_verdicts = sum(map(len, verdicts))
     further = config.judge.rubric + config.judge.quality if n_metrics else 0
-    is_counted = is_bounded and all(s.prompt is not None for s in known)
     return Estimate(
         len(units),
         sum(search.completions for search in known) if is_bounded else None,
         sum(search.embeddings for search in known) if is_bounded else None,
         n_verdicts * config.judge.repeats + len(units) * further + n_compared * len(pairs),
-        sum(tokens) if is_counted else None,
-        any(search.prompt is None for search in known),
-        n_searched if is_counted else None,
-        sum(search.completions * search.answer for search in known) if is_counted else None,
+        sum(tokens) if is_bounded else None,
+        n_searched if is_bounded else None,
+        sum(search.completions * search.answer for search in known) if is_bounded else None,
     )
 
 
@@ -169,11 +161,12 @@ def _search(
     instructions = max(
         _INSTRUCTIONS, sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
     )
-    prompt: int | None = instructions + _AROUND + question + context
     calls = AGENTIC_ROUNDS if method == "agentic" else 1
+    prompt = calls * (instructions + _AROUND + question + context)
     n_embedded = calls if embeds(method) else 0
     if method == "tog" and section.mode == "explore":
-        calls, prompt = 2 * int(section.depth), None
+        depth, read = int(section.depth), max(LEAST_SCORING, context // SCORING_SHARE)
+        calls, prompt = 1 + depth, prompt + depth * (instructions + _AROUND + question + read)
     answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
     answer = min(answer, reckoning.answer or answer)
     return _Search(calls, n_embedded, prompt, context, answer)

@@ -9,6 +9,7 @@ arXiv 2407.10805).
 import pandas as pd
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.query.methods import LEAST_SCORING, SCORING_SHARE
 from graphrag.query.structured_search.tog_search.answer.reasoning import NOT_FOUND, LiveText
 from graphrag.query.structured_search.tog_search.answer.tables import Context
 from graphrag.query.structured_search.tog_search.asking.prompts import read_scoring_prompt
@@ -31,11 +32,6 @@ from graphrag.query.structured_search.tog_search.walk.exploration import (
 )
 from graphrag.query.structured_search.tog_search.walk.pruning import Pruner
 from graphrag.query.structured_search.tog_search.walk.starting import find_starts
-
-# A scoring call reads a twentieth of what the answering one may, so that a walk of three depths
-# costs a quarter more than an answer without a walk.
-_REQUESTS = 20
-_LEAST_REQUEST = 200
 
 
 class ToGSearch(GraphSearch):
@@ -64,7 +60,7 @@ class ToGSearch(GraphSearch):
             model=model,
             prompt=read_scoring_prompt(config.scoring_prompt, 2 * config.width),
             max_scored=config.max_scored_edges,
-            max_tokens=max(_LEAST_REQUEST, config.max_context_tokens // _REQUESTS),
+            max_tokens=max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE),
         )
 
     async def find(self, question: str, live: LiveText | None) -> Found:
