@@ -490,3 +490,20 @@ def test_opening_reads_the_header_only(tmp_path: Path) -> None:
     opened = open_graph(files)
     assert own_kib() - before < 4096
     assert opened.graph.relationship_row(n - 1).description == "y" * 500
+
+
+def test_another_title_of_a_document_builds_the_graph_anew(tmp_path: Path) -> None:
+    """What a document is about is part of the graph, though an index may have no documents."""
+    files = write_index(tmp_path)
+    assert open_graph(files).graph.names_in("Kansas Prairie News") != []
+    titled = dataclasses.replace(files, documents=tmp_path / "documents.parquet")
+    for title in ("Prairie News", "Desert News"):
+        frame = pd.DataFrame({"id": ["d"], "title": [title]})
+        frame.to_parquet(titled.documents)
+        text_units().assign(document_id="d").to_parquet(files.text_units)
+        graph = open_graph(titled).graph
+        assert [graph.names_in(name) for name in (title, "Weather News")] == [
+            [graph.n_entities],
+            [],
+        ]
+        assert graph.nodes_named_in(title) == []
