@@ -94,10 +94,11 @@ class EvaluationResults:
         without any), n_latency, n_impossible_latency (searches whose stored latency can't be
         one, left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls,
         avg_prompt_tokens, avg_output_tokens (None for a method of one's own that does not count),
-        avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
-        output_tokens_by_phase (sums), cached_prompt_tokens, calls_reporting_cached_tokens and
-        judge_cached_prompt_tokens (see ``Usage``), cost_usd, cost_usd_by_model, judge_cost_usd
-        (None: the price of a model, or of its cached tokens, is not known).
+        avg_exploring_calls, avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase,
+        prompt_tokens_by_phase, output_tokens_by_phase (sums), cached_prompt_tokens,
+        calls_reporting_cached_tokens and judge_cached_prompt_tokens (see ``Usage``), cost_usd,
+        cost_usd_by_model, judge_cost_usd (None: the price of a model, or of its cached tokens, is
+        not known).
         Failed searches count with the calls that they made.
     counts : dict
         method -> n (searches), n_search_failed, and per metric n_scored, n_unscored, n_not_judged.

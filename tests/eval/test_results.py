@@ -228,6 +228,20 @@ def test_an_unknown_metric_is_a_sentence():
         aggregate_results([result()], ["correctnes"])
 
 
+def test_calls_while_exploring_are_the_mean_of_all_searches_or_not_known():
+    walked = Usage(4, 100, 10, llm_calls_by_phase={"exploration": 3, "reasoning": 1})
+    results = aggregate_results(
+        [
+            result(usage=walked),
+            result(question="Why?"),
+            result("own", usage=walked),
+            result("own", question="Why?", usage=Usage(is_counted=False)),
+        ]
+    )
+    assert results.efficiency["tog"]["avg_exploring_calls"] == 1.5
+    assert results.efficiency["own"]["avg_exploring_calls"] is None
+
+
 def test_what_nobody_counted_has_no_cost():
     results = aggregate_results([result(judge_usage=Usage()), result("basic", usage=None)])
     assert results.metadata["cost_usd"] is None

@@ -77,6 +77,9 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "n_impossible_latency": sum(map(has_impossible_latency, results)),
         "n_cut_off": sum(r.usage is not None and r.usage.cut_replies > 0 for r in results),
         "avg_llm_calls": _mean([r.efficiency.llm_calls for r in results]),
+        "avg_exploring_calls": usage.llm_calls_by_phase.get("exploration", 0) / n
+        if n and all(each.is_counted for each in counted)
+        else None,
         "avg_prompt_tokens": _mean([r.efficiency.prompt_tokens for r in results]),
         "avg_output_tokens": _mean([r.efficiency.output_tokens for r in results]),
         "avg_embedding_calls": usage.embedding_calls / n if n else None,
