@@ -25,8 +25,6 @@ from graphrag.eval.store import (
     Standing,
     StoredResponse,
     StoredSession,
-    StoreLocation,
-    StorePlace,
 )
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.usage import (
@@ -124,12 +122,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "results" / "eval.db"
 
 
-@pytest.fixture(params=["SQLite", "PostgreSQL"])
-def store(request: pytest.FixtureRequest, path: Path):
-    place: StorePlace = path
-    if request.param == "PostgreSQL":
-        place = StoreLocation(path.parent, request.getfixturevalue("postgresql").new_database())
-    with EvaluationStore(place) as opened:
+@pytest.fixture
+def store(path: Path):
+    with EvaluationStore(path) as opened:
         yield opened
 
 

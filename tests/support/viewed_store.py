@@ -36,9 +36,9 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, port: int = 0, store: str | None = None) -> Generator[Served]:
+def serving(folder: Path, port: int = 0) -> Generator[Served]:
     listener = Listener.on(port)
-    server = make_server(viewed_of(Place(output=folder, store=store)), listener)
+    server = make_server(viewed_of(Place(output=folder)), listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener.socket]})
     thread.start()
     try:

@@ -217,11 +217,6 @@ def test_a_store_that_can_t_be_shown_is_one_sentence(tmp_path: Path, capsys: Any
         EvaluationStore(tmp_path / "eval.db").close()
         assert "holds no run yet" in served.client.get("/").text
         assert "audit export latest" in served.client.get("/audit").text
-    with serving(tmp_path, store="postgresql://u:hidden-word@127.0.0.1:9/none") as served:
-        answer = served.client.get("/")
-        assert answer.status_code in (400, 500)
-        assert words(answer.text).count("127.0.0.1:9") >= 1
-        assert "hidden-word" not in answer.text
     assert "Traceback" not in capsys.readouterr().err
 
 

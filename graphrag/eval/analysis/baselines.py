@@ -5,10 +5,10 @@ from pathlib import Path
 
 from graphrag.eval.analysis.runs import PinnedBaseline, RunRows
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.store import StorePlace, baseline_path, replace_files
+from graphrag.eval.store import baseline_path, replace_files
 
 
-def pin_baseline(run: RunRows, store_path: StorePlace) -> Path:
+def pin_baseline(run: RunRows, store_path: Path) -> Path:
     """Copy a run's rows beside the store as the pinned baseline and return the file.
 
     Raises

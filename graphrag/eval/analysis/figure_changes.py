@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from graphrag.eval.analysis.question_figures import Values, read_question_figures
 from graphrag.eval.analysis.rows import QuestionKey
 from graphrag.eval.statistics import ALPHA, Pair, holm, paired_scale
-from graphrag.eval.store import StorePlace, open_store
+from graphrag.eval.store import open_store
 
 LOWER_IS_BETTER = {"latency_s", "tokens", "cost_usd"}
 UNTESTED = {"latency_s", "time_score"}
@@ -52,7 +53,7 @@ class FigureChange:
         return (self.difference > 0) == (self.figure in LOWER_IS_BETTER) and self.difference != 0
 
 
-def compare_figures(new_run: str, baseline_run: str, store_path: StorePlace) -> list[FigureChange]:
+def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[FigureChange]:
     """Compare two runs of a store on all that both have: verdicts, grades, time, tokens, retrieval.
 
     Exploratory: the gate decides on the primary metrics alone.
@@ -61,7 +62,7 @@ def compare_figures(new_run: str, baseline_run: str, store_path: StorePlace) -> 
     ----------
     new_run, baseline_run : str
         Run ids.
-    store_path : Path or StoreLocation
+    store_path : Path
 
     Returns
     -------

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -18,7 +19,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.measures import list_forms
 from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import FigureCase, FigureDecision
-from graphrag.eval.store import StorePlace, open_store
+from graphrag.eval.store import open_store
 
 FigureKey: TypeAlias = tuple[str, str]
 """Method and figure."""
@@ -86,7 +87,7 @@ def read_gate_figures(
     new: RunRows,
     baseline: RunRows,
     wanted: Mapping[str, Margin | None],
-    store_path: StorePlace,
+    store_path: Path,
     margin: float,
 ) -> dict[FigureKey, FigureCase]:
     """Read figures of two runs of a store, question by question.
@@ -97,7 +98,7 @@ def read_gate_figures(
     wanted : dict
         Figure -> the worsening that is accepted; None: ``margin`` of a share, ``margin`` of the
         scale's four steps of a grade, 5 % of the baseline's mean of an amount.
-    store_path : Path or StoreLocation
+    store_path : Path
     margin : float
         In (0, 1).
 

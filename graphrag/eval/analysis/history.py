@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.question_figures import ByMethod, mean_of, read_question_figures
 from graphrag.eval.analysis.runs import pinned_run_id, stored_metadata
-from graphrag.eval.store import ORIGIN_NAMES, EvaluationStore, Run, StorePlace, open_store
+from graphrag.eval.store import ORIGIN_NAMES, EvaluationStore, Run, open_store
 from graphrag.query.usage import Usage, sum_usages
 
 Means: TypeAlias = dict[str, dict[str, float | None]]
@@ -63,7 +64,7 @@ class StoredRun:
         return asdict(self)
 
 
-def list_runs(store_path: StorePlace) -> list[StoredRun]:
+def list_runs(store_path: Path) -> list[StoredRun]:
     """Return the runs of a store, the newest first.
 
     Raises
@@ -78,7 +79,7 @@ def list_runs(store_path: StorePlace) -> list[StoredRun]:
         return [describe_run(store, run, run.run_id == pinned) for run in store.runs()]
 
 
-def read_usages(store_path: StorePlace, run_ids: Iterable[str | None]) -> dict[str, Usage]:
+def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Usage]:
     """Return run id -> all that a run took, of those runs that the store holds.
 
     Searches and judge, what was asked again included.

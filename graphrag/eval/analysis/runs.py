@@ -36,7 +36,6 @@ from graphrag.eval.store import (
     Run,
     RunSetup,
     StoredResponse,
-    StorePlace,
     baseline_path,
     find_run,
     no_such_file,
@@ -117,7 +116,7 @@ class RunRows(NamedTuple):
         return tuple(judged) or DEFAULT_METRICS
 
 
-def read_rows(source: str, store_path: StorePlace) -> RunRows:
+def read_rows(source: str, store_path: Path) -> RunRows:
     """Read one side of a comparison.
 
     Parameters
@@ -125,7 +124,7 @@ def read_rows(source: str, store_path: StorePlace) -> RunRows:
     source : str
         A run id or the beginning of one, "latest", "pinned", or the path of an
         eval_results_detailed.json or of a baseline.json.
-    store_path : Path or StoreLocation
+    store_path : Path
         The eval.db of the output folder.
 
     Raises
@@ -145,7 +144,7 @@ def read_rows(source: str, store_path: StorePlace) -> RunRows:
     return RunRows(rows, metadata)
 
 
-def pinned_run_id(store_path: StorePlace) -> str | None:
+def pinned_run_id(store_path: Path) -> str | None:
     """Return the id of the pinned run; None without one, or when a file without id is pinned."""
     path = baseline_path(store_path)
     return _read_file(path, store_path).metadata.run_id if path.exists() else None
@@ -274,7 +273,7 @@ def _in_numbers(question_id: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
-def _read_file(path: Path, store_path: StorePlace) -> RunRows:
+def _read_file(path: Path, store_path: Path) -> RunRows:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and "pinned_at" in values:
@@ -325,7 +324,7 @@ def _file_rows(detailed: _Detailed) -> list[Row]:
     ]
 
 
-def _file_metadata(path: Path, given: Mapping[str, Any], store_path: StorePlace) -> RunMetadata:
+def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> RunMetadata:
     run_id = given.get("run_id")
     setup = given.get("setup")
     if setup is None:
@@ -344,7 +343,7 @@ def _file_metadata(path: Path, given: Mapping[str, Any], store_path: StorePlace)
     )
 
 
-def _stored_run(run_id: str | None, store_path: StorePlace) -> Run | None:
+def _stored_run(run_id: str | None, store_path: Path) -> Run | None:
     """Return the run of a file as the store keeps it; None when it can't be looked up."""
     if run_id is None or not store_path.is_file():
         return None

@@ -189,13 +189,6 @@ def evaluate(
             help="Folder of the results; or a FILE.json that the summary is written to besides.",
         ),
     ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            "--store",
-            help="Database that keeps the runs, postgresql://user@host/name; default: eval.db.",
-        ),
-    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -231,11 +224,11 @@ def evaluate(
     os.environ.setdefault("LANCEDB_LOG", "error")
     os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of DRIFT search, one a step
     if context.invoked_subcommand is not None:
-        context.obj = Outer(root, config, output, context.command_path, store)
+        context.obj = Outer(root, config, output, context.command_path)
         return
     from graphrag.eval.cli.location import Place
 
-    place = Place(root, config, output, store)
+    place = Place(root, config, output)
     note_command(context, place)
 
     if early_stop and baseline is None and skip_judge:
@@ -278,7 +271,6 @@ def evaluate(
         max_cost_usd=max_cost,
         dry_run=dry_run,
         output=output,
-        store=store,
         verbose=verbose,
         quiet=quiet,
         full=full,

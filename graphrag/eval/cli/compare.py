@@ -53,7 +53,7 @@ from graphrag.eval.reports import (
 )
 from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
-from graphrag.eval.store import DETAILED_FILE, PINNED, StorePlace, write_file
+from graphrag.eval.store import DETAILED_FILE, PINNED, write_file
 from graphrag.redaction import redact
 from graphrag.text.controls import escape_controls
 from graphrag.text.phrases import counted
@@ -116,7 +116,7 @@ def run_compare(place: Place, options: CompareOptions) -> int:
 
 
 def _terms(
-    options: CompareOptions, new: RunRows, baseline: RunRows, store_path: StorePlace
+    options: CompareOptions, new: RunRows, baseline: RunRows, store_path: Path
 ) -> tuple[list[str] | None, GateTerms]:
     """Return the metrics that a judge gives, None where none is named, and all other terms."""
     accept = options.accept_index_change
@@ -195,7 +195,7 @@ def run_with_baseline(
     return explained(run)
 
 
-def _keep_meaning(source: str, baseline: RunRows, store_path: StorePlace) -> None:
+def _keep_meaning(source: str, baseline: RunRows, store_path: Path) -> None:
     """See to it that a follow-up compares with this baseline, even after the files show another."""
     run_id = baseline.metadata.run_id
     if run_id is None or source == PINNED:
@@ -239,7 +239,7 @@ def run_baseline_set(place: Place, source: str) -> int:
 
 
 def _show(
-    comparison: RunComparison, console: Console, store_path: StorePlace, options: CompareOptions
+    comparison: RunComparison, console: Console, store_path: Path, options: CompareOptions
 ) -> None:
     for warning in comparison.warnings:
         _complain(f"Warning: {warning}", "yellow", console.quiet)
@@ -263,7 +263,7 @@ def _show(
             _append(Path(summary), text)
 
 
-def _show_changes(comparison: RunComparison, store_path: StorePlace, full: bool) -> None:
+def _show_changes(comparison: RunComparison, store_path: Path, full: bool) -> None:
     """Say what else changed between two runs of the store: what got worse, or everything."""
     new, old = comparison.new.run_id, comparison.baseline.run_id
     if new is None or old is None or not store_path.is_file():

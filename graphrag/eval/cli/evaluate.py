@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Console
@@ -72,7 +72,6 @@ from graphrag.eval.store import (
     RunSetup,
     Session,
     StoredSession,
-    StoreLocation,
     new_run,
     open_store,
 )
@@ -117,7 +116,6 @@ class CommandOptions:
     watch: Watch | None = None
     round: NextRound | None = None
     early_stop: bool = False
-    store: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +360,7 @@ class _Command:
 
     def _show_estimate(self, prepared: Prepared, unbuilt: Sequence[str]) -> None:
         config = prepared.config
-        place, measured = StoreLocation.of(config), dict[str, Measured]()
+        place, measured = config.store_path, dict[str, Measured]()
         if place.is_file():
             with (
                 working(self._notes, "Reading earlier runs"),
@@ -408,7 +406,7 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
 
 
 def _place(options: CommandOptions) -> Place:
-    return Place(options.root, options.config, options.output, options.store)
+    return Place(options.root, options.config, options.output)
 
 
 def _select(

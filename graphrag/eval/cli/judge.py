@@ -53,7 +53,6 @@ from graphrag.eval.store import (
     RunDetails,
     RunSetup,
     StoredSession,
-    StoreLocation,
     check_there,
     find_run,
 )
@@ -101,13 +100,12 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
     notes = open_console(stderr=True, quiet=options.quiet)
     supervisor = Supervisor(open_console(quiet=options.quiet), notes, options.full)
     name = place.take_run(options.run, quiet=options.quiet)
-    check_there(StoreLocation.of(config))
+    check_there(config.store_path)
     with EvaluationStore.of(config) as store:
         origin = _find_origin(store, name)
-        with store.unchanged_run(origin.run_id):
-            with working(notes, "Reading the run"):
-                judging = _prepare(store, config, origin)
-            run = _begin(store, judging, options, supervisor)
+        with working(notes, "Reading the run"):
+            judging = _prepare(store, config, origin)
+        run = _begin(store, judging, options, supervisor)
         request = RunRequest(
             units=judging.units,
             session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),

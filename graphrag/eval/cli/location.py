@@ -1,13 +1,13 @@
 """Where the results of an evaluation are."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag.command_lines import say_instead
 from graphrag.eval.cli.terminal import open_console
-from graphrag.eval.config import EvaluationConfig, check_store_url
+from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.store import LATEST, StoreLocation, explain_latest, latest_run, open_store
+from graphrag.eval.store import LATEST, explain_latest, latest_run, open_store
 
 _NOT_FOLDERS = (".csv", ".db", ".html", ".json", ".jsonl", ".md", ".txt", ".xml", ".yaml", ".yml")
 
@@ -26,15 +26,11 @@ class Place:
     output : Path or None
         A folder; or a file ``*.json``, which is written besides what goes into the
         configuration's folder.
-    store : str or None
-        The address of the database that keeps the runs; None: what the configuration says, which
-        is eval.db in the folder of the results unless it names another.
     """
 
     root: Path = Path()
     config: Path | None = None
     output: Path | None = None
-    store: str | None = field(default=None, repr=False)
 
     @property
     def file(self) -> Path | None:
@@ -76,24 +72,16 @@ class Place:
             flags += ["--output", str((self.root / self.output).absolute())]
         return tuple(flags)
 
-    def store_path(self) -> StoreLocation:
-        """Return where the runs are: eval.db in the output folder, or a database.
+    def store_path(self) -> Path:
+        """Return the eval.db of the output folder, whether it is there or not.
 
         Raises
         ------
         ConfigError
-            If the configuration is needed and can't be read, or there is no folder in it; or if
-            the address of the database can't be used.
+            If the configuration is needed and can't be read, or there is no folder in it.
         """
         folder = self.folder
-        if folder is None:
-            return StoreLocation.of(self.read_config())
-        if self.store is not None:
-            return StoreLocation(folder, _check_store(self.store))
-        try:
-            return StoreLocation(folder, self.read_config().output.store)
-        except ConfigError:  # a folder that is named needs none
-            return StoreLocation(folder)
+        return self.read_config().store_path if folder is None else folder / "eval.db"
 
     def has_config(self) -> bool:
         """Whether a configuration is there, or one was named."""
@@ -111,14 +99,10 @@ class Place:
         config = EvaluationConfig.from_yaml(
             self.config_path, self.root, allow_outside=folder is not None
         )
-        changes: dict[str, str] = {}
         if folder is None:
             _check_folder(config.output_folder, "output.dir")
-        else:
-            changes["dir"] = str(self.output)
-        if self.store is not None:
-            changes["store"] = _check_store(self.store)
-        output = config.output.model_copy(update=changes)
+            return config
+        output = config.output.model_copy(update={"dir": str(self.output)})
         return config.model_copy(update={"output": output})
 
     def take_run(self, source: str, suites: bool = False, quiet: bool = False) -> str:
@@ -141,14 +125,6 @@ class Place:
         open_console(stderr=True, quiet=quiet).print(explain_latest(runs, taken), soft_wrap=True)
         say_instead(LATEST, taken.run_id)
         return taken.run_id
-
-
-def _check_store(url: str) -> str:
-    try:
-        return check_store_url(url)
-    except ValueError as error:
-        msg = f"--store: {error}."
-        raise ConfigError(msg) from None
 
 
 def _check_folder(path: Path, name: str) -> None:

@@ -49,7 +49,7 @@ from graphrag.eval.monitoring import (
 )
 from graphrag.eval.reports import money
 from graphrag.eval.statistics import LOOKS, MIN_COVERAGE
-from graphrag.eval.store import PINNED, EvaluationStore, StorePlace, write_file
+from graphrag.eval.store import PINNED, EvaluationStore, write_file
 from graphrag.text.phrases import counted
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -267,7 +267,6 @@ class _Monitor:
                 root=self._place.root,
                 config=self._place.config,
                 output=self._place.output,
-                store=self._place.store,
                 methods=options.methods,
                 max_cost_usd=options.max_cost_usd,
                 verbose=options.verbose,
@@ -394,7 +393,7 @@ def _interruptible() -> Generator[None]:
             signal.signal(number, handler)
 
 
-def _asked_then(baseline: RunRows, store_path: StorePlace) -> dict[str, tuple[str, str]]:
+def _asked_then(baseline: RunRows, store_path: Path) -> dict[str, tuple[str, str]]:
     """Return id -> question and answer of the baseline's run; empty where it is not stored."""
     run_id = baseline.metadata.run_id
     if run_id is None:

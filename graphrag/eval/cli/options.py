@@ -1,6 +1,6 @@
 """What the ``graphrag eval`` commands share: where the results are, and how to go on."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,7 +76,7 @@ QuietOption = Annotated[
 FullOption = Annotated[
     bool, typer.Option("--full", help="Every table and line, not only what answers the question.")
 ]
-_PLACE = ("root", "config", "output", "store")
+_PLACE = ("root", "config", "output")
 _HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
 _RUNS = ("baseline", "new", "old", "run", "suite", "target")
 """Parameters that name a run, or the path of a file."""
@@ -90,7 +90,6 @@ class Outer:
     config: Path | None
     output: Path | None
     path: str
-    store: str | None = field(default=None, repr=False)
 
 
 def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, object]:
@@ -143,7 +142,7 @@ def place_of(
     from graphrag.eval.cli.location import Place
 
     outer: Outer = context.obj
-    place = Place(root or outer.root, config or outer.config, output or outer.output, outer.store)
+    place = Place(root or outer.root, config or outer.config, output or outer.output)
     note_command(context, place)
     if place.file is not None and not takes_file:
         echo(
@@ -183,28 +182,12 @@ def note_command(context: typer.Context, place: "Place | None" = None) -> None:
             options += [parameter.opts[0], _word(name, value)]
     remember(
         Invocation(
-            (*runnable(path), *_store_words(context)),
+            runnable(path),
             (*names, *arguments, *options),
             () if place is None else place.flags(),
             any(parameter.name == "resume" for parameter in context.command.params),
         )
     )
-
-
-def _store_words(context: typer.Context) -> list[str]:
-    """Return ``--store`` as it was typed, which stands before the subcommand, but its password."""
-    from graphrag.eval.config import check_store_url, without_password
-
-    given = context
-    while given.parent is not None and "store" not in given.params:
-        given = given.parent
-    source, url = given.get_parameter_source("store"), given.params.get("store")
-    if url is None or source is None or source.name != "COMMANDLINE":
-        return []
-    try:
-        return ["--store", without_password(check_store_url(url))]
-    except ValueError:  # the command is refused for it
-        return []
 
 
 def _word(name: str, value: object) -> str:

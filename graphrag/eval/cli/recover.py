@@ -13,15 +13,12 @@ def run_recover(place: Place, quiet: bool = False) -> int:
 
     def recover() -> int:
         place_of_runs = place.store_path()
-        if place_of_runs.url is not None:
-            msg = f"{place_of_runs} is looked after by its server; only an eval.db is recovered."
-            raise UsageError(msg)
         if not place_of_runs.is_file():
             msg = f"There is no run in {place_of_runs.parent}; name its folder with --output."
             raise UsageError(msg)
         console = open_console(quiet=quiet)
         with working(open_console(stderr=True, quiet=quiet), "Recovering the runs"):
-            recovered = recover_store(place_of_runs.path)
+            recovered = recover_store(place_of_runs)
         for line in _describe(recovered):
             console.print(line, soft_wrap=True)
         return DONE

@@ -14,7 +14,6 @@ from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, pl
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
     from graphrag.eval.pages import Baseline
-    from graphrag.eval.store import StorePlace
 
 
 def report(
@@ -81,7 +80,7 @@ async def _report(
     return DONE
 
 
-def compare_for_page(store_path: "StorePlace", run_id: str, other: str) -> "Baseline":
+def compare_for_page(store_path: Path, run_id: str, other: str) -> "Baseline":
     """Return what a run's page says of another run."""
     from graphrag.eval.analysis import GateTerms, compare_runs, read_both_labels, read_rows
     from graphrag.eval.pages import Baseline

@@ -34,7 +34,6 @@ from graphrag.eval.store import (
     SUMMARY_FILE,
     EvaluationStore,
     Run,
-    StoreLocation,
     find_run,
     hold_folder,
     open_store,
@@ -116,12 +115,10 @@ async def _show(place: Place, options: ShowOptions) -> int:
     return DONE
 
 
-def _hold(held: ExitStack, store_path: StoreLocation) -> str | None:
+def _hold(held: ExitStack, store_path: Path) -> str | None:
     """Keep others from writing the files of a folder's runs; return why that can't be, if so."""
-    if store_path.url is not None:
-        return None
     try:
-        held.callback(hold_folder(store_path.path).release)
+        held.callback(hold_folder(store_path).release)
     except StoreError as error:
         return str(error)
     return None

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rich.console import Console
 
@@ -13,7 +14,6 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.records import QueryResult
 from graphrag.eval.reports import ShownQuestion, is_wrong, say, show_question
 from graphrag.eval.run import ReadRun
-from graphrag.eval.store import StorePlace
 from graphrag.text.phrases import counted
 
 _MOST = 10  # questions that are shown unless all are asked for
@@ -39,7 +39,7 @@ def show_questions(
     description: RunDescription,
     found: ReadRun,
     wanted: Wanted,
-    store_path: StorePlace,
+    store_path: Path,
     before: ReadRun | None = None,
 ) -> None:
     """Print the questions of a run that are wanted, while its store is open.
@@ -100,7 +100,7 @@ def _label(before: ReadRun) -> str:
     return f" ({label})" if label else ""
 
 
-def _choose(found: ReadRun, wanted: Wanted, store_path: StorePlace) -> list[QueryResult]:
+def _choose(found: ReadRun, wanted: Wanted, store_path: Path) -> list[QueryResult]:
     results = found.outcome.results
     if wanted.question is not None:
         results = [result for result in results if result.sample_id == wanted.question]

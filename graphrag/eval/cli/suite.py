@@ -34,7 +34,7 @@ from graphrag.eval.monitoring import RoundNote
 from graphrag.eval.reports import p_value, say, show_suite_answers, show_suites, write_run
 from graphrag.eval.run import run_coroutine
 from graphrag.eval.statistics import MARGIN
-from graphrag.eval.store import EvaluationStore, Run, StorePlace, find_run, write_whole
+from graphrag.eval.store import EvaluationStore, Run, find_run, write_whole
 from graphrag.eval.suite import (
     EVALUATION_FILE,
     CaseResult,
@@ -106,7 +106,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
         named = given.suites(list(config.indexes))
         suites = [each for each in named if target in ("all", each.name)]
         if place.folder is None:
-            place = Place(place.root, place.config, given.results_directory.absolute(), place.store)
+            place = Place(place.root, place.config, given.results_directory.absolute())
             move_to(place.flags())
             config = place.read_config()
     else:
@@ -173,7 +173,7 @@ def _compare(place: Place, options: SuiteOptions, run_id: str, baseline: RunRows
         say(console, "Not compared with the baseline, as cases have no score.", "yellow")
         return code
     gate = run_compare(
-        Place(place.root, place.config, store_path.parent.absolute(), place.store),
+        Place(place.root, place.config, store_path.parent.absolute()),
         CompareOptions(run_id, str(options.baseline), margin=options.margin, quiet=options.quiet),
     )
     for line in _list_changes(read_rows(run_id, store_path).rows, baseline.rows):
@@ -210,7 +210,7 @@ def check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
 
 
 def _evaluate(
-    suites: Sequence[Suite], config: EvaluationConfig, store_path: StorePlace, options: SuiteOptions
+    suites: Sequence[Suite], config: EvaluationConfig, store_path: Path, options: SuiteOptions
 ) -> SuiteOutcome:
     """Run suites, say how far that is, and keep them as a run."""
     notes = open_console(stderr=True, quiet=options.quiet)
@@ -268,7 +268,7 @@ def run_suite_round(
     return INCOMPLETE if worst == "incomplete" else DONE
 
 
-def _unfinished_suites(store_path: StorePlace) -> Run | None:
+def _unfinished_suites(store_path: Path) -> Run | None:
     """Return the newest unfinished run of suites."""
     with EvaluationStore(store_path) as store:
         unfinished = (run for run in store.runs() if run.status == "unfinished")

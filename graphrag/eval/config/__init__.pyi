@@ -13,7 +13,6 @@ from .sections import (
     SuccessCriterion,
     Variant,
 )
-from .store_url import check_store_url, name_store, without_password
 
 __all__ = [
     "CONTROLS",
@@ -30,13 +29,10 @@ __all__ = [
     "Variant",
     "check_below",
     "check_pairs",
-    "check_store_url",
     "config_schema",
-    "name_store",
     "parse_config",
     "read_budgets",
     "schema_of",
     "split_name",
     "without_budgets",
-    "without_password",
 ]

@@ -276,6 +276,11 @@ class EvaluationConfig(FrozenSection):
         return self.root / self.output.dir
 
     @property
+    def store_path(self) -> Path:
+        """The eval.db that keeps the runs, in the folder of the results."""
+        return self.output_folder / "eval.db"
+
+    @property
     def curves(self) -> dict[str, dict[int, str]]:
         """Method -> budget in tokens -> its name at that budget, as far as ``methods`` has it.
 

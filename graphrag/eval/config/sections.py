@@ -9,13 +9,11 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    field_serializer,
     field_validator,
     model_validator,
 )
 
 from graphrag.config.models.strict_section import StrictSection, nearest
-from graphrag.eval.config.store_url import check_store_url, without_password
 from graphrag.eval.dataset import check_columns
 from graphrag.eval.records import METRICS
 from graphrag.query.methods import SearchMethod
@@ -143,23 +141,12 @@ class OutputSettings(FrozenSection):
 
     ``save_intermediate`` keeps every response and verdict in the store as it arrives; without it
     an interrupted run can't be resumed. ``allow_outside`` lets a file name a ``dir`` that does not
-    lie below the root. ``store`` is the address of a PostgreSQL database that keeps runs in place
-    of eval.db in ``dir``; what is kept or written of these settings lacks its password.
+    lie below the root.
     """
 
     dir: str = "eval/results"
     save_intermediate: bool = True
     allow_outside: bool = False
-    store: str | None = Field(default=None, repr=False)
-
-    @field_validator("store")
-    @classmethod
-    def _is_an_address(cls, value: str | None) -> str | None:
-        return None if value is None else check_store_url(value)
-
-    @field_serializer("store", when_used="json-unless-none")
-    def _without_password(self, value: str) -> str:
-        return without_password(value)
 
 
 class JudgeSettings(FrozenSection):

@@ -13,7 +13,7 @@ from graphrag.eval.analysis import StoredRun, list_runs
 from graphrag.eval.dashboard.drawing import Drawing, Line, Point, draw
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring import MetricPoint, MetricsCollector
-from graphrag.eval.store import StorePlace, now, write_file
+from graphrag.eval.store import now, write_file
 
 _MAX_DRAWN = 400
 _MAX_LISTED = 50
@@ -43,7 +43,7 @@ class Panel:
 
 def write_dashboard(
     path: Path | str,
-    store_path: StorePlace | str | None = None,
+    store_path: Path | str | None = None,
     collector: MetricsCollector | None = None,
 ) -> Path:
     """Write the figures of runs, and what was recorded, as one page.
@@ -52,7 +52,7 @@ def write_dashboard(
     ----------
     path : Path or str
         The HTML file; its folder is made when missing.
-    store_path : Path, str or StoreLocation, optional
+    store_path : Path or str, optional
         An eval.db: every mean of every run, by method, and latency, tokens, cost and retrieval
         measures. What the embedded models made is marked.
     collector : MetricsCollector, optional
@@ -73,8 +73,7 @@ def write_dashboard(
     if store_path is None and collector is None:
         msg = "There is nothing to show: give a store_path, a collector, or both."
         raise UsageError(msg)
-    place = Path(store_path) if isinstance(store_path, str) else store_path
-    runs = [] if place is None else list_runs(place)
+    runs = [] if store_path is None else list_runs(Path(store_path))
     template = files("graphrag.eval.dashboard").joinpath("dashboard.html.j2").read_text("utf-8")
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

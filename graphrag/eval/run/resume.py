@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from graphrag.command_lines import eval_line_here
@@ -13,7 +14,6 @@ from graphrag.eval.store import (
     Run,
     RunDetails,
     RunSetup,
-    StorePlace,
     check_pages,
 )
 from graphrag.text.phrases import counted
@@ -90,7 +90,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         same = unwritten[0]  # as one that is unfinished was given up for it
     is_left = same in left
     if is_left:
-        store.reopen_run(same.run_id)  # before it is read: in PostgreSQL another may work on it
+        store.reopen_run(same.run_id)
         in_flight = store.calls_in_flight(same.run_id)
         store.forget_calls_in_flight(same.run_id)  # told once, whatever is asked before the next
         calls = f"{counted(in_flight, 'call')} {'was' if in_flight == 1 else 'were'}"
@@ -139,7 +139,7 @@ def _count_there(
     return f"{said}, {len(judged)} of them judged"
 
 
-def _why_not(runs: Sequence[Run], plan: RunPlan, path: StorePlace, options: ResumeOptions) -> str:
+def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOptions) -> str:
     unfinished = [run for run in runs if run.status == "unfinished"]
     finished = [run for run in runs if run.origin in (plan.details.origin, None)]
     last = next(iter(runs if options.retry_errors else unfinished or finished), None)

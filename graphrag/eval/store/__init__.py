@@ -1,4 +1,4 @@
-"""What an evaluation keeps: runs, responses, verdicts and judgements, in SQLite or PostgreSQL."""
+"""What an evaluation keeps: runs, responses, verdicts and judgements, in SQLite."""
 
 import lazy_loader
 

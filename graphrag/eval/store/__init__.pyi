@@ -3,7 +3,6 @@ from .contexts import StoredContexts
 from .damage import check_pages, damage_error
 from .database import EvaluationStore
 from .journal import StoreJournal
-from .location import StoreLocation, StorePlace
 from .lookup import (
     BASELINE_FILE,
     LATEST,
@@ -57,8 +56,6 @@ __all__ = [
     "Session",
     "Standing",
     "StoreJournal",
-    "StoreLocation",
-    "StorePlace",
     "StoredContexts",
     "StoredResponse",
     "StoredSession",

@@ -3,84 +3,39 @@
 import os
 import shutil
 import sqlite3
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
 from filelock import FileLock, Timeout
 
-from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.store.location import StoreLocation, StorePlace
+from graphrag.eval.errors import StoreError
 from graphrag.eval.store.schema import FORMAT, explain_errors, prepare_database
-from graphrag.eval.store.transaction import Outcome
-from graphrag.installation import extra_hint
 from graphrag.redaction import redact_data
 from graphrag.text.encodable import mend_text
 
 
-class Found(Protocol):
-    """What a statement found."""
+@dataclass(slots=True)
+class Outcome:
+    """What became of a transaction that was broken off.
 
-    def fetchall(self) -> list[Any]:
-        """Return its rows."""
-        ...
+    Attributes
+    ----------
+    may_be_kept : bool
+        Whether it is kept, or nobody knows; if not, nothing of it is.
+    """
 
-
-class StoreConnection(Protocol):
-    """What the store asks of a database, in SQL that SQLite and PostgreSQL both understand."""
-
-    def execute(self, sql: str, parameters: Sequence[object] = (), /) -> Found:
-        """Run one statement, ``?`` for each of its values."""
-        ...
-
-    def executemany(self, sql: str, parameters: Iterable[Sequence[object]], /) -> object:
-        """Run one statement for each of several rows."""
-        ...
-
-    def transaction(self) -> AbstractContextManager[Outcome]:
-        """Keep all that is written within it, or nothing; what it gives tells which."""
-        ...
-
-    def json_text(self, column: str, name: str) -> str:
-        """Return SQL of a value of JSON as text."""
-        ...
-
-    def json_number(self, column: str, name: str) -> str:
-        """Return SQL of a number, or of true as 1 and false as 0."""
-        ...
-
-    def claim_run(self, run_id: str) -> None:
-        """Be the only one that works on a run, until the connection or the process ends.
-
-        Raises
-        ------
-        StoreError
-            If another process works on it.
-        """
-        ...
-
-    def unchanged_run(self, run_id: str) -> AbstractContextManager[None]:
-        """Keep everybody from working on a run, while it is read.
-
-        Raises
-        ------
-        StoreError
-            If another process works on it.
-        """
-        ...
-
-    def close(self) -> None:
-        """Give the database free for others."""
-        ...
+    may_be_kept: bool = False
 
 
 class CleanConnection(sqlite3.Connection):
     """A connection to SQLite that leaves out of every text what is known for a key.
 
-    ``lock`` keeps every other process out of the folder, and so from every run of it; ``copy`` is
-    where what is read was copied to, if it was.
+    ``lock`` keeps every other process out of the folder; ``copy`` is where what is read was copied
+    to, if it was.
     """
 
     lock: FileLock | None = None
@@ -96,7 +51,7 @@ class CleanConnection(sqlite3.Connection):
 
     @contextmanager
     def transaction(self) -> Generator[Outcome]:
-        """Keep all that is written within it, or nothing."""
+        """Keep all that is written within it, or nothing; what it gives tells which."""
         outcome = Outcome()
         try:
             self.execute("BEGIN IMMEDIATE")
@@ -109,19 +64,6 @@ class CleanConnection(sqlite3.Connection):
                 self.execute("ROLLBACK")
             raise
 
-    def json_text(self, column: str, name: str) -> str:
-        """Return SQL of a value of JSON as text."""
-        return f"json_extract({column}, '$.{name}')"
-
-    json_number = json_text
-
-    def claim_run(self, run_id: str) -> None:
-        """Do nothing: the lock of the folder holds every run."""
-
-    def unchanged_run(self, run_id: str) -> AbstractContextManager[None]:
-        """Do nothing: the lock of the folder holds every run."""
-        return nullcontext()
-
     def close(self) -> None:
         """Close the database and let others have it."""
         super().close()
@@ -131,33 +73,18 @@ class CleanConnection(sqlite3.Connection):
             self.copy.cleanup()
 
 
-def open_connection(place: StorePlace, reads_only: bool = False) -> StoreConnection:
+def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     """Open the database of a store; make it, with its folder, when missing.
 
-    ``reads_only``: an eval.db of this format is opened beside the process that holds it, and every
-    later read sees it as it is at the first one.
+    ``reads_only``: one of this format is opened beside the process that holds it, and every later
+    read sees it as it is at the first one.
 
     Raises
     ------
-    UsageError
-        If it needs a library that is not installed.
     StoreError
         If another process holds it, or it can't be opened or written.
     """
-    if isinstance(place, StoreLocation):
-        if place.url is not None:
-            return _open_server(place, place.url)
-        place = place.path
-    return (_open_reading(place) if reads_only else None) or _open_file(place)
-
-
-def _open_server(place: StoreLocation, url: str) -> StoreConnection:
-    try:
-        from graphrag.eval.store.postgresql import PostgreSQLConnection
-    except ImportError as error:
-        msg = f"The store {place} needs psycopg, which is not here. Run: {extra_hint('postgres')}"
-        raise UsageError(msg) from error
-    return PostgreSQLConnection(url, str(place))
+    return (_open_reading(path) if reads_only else None) or _open_file(path)
 
 
 def hold_folder(path: Path) -> FileLock:

@@ -24,7 +24,7 @@ class StoredContexts:
         Raises
         ------
         StoreError
-            If one is there no more, as on a server a run may go on while it is looked at.
+            If one is there no more.
         """
         left = iter(units)
         while block := list(islice(left, _READ_AT_ONCE)):

@@ -3,18 +3,18 @@
 import sqlite3
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from graphrag.command_lines import eval_line_in
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.location import StoreLocation, StorePlace
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 class _Kept(Protocol):
-    path: StorePlace
+    path: Path
 
 
 _S = TypeVar("_S", bound=_Kept)
@@ -32,13 +32,8 @@ _READING = (
 )
 
 
-def damage_error(path: StorePlace, found: object) -> StoreError:
+def damage_error(path: Path, found: object) -> StoreError:
     """Return the error of a store in which damage was found."""
-    if isinstance(path, StoreLocation) and path.url is not None:
-        return StoreError(
-            f"{path} can't be used ({found}); nothing of it is shown or continued. Restore it from "
-            "a backup of the server, or name another database."
-        )
     line = eval_line_in(path.parent, "recover")
     return StoreError(
         f"{path} can't be used ({found}); nothing of it is shown or continued. Keep what is whole "
@@ -69,8 +64,8 @@ def _named(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
     return read
 
 
-def check_pages(place: StorePlace) -> None:
-    """Refuse an eval.db whose pages don't fit together; a server looks after its own.
+def check_pages(path: Path) -> None:
+    """Refuse an eval.db whose pages don't fit together.
 
     Bytes that were changed within a text are not seen: SQLite keeps no checksums.
 
@@ -79,18 +74,14 @@ def check_pages(place: StorePlace) -> None:
     StoreError
         Naming what was found first.
     """
-    if isinstance(place, StoreLocation):
-        if place.url is not None:
-            return
-        place = place.path
-    if not place.is_file():
+    if not path.is_file():
         return
-    db = sqlite3.connect(f"{place.absolute().as_uri()}?mode=ro", uri=True)
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:
         found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
     except sqlite3.DatabaseError as error:
-        raise damage_error(place, error) from error
+        raise damage_error(path, error) from error
     finally:
         db.close()
     if found != "ok":
-        raise damage_error(place, " ".join(found.split()))
+        raise damage_error(path, " ".join(found.split()))

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 from graphrag.eval.config import EvaluationConfig
@@ -15,7 +16,6 @@ from graphrag.eval.dataset import Sample
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.connection import open_connection
 from graphrag.eval.store.damage import names_damage
-from graphrag.eval.store.location import StoreLocation, StorePlace
 from graphrag.eval.store.records import (
     CallScope,
     Judgement,
@@ -48,25 +48,22 @@ from graphrag.query.usage import RecordedCall, Usage, sum_usages, summarize_atte
 class EvaluationStore:
     """The runs of an output folder.
 
-    An eval.db is held by one process at a time. In PostgreSQL several write at once, and a run is
-    worked on by one: who adds or reopens it, until the store is closed.
+    One process at a time holds it.
 
     Parameters
     ----------
-    path : Path or StoreLocation
-        The database file, made with its folder when missing; or where else the runs are.
+    path : Path
+        The database file, made with its folder when missing.
     reads_only : bool
-        Read an eval.db beside the process that holds it, as it is at one moment.
+        Read it beside the process that holds it, as it is at one moment.
 
     Raises
     ------
-    UsageError
-        If it needs a library that is not installed.
     StoreError
         If another process holds it, or it can't be opened or written.
     """
 
-    def __init__(self, path: StorePlace, reads_only: bool = False) -> None:
+    def __init__(self, path: Path, reads_only: bool = False) -> None:
         self.path = path
         self._db = open_connection(path, reads_only)
         self._writer = StoreWriter(self._db, path)
@@ -74,7 +71,7 @@ class EvaluationStore:
     @classmethod
     def of(cls, config: EvaluationConfig) -> "EvaluationStore":
         """Open the store that a configuration names."""
-        return cls(StoreLocation.of(config))
+        return cls(config.store_path)
 
     def close(self) -> None:
         """Close the database and let others have it."""
@@ -97,8 +94,6 @@ class EvaluationStore:
     ) -> Run:
         """Begin a run and keep its questions, so that its responses can be read without them."""
         run = new_run(setup, details)
-        with explain_errors(self.path):
-            self._db.claim_run(run.run_id)
         described = None if details is None else json.dumps(details.to_dict())
         values = (run.run_id, run.started_at, None, run.status, json.dumps(setup.root), described)
         self._writer.write((insert("runs"), values), *_sample_rows(run.run_id, samples))
@@ -147,7 +142,7 @@ class EvaluationStore:
 
     def sums(self, run_id: str) -> RunSums:
         """Return what adds up a run in the database."""
-        return RunSums(self._read, self._db.json_text, self._db.json_number, run_id)
+        return RunSums(self._read, run_id)
 
     def fingerprint(self, run_id: str) -> list[Any]:
         """Return what is another as soon as anything is kept or forgotten of a run."""
@@ -169,16 +164,10 @@ class EvaluationStore:
         )
 
     def reopen_run(self, run_id: str) -> None:
-        """Mark a run as unfinished again; StoreError if another process works on it."""
-        with explain_errors(self.path):
-            self._db.claim_run(run_id)
+        """Mark a run as unfinished again."""
         self._write(
             "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?", (run_id,)
         )
-
-    def unchanged_run(self, run_id: str) -> AbstractContextManager[None]:
-        """Read a run while nobody else works on it; StoreError if another process does."""
-        return self._db.unchanged_run(run_id)
 
     def append_response(
         self, run_id: str, found: StoredResponse, left: Usage | None = None

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from graphrag.command_lines import eval_line_in
 from graphrag.eval.errors import UsageError
-from graphrag.eval.store.location import StorePlace
 from graphrag.eval.store.records import Origin, Run
 from graphrag.eval.store.snapshot import StoreSnapshot
 
@@ -23,7 +22,7 @@ ORIGIN_NAMES: dict[Origin | None, str] = {
 _LISTED = 3
 
 
-def find_run(runs: Sequence[Run], name: str, store_path: StorePlace, suites: bool = False) -> Run:
+def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = False) -> Run:
     """Return the run of this id, of the only id that begins so, or the latest.
 
     Parameters
@@ -31,7 +30,7 @@ def find_run(runs: Sequence[Run], name: str, store_path: StorePlace, suites: boo
     runs : sequence of Run
         Those of the store, the newest first.
     name : str
-    store_path : Path or StoreLocation
+    store_path : Path
     suites : bool
         Whether "latest" is of graphrag eval suite, see :func:`latest_run`.
 
@@ -59,12 +58,12 @@ def find_run(runs: Sequence[Run], name: str, store_path: StorePlace, suites: boo
     raise UsageError(msg)
 
 
-def baseline_path(store_path: StorePlace) -> Path:
+def baseline_path(store_path: Path) -> Path:
     """Return the file of the pinned baseline, beside the store."""
     return store_path.with_name(BASELINE_FILE)
 
 
-def no_such_file(path: Path, store_path: StorePlace) -> UsageError:
+def no_such_file(path: Path, store_path: Path) -> UsageError:
     """Return the error of a file of rows that is not there, the pinned baseline's among them."""
     if path == baseline_path(store_path):
         pin = eval_line_in(path.parent, "baseline", "set", "latest")
@@ -107,21 +106,21 @@ def _listed(runs: Sequence[Run]) -> str:
     return ", ".join(run.describe() for run in runs[:_LISTED]) + more
 
 
-def open_store(path: StorePlace) -> StoreSnapshot:
+def open_store(path: Path) -> StoreSnapshot:
     """Open a store that is there already to read it, also beside a run that writes it.
 
     Raises
     ------
     UsageError
-        If there is none, or it needs a library that is not installed.
+        If there is none.
     StoreError
-        If it can't be read, or a server can't be reached.
+        If it can't be read.
     """
     check_there(path)
     return StoreSnapshot(path)
 
 
-def check_there(path: StorePlace) -> None:
+def check_there(path: Path) -> None:
     """Raise UsageError where there is no store."""
     if not path.is_file():
         msg = f"There is no run in {path.parent}; name its folder with --output, or run one."

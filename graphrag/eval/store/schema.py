@@ -4,10 +4,10 @@ import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.damage import damage_error
-from graphrag.eval.store.location import StorePlace
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 
 FORMAT = 4
@@ -123,87 +123,6 @@ _KEYS = {
     "calls": "run_id scope call",
     "judgements": "run_id subject kind",
 }
-_NUMBERED = "rowid BIGINT GENERATED ALWAYS AS IDENTITY"
-"""The order of what was kept, which every table of SQLite has under this name."""
-_TEXT = 'TEXT COLLATE "C"'
-"""Text in the order of its characters, as SQLite has it."""
-POSTGRESQL_TABLES = tuple(
-    statement.replace("TEXT", _TEXT)
-    for statement in (
-        "CREATE TABLE format (number INTEGER NOT NULL)",
-        f"""CREATE TABLE runs (
-    run_id TEXT PRIMARY KEY,
-    started_at TEXT NOT NULL,
-    finished_at TEXT,
-    status TEXT NOT NULL,
-    setup TEXT NOT NULL,
-    details TEXT,
-    {_NUMBERED}
-)""",
-        """CREATE TABLE samples (
-    run_id TEXT NOT NULL,
-    position BIGINT NOT NULL,
-    sample TEXT NOT NULL,
-    PRIMARY KEY (run_id, position)
-)""",
-        """CREATE TABLE responses (
-    run_id TEXT NOT NULL,
-    unit TEXT NOT NULL,
-    sample_id TEXT NOT NULL,
-    method TEXT NOT NULL,
-    response TEXT NOT NULL,
-    context_text TEXT NOT NULL,
-    latency_s DOUBLE PRECISION,
-    usage TEXT NOT NULL,
-    failure TEXT,
-    recorded_at TEXT NOT NULL,
-    trial BIGINT NOT NULL,
-    retrieved TEXT,
-    abstained BIGINT NOT NULL,
-    PRIMARY KEY (run_id, unit)
-)""",
-        """CREATE TABLE verdicts (
-    run_id TEXT NOT NULL,
-    unit TEXT NOT NULL,
-    metric TEXT NOT NULL,
-    score BIGINT,
-    reason TEXT NOT NULL,
-    failure TEXT,
-    recorded_at TEXT NOT NULL,
-    repeats TEXT,
-    PRIMARY KEY (run_id, unit, metric)
-)""",
-        *(
-            f"""CREATE TABLE {name} (
-    run_id TEXT NOT NULL,
-    unit TEXT NOT NULL,
-    usage TEXT NOT NULL,
-    {_NUMBERED},
-    PRIMARY KEY (run_id, rowid)
-)"""
-            for name in ("judge_usage", "forgotten")
-        ),
-        """CREATE TABLE calls (
-    run_id TEXT NOT NULL,
-    scope TEXT NOT NULL,
-    call TEXT NOT NULL,
-    reply TEXT,
-    attempts TEXT,
-    PRIMARY KEY (run_id, scope, call)
-)""",
-        """CREATE TABLE judgements (
-    run_id TEXT NOT NULL,
-    subject TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    value TEXT NOT NULL,
-    failed BIGINT NOT NULL,
-    usage TEXT NOT NULL,
-    recorded_at TEXT NOT NULL,
-    PRIMARY KEY (run_id, subject, kind)
-)""",
-    )
-)
-"""What makes a store in PostgreSQL; like SQLite's, it leaves what a run refers to unchecked."""
 
 
 @cache
@@ -218,7 +137,7 @@ def insert(table: str) -> str:
     return f"{given} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
-def prepare_database(db: sqlite3.Connection, path: StorePlace) -> None:
+def prepare_database(db: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new database, or those that an earlier format lacks.
 
     Raises
@@ -246,7 +165,7 @@ def prepare_database(db: sqlite3.Connection, path: StorePlace) -> None:
 
 
 @contextmanager
-def explain_errors(path: StorePlace) -> Generator[None]:
+def explain_errors(path: Path) -> Generator[None]:
     """Turn what SQLite complains of into a StoreError that says what to do."""
     try:
         yield

@@ -1,12 +1,12 @@
 """A store that is only looked at: as it is at one moment, and read once."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from graphrag.eval.dataset import Sample
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.location import StorePlace
 from graphrag.eval.store.records import Judgement, StoredResponse
 from graphrag.query.usage import Usage
 
@@ -14,12 +14,9 @@ _R = TypeVar("_R")
 
 
 class StoreSnapshot(EvaluationStore):
-    """Reads an eval.db beside the process that holds it, and keeps what it read of the last run.
+    """Reads an eval.db beside the process that holds it, and keeps what it read of the last run."""
 
-    Of a database on a server, which others may write meanwhile, each part is of its own moment.
-    """
-
-    def __init__(self, path: StorePlace) -> None:
+    def __init__(self, path: Path) -> None:
         super().__init__(path, reads_only=True)
         self._run_id = ""
         self._kept: dict[str, Any] = {}

@@ -41,20 +41,11 @@ class RunSums:
     ----------
     read : callable
         Runs a statement with its values and returns the rows.
-    text, number : callable
-        From a column of JSON and a name to SQL of the value.
     run_id : str
     """
 
-    def __init__(
-        self,
-        read: Callable[[str, tuple[object, ...]], list[Any]],
-        text: Callable[[str, str], str],
-        number: Callable[[str, str], str],
-        run_id: str,
-    ) -> None:
-        self._read, self._text, self._number = read, text, number
-        self._run_id = run_id
+    def __init__(self, read: Callable[[str, tuple[object, ...]], list[Any]], run_id: str) -> None:
+        self._read, self._run_id = read, run_id
 
     def ends(
         self, metrics: Sequence[str], without_truth: Sequence[str], waits: bool
@@ -70,12 +61,12 @@ class RunSums:
         waits : bool
             Whether responses wait for verdicts at all.
         """
-        text, listed = self._text, ", ".join("?" * len(metrics)) or "NULL"
+        listed = ", ".join("?" * len(metrics)) or "NULL"
         searched = f"""WITH asked AS MATERIALIZED (
-            SELECT CAST({text("sample", "id")} AS TEXT) AS id,
-            {text("sample", "imdb_key")} AS document,
-            coalesce({text("sample", "ground_truth")}, '') = ''
-            AND coalesce({text("sample", "expected_sources")}, '[]') <> '[]' AS sources_only
+            SELECT CAST({_value("sample", "id")} AS TEXT) AS id,
+            {_value("sample", "imdb_key")} AS document,
+            coalesce({_value("sample", "ground_truth")}, '') = ''
+            AND coalesce({_value("sample", "expected_sources")}, '[]') <> '[]' AS sources_only
             FROM samples WHERE run_id = ?
         ), judged AS MATERIALIZED (
             SELECT unit, count(*) AS n FROM verdicts
@@ -98,7 +89,9 @@ class RunSums:
         searches = self._read(
             f"{searched} SELECT {names}, count(*) FROM searched GROUP BY {names}", values
         )
-        names = f"s.method, s.document, s.abstained, v.metric, v.score, {text('v.failure', 'kind')}"
+        names = (
+            f"s.method, s.document, s.abstained, v.metric, v.score, {_value('v.failure', 'kind')}"
+        )
         verdicts = self._read(
             f"{searched} SELECT {names}, count(*) FROM searched s JOIN verdicts v "
             "ON v.run_id = ? AND v.unit = s.unit WHERE s.is_first = 1 AND s.failed = 0 "
@@ -133,8 +126,8 @@ class RunSums:
         """Return seconds, method, whether it failed, and question of the slowest searches."""
         rows = self._read(
             "SELECT r.latency_s, r.method, r.failure IS NOT NULL, coalesce("
-            f"(SELECT {self._text('s.sample', 'question')} FROM samples s WHERE s.run_id = ? AND "
-            f"{self._text('s.sample', 'id')} = r.sample_id), r.sample_id) FROM "
+            f"(SELECT {_value('s.sample', 'question')} FROM samples s WHERE s.run_id = ? AND "
+            f"{_value('s.sample', 'id')} = r.sample_id), r.sample_id) FROM "
             "(SELECT * FROM responses WHERE run_id = ? AND latency_s >= 0 AND latency_s < 1e300 "
             "ORDER BY latency_s DESC LIMIT ?) AS r ORDER BY r.latency_s DESC",
             (self._run_id, self._run_id, most),
@@ -147,7 +140,7 @@ class RunSums:
             model
             for table in ("responses", "judge_usage", "judgements")
             for (models,) in self._read(
-                f"SELECT DISTINCT {self._text('usage', 'models')} FROM {table} WHERE run_id = ?",
+                f"SELECT DISTINCT {_value('usage', 'models')} FROM {table} WHERE run_id = ?",
                 (self._run_id,),
             )
             for model in json.loads(models or "[]")
@@ -159,15 +152,14 @@ class RunSums:
 
         Only its counts, its dollars and whether it is counted are filled in.
         """
-        number = self._number
-        sums = ", ".join(f"coalesce(sum({number('usage', name)}), 0)" for name in _COUNTS)
-        cost = number("usage", "cost_usd")
+        sums = ", ".join(f"coalesce(sum({_value('usage', name)}), 0)" for name in _COUNTS)
+        cost = _value("usage", "cost_usd")
         tables = ("responses",) if with_searches else ()
         rows = [
             self._read(
                 f"SELECT {sums}, coalesce(sum({cost}), 0), "
                 f"sum(CASE WHEN {cost} IS NULL THEN 1 ELSE 0 END), "
-                f"min(coalesce({number('usage', 'is_counted')}, 1)), count(*) "
+                f"min(coalesce({_value('usage', 'is_counted')}, 1)), count(*) "
                 f"FROM {table} WHERE run_id = ?",
                 (self._run_id,),
             )[0]
@@ -182,3 +174,8 @@ class RunSums:
             is_counted=all(columns[7]),
         )
         return usage, known
+
+
+def _value(column: str, name: str) -> str:
+    """Return SQL of a value in a column of JSON."""
+    return f"json_extract({column}, '$.{name}')"

@@ -10,11 +10,10 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 
-from graphrag.eval.store.connection import StoreConnection
-from graphrag.eval.store.location import StorePlace
+from graphrag.eval.store.connection import CleanConnection, Outcome
 from graphrag.eval.store.schema import explain_errors
-from graphrag.eval.store.transaction import Outcome
 
 Statement = tuple[str, Sequence[object]]
 """SQL that changes the store, and its values."""
@@ -25,12 +24,12 @@ class StoreWriter:
 
     Parameters
     ----------
-    db : StoreConnection
-    path : StorePlace
+    db : CleanConnection
+    path : Path
         As errors name it.
     """
 
-    def __init__(self, db: StoreConnection, path: StorePlace) -> None:
+    def __init__(self, db: CleanConnection, path: Path) -> None:
         self._db, self._path = db, path
         self._waiting: list[Statement] = []
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from graphrag.eval.store import StorePlace
-
 
 @dataclass(frozen=True, slots=True)
 class Viewed:
@@ -13,7 +11,7 @@ class Viewed:
 
     Attributes
     ----------
-    place : Path or StoreLocation
+    place : Path
         The store.
     render : callable
         From a run's id and another run's, or None, to the page of the run.
@@ -23,7 +21,7 @@ class Viewed:
         From a sheet of labels to the command line that reads it.
     """
 
-    place: StorePlace
+    place: Path
     render: Callable[[str, str | None], str]
     draw_line: str
     import_line: Callable[[Path], str]
