@@ -129,7 +129,7 @@ def test_every_flag_of_the_readme_is_in_the_help(project_root):
     commands = (
         *("init", "validate", "optimise", "show", "history", "compare", "baseline"),
         *("judge", "audit", "suite", "ratings", "plan", "monitor", "dashboard"),
-        *("report", "view", "recover"),
+        *("report", "view"),
     )
     shown = CliRunner(env={"COLUMNS": "200"})
     helps = [shown.invoke(app, [*command.split(), "--help"]).stdout for command in ("", *commands)]

@@ -121,7 +121,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("audit", "import", "audit_correctness.csv"),
         ("ratings", "ratings.csv"),
         ("judge", "FIRST"),
-        ("recover",),
         ("suite", hostile("none")),
         ("monitor",),
         ("--methods", hostile("tog")),

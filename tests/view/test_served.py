@@ -212,7 +212,7 @@ def test_a_store_that_can_t_be_shown_is_one_sentence(tmp_path: Path, capsys: Any
         (tmp_path / "eval.db").write_bytes(b"SQLite format 3\0" + b"\x07" * 5000)
         damaged = served.client.get("/history")
         assert damaged.status_code == 500
-        assert "graphrag eval recover" in words(damaged.text)
+        assert ".recover | sqlite3" in words(damaged.text)
         (tmp_path / "eval.db").unlink()
         EvaluationStore(tmp_path / "eval.db").close()
         assert "holds no run yet" in served.client.get("/").text

@@ -138,23 +138,6 @@ def show(
     raise typer.Exit(run_show(place, ShowOptions(run, to, export, inspect, quiet, full, wanted)))
 
 
-def recover(
-    context: typer.Context,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """Make a damaged eval.db anew from what can be read of it; the damaged file is kept.
-
-    Runs that lost something are unfinished then, and --resume asks for what is missing.
-    """
-    with starting(quiet):
-        from graphrag.eval.cli.recover import run_recover
-
-    raise typer.Exit(run_recover(place_of(context, root, config, output), quiet))
-
-
 def plan(
     context: typer.Context,
     detect: Annotated[

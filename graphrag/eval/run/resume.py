@@ -103,7 +103,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
             f"Run {same.run_id} is finished: nothing is asked, its files are written from what "
             "is kept."
         )
-    if len(store.samples(same.run_id)) < len(plan.samples):  # a damaged store lost some
+    if len(store.samples(same.run_id)) < len(plan.samples):  # one that SQLite recovered lost some
         store.keep_samples(same.run_id, plan.samples)
     was_watched = same.details is not None and same.details.early_stop
     details = replace(plan.details, early_stop=plan.details.early_stop or was_watched)

@@ -17,7 +17,6 @@ from .lookup import (
     open_store,
 )
 from .records import CallScope, Judgement, Run, RunDetails, StoredResponse, new_run, now
-from .recovery import Recovery, recover_store
 from .session import Finished, MemorySession, Session, Standing, StoredSession
 from .setup import RunSetup
 from .sums import SearchCount, VerdictCount
@@ -48,7 +47,6 @@ __all__ = [
     "Finished",
     "Judgement",
     "MemorySession",
-    "Recovery",
     "Run",
     "RunDetails",
     "RunSetup",
@@ -72,7 +70,6 @@ __all__ = [
     "no_such_file",
     "now",
     "open_store",
-    "recover_store",
     "replace_files",
     "run_folder",
     "write_file",

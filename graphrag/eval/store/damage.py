@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
+from shlex import quote
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from graphrag.command_lines import eval_line_in
 from graphrag.eval.errors import StoreError
 
 _P = ParamSpec("_P")
@@ -33,12 +33,22 @@ _READING = (
 
 
 def damage_error(path: Path, found: object) -> StoreError:
-    """Return the error of a store in which damage was found."""
-    line = eval_line_in(path.parent, "recover")
+    """Return the error of a file whose pages are damaged."""
+    mended = path.with_name("new.db")
+    line = f"sqlite3 {quote(str(path))} .recover | sqlite3 {quote(str(mended))}"
+    return StoreError(f"{_refusal(path, found)} Save what can be read with: {line}")
+
+
+def row_error(path: Path, found: str) -> StoreError:
+    """Return the error of a row that can't be read; its page is whole, so SQLite sees nothing."""
     return StoreError(
-        f"{path} can't be used ({found}); nothing of it is shown or continued. Keep what is whole "
-        f"with: {line}"
+        f"{_refusal(path, found)} Restore an earlier copy of it, or choose another folder with "
+        "--output."
     )
+
+
+def _refusal(path: Path, found: object) -> str:
+    return f"{path} can't be used ({found}); nothing of it is shown or continued."
 
 
 def names_damage(store: type[_S]) -> type[_S]:
@@ -59,7 +69,7 @@ def _named(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             why = " ".join(str(error).split())[:150]
             found = f"a row of its {method.__name__} is damaged: {why}"
-            raise damage_error(self.path, found) from error
+            raise row_error(self.path, found) from error
 
     return read
 

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.damage import damage_error
+from graphrag.eval.store.damage import damage_error, row_error
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 
 FORMAT = 4
@@ -171,7 +171,7 @@ def explain_errors(path: Path) -> Generator[None]:
         yield
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" in str(error):
-            raise damage_error(path, "a text of it is damaged") from error
+            raise row_error(path, "a text of it is damaged") from error
         msg = (
             f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
             "another folder with --output, then run again with --resume."
