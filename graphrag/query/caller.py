@@ -9,8 +9,7 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -21,7 +20,6 @@ from graphrag.query.calls import (
     describe_error,
     is_transient,
 )
-from graphrag.query.hedging import first_answer
 from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownError
 from graphrag.query.own_time import start_timer
 from graphrag.query.retrying import LONGEST_WAIT_S, RetryPolicy, read_symptom, retry_after_s
@@ -230,40 +228,7 @@ class ModelCaller:
         return spending
 
     async def _send(self, call: _Call, place: Place) -> Any:
-        slow_s = place.lane.slow_after_s() if call.scope.time and call.scope.time.hedge else None
-        if slow_s is None:
-            return await self._send_once(call, place, call.attempts)
-        limit, lane = self._limit(call.scope)
-        lost: list[CallAttempt] = []
-        won: list[CallAttempt] = []
-
-        async def send(into: list[CallAttempt], place: Place) -> Any:
-            return await self._send_once(call, place, into)
-
-        @asynccontextmanager
-        async def again() -> AsyncGenerator[Callable[[], Coroutine[Any, Any, Any]] | None]:
-            tokens = 0 if lane.tokens_rate is None else call.count_tokens()
-            other = limit.try_acquire(lane, place.request, tokens)
-            if other is not None and not limit.spending.take(place.usd):
-                limit.release(other)
-                other = None
-            try:
-                if other is not None:
-                    other.usd = place.usd
-                yield None if other is None else lambda: send(won, other)
-            finally:
-                if other is not None:
-                    limit.spending.give_back(place.usd)
-                    limit.release(other)
-
-        try:
-            return await first_answer(lambda: send(lost, place), again, slow_s)
-        finally:
-            # The one that was answered stands last: its figures are those of the reply.
-            both = sorted([*lost, *won], key=lambda attempt: attempt.error is None)
-            call.attempts.extend(both)
-
-    async def _send_once(self, call: _Call, place: Place, attempts: list[CallAttempt]) -> Any:
+        attempts = call.attempts
         journal, spending = call.scope.journal, self._limit(call.scope)[0].spending
         if journal is not None:
             journal.start(call.key)
@@ -279,7 +244,7 @@ class ModelCaller:
             raise
         attempts.append(self.attempt(started, answer))
         spending.count(attempts[-1])
-        place.answered(answer.prompt_tokens + answer.output_tokens, attempts[-1].latency_s)
+        place.answered(answer.prompt_tokens + answer.output_tokens)
         return answer.reply
 
     async def _in_time(self, send: Callable[[], Awaitable[Answer]], scope: CallLog) -> Answer:

@@ -23,19 +23,14 @@ _log = logging.getLogger(__name__)
 DEFAULT_PATIENCE_S = 300.0
 _KEPT_FREE_FROM = 16
 _RECENT_S = 10.0
-_LATENCIES, _ENOUGH_LATENCIES = 200, 20
 
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """The seconds that one request may be in flight, > 0, and the setting that says so.
-
-    ``hedge``: a request that is later than 95 % of those before it is sent a second time.
-    """
+    """The seconds that one request may be in flight, > 0, and the setting that says so."""
 
     seconds: float
     setting: str | None = None
-    hedge: bool = False
 
     def exceeded(self) -> str:
         """Return the sentence of a request that took longer."""
@@ -71,9 +66,9 @@ class Place:
     taken: Taken | None = None
     usd: float = 0.0
 
-    def answered(self, tokens: int, latency_s: float) -> None:
-        """Note an answer, the tokens that it really took and its seconds."""
-        self.lane.answered(self, tokens, latency_s)
+    def answered(self, tokens: int) -> None:
+        """Note an answer and the tokens that it really took."""
+        self.lane.answered(self, tokens)
 
     def failed(self, symptom: Symptom) -> None:
         """Note a failure that may pass, and what it says of the service."""
@@ -110,7 +105,6 @@ class Lane:
     gone: ServiceDownError | None = None
     latest: str = ""
     waiting: deque[_Waiting] = field(default_factory=deque[_Waiting])
-    _latencies: deque[float] = field(default_factory=lambda: deque[float](maxlen=_LATENCIES))
     _output: float = 0.0
 
     def ready_at(self, now: float) -> float:
@@ -139,9 +133,8 @@ class Lane:
         """Return a request's tokens: its own, and as many for the reply as replies had so far."""
         return waiting.tokens + self._output
 
-    def answered(self, place: Place, tokens: int, latency_s: float) -> None:
+    def answered(self, place: Place, tokens: int) -> None:
         """See :meth:`Place.answered`."""
-        self._latencies.append(latency_s)
         if place.taken is not None and tokens:
             of_reply = max(0, tokens - place.prompt_tokens)
             self._output += 0.2 * (of_reply - self._output)
@@ -170,12 +163,6 @@ class Lane:
     def _tell(self, before: float, why: str) -> None:
         if self.adaptive.places != before:
             _log.info("%s: %g requests at once, as %s", self.name, self.adaptive.places, why)
-
-    def slow_after_s(self) -> float | None:
-        """Return the seconds within which 95 % of the answers came; None before 20 of them."""
-        if len(self._latencies) < _ENOUGH_LATENCIES:
-            return None
-        return sorted(self._latencies)[int(0.95 * len(self._latencies))]
 
 
 class CallLimit:
@@ -262,19 +249,6 @@ class CallLimit:
             with suppress(ValueError):
                 lane.waiting.remove(waiting)
             raise
-
-    def try_acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place | None:
-        """Return a place that is free now and that nobody waits for, else None."""
-        if lane.waiting or lane.gone is not None:
-            return None
-        given: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
-        waiting = _Waiting(given, request, tokens, self._clock())
-        lane.waiting.append(waiting)
-        self._give()
-        if given.done():
-            return given.result()
-        lane.waiting.remove(waiting)
-        return None
 
     def release(self, place: Place) -> None:
         """Give a place back."""

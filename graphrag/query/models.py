@@ -227,7 +227,7 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
             attempt = self._caller.attempt(started, answered, failed)
             scope.attempts.append(attempt)
             if failed is None:
-                place.answered(attempt.prompt_tokens + attempt.output_tokens, attempt.latency_s)
+                place.answered(attempt.prompt_tokens + attempt.output_tokens)
 
 
 class CountedEmbedding(LLMEmbedding):

@@ -299,37 +299,6 @@ async def test_a_model_that_is_stuck_leaves_places_to_another(server: LocalServe
     await asyncio.wait(waiting)
 
 
-async def test_a_late_judge_is_asked_twice_and_both_are_counted(server: LocalServer):
-    asked, limit = model(server.base_url, JUDGE), CallLimit(4, 10)
-
-    async def ask() -> CallLog:
-        with measure_calls(CallLog(limit, time=CallTime(20, hedge=True))) as log:
-            await asked.completion_async(messages="hi")
-        return log
-
-    for _ in range(30):
-        await ask()
-    before = len(server.records)
-    set_faults(server, lambda n, _: Fault(hang_s=30) if n == before + 1 else None)
-    log = await asyncio.wait_for(ask(), 5)
-    assert len(server.records) == before + 2
-    lost, won = log.attempts
-    assert "an equal request was answered first" in str(lost.error)
-    assert won.error is None
-    assert log.usage().llm_calls == 2
-    assert log.usage().failed_calls == 1
-    assert limit.in_flight == 0
-
-
-async def test_nothing_is_asked_twice_unless_it_is_wanted(server: LocalServer):
-    set_faults(server, lambda n, _: Fault(hang_s=0.3) if n == 31 else None)
-    asked, limit = model(server.base_url, JUDGE), CallLimit(4, 10)
-    for _ in range(31):
-        with measure_calls(CallLog(limit, time=CallTime(20))):
-            await asked.completion_async(messages="hi")
-    assert len(server.records) == 31
-
-
 @pytest.mark.parametrize(
     "content",
     ["The lamp w\ufffds lit", "The lamp\x00", "<html><body>502", '{"choices": [{"mess'],

@@ -172,9 +172,6 @@ class JudgeSettings(FrozenSection):
     timeout_s : float or None
         Seconds after which one request to the judge is given up and sent again, > 0; None: as
         ``request_timeout_s``.
-    hedge : bool
-        Whether a request that takes longer than 95 % of those before it is sent a second time,
-        where a place is free; the first answer counts, and both are paid for.
     repeats : int
         How often each verdict is asked for, an odd number: the majority is the score.
     rubric : bool
@@ -192,7 +189,6 @@ class JudgeSettings(FrozenSection):
     max_retries: int = Field(default=2, ge=0)
     max_output_tokens: int = Field(default=1000, ge=16)
     timeout_s: float | None = Field(default=None, gt=0)
-    hedge: bool = False
     repeats: int = Field(default=1, ge=1)
     rubric: bool = False
     quality: bool = False

@@ -33,10 +33,10 @@ def search_time(config: EvaluationConfig) -> CallTime:
 
 
 def judge_time(config: EvaluationConfig) -> CallTime:
-    """Return what one request to the judge may take, and whether a late one is sent again."""
+    """Return what one request to the judge may take."""
     own = config.judge.timeout_s
     seconds = search_time(config).seconds if own is None else own
-    return CallTime(seconds, f"judge.timeout_s in {config_name()}", config.judge.hedge)
+    return CallTime(seconds, f"judge.timeout_s in {config_name()}")
 
 
 def open_limit(

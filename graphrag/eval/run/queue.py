@@ -24,7 +24,6 @@ from graphrag.eval.run.bounds import (
     search_bound,
     search_time,
 )
-from graphrag.eval.run.garbage import set_aside
 from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
 from graphrag.eval.run.units import Unit, shuffled
@@ -214,7 +213,7 @@ class Work:
         """
         # Workers send what they were told is kept, so there nothing is put off.
         together = nullcontext() if self._elsewhere else self._session.grouped()
-        with set_aside(), together:
+        with together:
             await run_bounded(jobs, self._config.concurrency, self._stop.requested, self.may_begin)
 
     def may_begin(self) -> bool:
