@@ -177,26 +177,23 @@ def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation: Make
     assert "is not judged: 12 of 12 results are there" in said(shown.stderr)
 
 
-def as_of_an_older_release(evaluation: Evaluation, *statements: str) -> None:
+def without_details(evaluation: Evaluation, *statements: str) -> None:
     with sqlite3.connect(evaluation.store_path) as connection:
-        connection.execute("ALTER TABLE runs DROP COLUMN details")
-        connection.execute("ALTER TABLE responses DROP COLUMN abstained")
-        for statement in statements:
+        for statement in ("UPDATE runs SET details = NULL", *statements):
             connection.execute(statement)
-        connection.execute("PRAGMA user_version = 2")
     connection.close()
 
 
-def test_a_run_of_an_older_release_says_what_it_lacks(make_evaluation: MakeEvaluation):
+def test_a_run_that_was_kept_without_details_says_what_it_lacks(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation()
     ran = evaluation.run(COLUMNS="160")
-    as_of_an_older_release(evaluation)
+    without_details(evaluation)
     shown = evaluation.run("show", COLUMNS="160")
     assert shown.exit_code == DONE, shown.output
     assert "was kept without its settings" in said(shown.stderr)
     lines = ran.stdout.splitlines(keepends=True)
     assert shown.stdout == "".join(line for line in lines if "all of the text" not in line)
-    as_of_an_older_release(evaluation, "DELETE FROM samples")
+    without_details(evaluation, "DELETE FROM samples")
     (evaluation.root / "eval_config.yaml").unlink()
     shown = evaluation.run("show", "--output", str(evaluation.output), "--to", str(evaluation.root))
     assert shown.exit_code == DONE, shown.output

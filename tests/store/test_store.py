@@ -26,7 +26,6 @@ from graphrag.eval.store import (
     StoredResponse,
     StoredSession,
 )
-from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,
@@ -339,67 +338,6 @@ def test_a_folder_in_the_place_of_the_file_is_one_sentence(path: Path):
             EvaluationStore(path)
 
 
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_store_of_an_earlier_format_is_brought_up_to_date(path: Path, version: int):
-    verdicts = {"correctness": JudgeResult(1, "same")}
-    with EvaluationStore(path) as store:
-        run = store.add_run(RunSetup({}))
-        store.append_response(run.run_id, response())
-        store.append_verdicts(run.run_id, "u", verdicts, Usage())
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE responses DROP COLUMN abstained")
-        if version < 3:
-            connection.execute("ALTER TABLE runs DROP COLUMN details")
-        if version == 1:
-            connection.execute("ALTER TABLE responses DROP COLUMN trial")
-            connection.execute("ALTER TABLE responses DROP COLUMN retrieved")
-            connection.execute("ALTER TABLE verdicts DROP COLUMN repeats")
-            connection.execute("DROP TABLE samples")
-            connection.execute("DROP TABLE judgements")
-        connection.execute(f"PRAGMA user_version = {version}")
-    connection.close()
-    for _ in range(2):
-        with EvaluationStore(path) as store:
-            assert store.responses(run.run_id) == {"u": response()}
-            assert store.verdicts(run.run_id) == {"u": verdicts}
-            assert store.samples(run.run_id) == []
-            assert [each.details for each in store.runs()] == [None]
-            repeated = replace(response("v"), trial=1)
-            store.append_response(run.run_id, repeated)
-            assert store.responses(run.run_id)["v"] == repeated
-            store.discard_response(run.run_id, "v")
-
-
-def test_what_a_run_of_format_3_took_for_an_abstention_stays_one(path: Path):
-    abstaining = (
-        "I could not find this in the provided context. Missing: the year.",
-        " \n\tI could not find this in the provided context.",
-        f"{NO_DATA_ANSWER}\n",
-    )
-    others = (
-        "It says: I could not find this in the provided context.",
-        "i could not find this in the provided context.",
-        "It could not be found in Rome, as Ann had sold it.",
-    )
-    with EvaluationStore(path) as store:
-        run = store.add_run(RunSetup({}))
-        for text in (*abstaining, *others):
-            store.append_response(run.run_id, response(text, text))
-    with sqlite3.connect(path) as connection:
-        connection.execute("ALTER TABLE responses DROP COLUMN abstained")
-        connection.execute("PRAGMA user_version = 3")
-    connection.close()
-    with EvaluationStore(path) as store:
-        found = store.responses(run.run_id).values()
-        assert {each.response for each in found if each.abstained} == {*abstaining}
-        store.append_response(run.run_id, response("new", abstaining[0]))
-        copy = store.add_run(RunSetup({}))
-        store.copy_responses(run.run_id, copy.run_id)
-        assert store.responses(copy.run_id) == store.responses(run.run_id)
-    with EvaluationStore(path) as store:
-        assert not store.responses(run.run_id)["new"].abstained
-
-
 SAMPLES = st.builds(
     Sample,
     *[TEXT] * 4,
@@ -434,15 +372,17 @@ def test_the_questions_of_a_run_come_back_in_their_order(
     assert store.samples(store.add_run(RunSetup({}), samples).run_id) == samples
 
 
-def test_a_store_of_another_format_is_refused_and_left_alone(path: Path):
+@pytest.mark.parametrize("version", [1, 3, 99])
+def test_a_store_of_another_format_is_refused_and_left_alone(path: Path, version: int):
     EvaluationStore(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA user_version = 99")
+        connection.execute(f"PRAGMA user_version = {version}")
     connection.close()
-    with pytest.raises(StoreError, match="has format 99"):
-        EvaluationStore(path)
-    with pytest.raises(StoreError, match="has format 99"):  # and does not stay locked
-        EvaluationStore(path)
+    content = path.read_bytes()
+    for reads_only in (False, False, True):  # and it does not stay locked
+        with pytest.raises(StoreError, match=f"has format {version}"):
+            EvaluationStore(path, reads_only)
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 300, b"SQLite format 3\0" * 300])

@@ -1,4 +1,4 @@
-"""The tables of a store, and how an eval.db of an earlier format is brought up to date."""
+"""The tables of a store."""
 
 import sqlite3
 from collections.abc import Generator
@@ -8,7 +8,6 @@ from pathlib import Path
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.damage import damage_error, row_error
-from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 
 FORMAT = 4
 
@@ -18,7 +17,14 @@ CREATE TABLE runs (
     started_at TEXT NOT NULL,
     finished_at TEXT,
     status TEXT NOT NULL,
-    setup TEXT NOT NULL
+    setup TEXT NOT NULL,
+    details TEXT
+);
+CREATE TABLE samples (
+    run_id TEXT NOT NULL REFERENCES runs,
+    position INTEGER NOT NULL,
+    sample TEXT NOT NULL,
+    PRIMARY KEY (run_id, position)
 );
 CREATE TABLE responses (
     run_id TEXT NOT NULL REFERENCES runs,
@@ -31,8 +37,9 @@ CREATE TABLE responses (
     usage TEXT NOT NULL,
     failure TEXT,
     recorded_at TEXT NOT NULL,
-    trial INTEGER NOT NULL DEFAULT 0,
+    trial INTEGER NOT NULL,
     retrieved TEXT,
+    abstained INTEGER NOT NULL,
     PRIMARY KEY (run_id, unit)
 );
 CREATE TABLE verdicts (
@@ -64,14 +71,6 @@ CREATE TABLE calls (
     attempts TEXT,
     PRIMARY KEY (run_id, scope, call)
 );
-"""
-_NEW_IN_2 = """
-CREATE TABLE samples (
-    run_id TEXT NOT NULL REFERENCES runs,
-    position INTEGER NOT NULL,
-    sample TEXT NOT NULL,
-    PRIMARY KEY (run_id, position)
-);
 CREATE TABLE judgements (
     run_id TEXT NOT NULL REFERENCES runs,
     subject TEXT NOT NULL,
@@ -83,26 +82,6 @@ CREATE TABLE judgements (
     PRIMARY KEY (run_id, subject, kind)
 );
 """
-_NEW_IN_3 = """
-ALTER TABLE runs ADD COLUMN details TEXT;
-"""
-_SENTENCES_TO_3 = ("I could not find this in the provided context.", NO_DATA_ANSWER)
-"""How ToG, the embedded models and global search began a response that is no answer; up to
-format 3 nothing but these sentences told of it."""
-_READS_SO = " OR ".join(
-    f"ltrim(response, ' ' || char(9, 10, 13)) GLOB '{said}*'" for said in _SENTENCES_TO_3
-)
-_NEW_IN_4 = f"""
-ALTER TABLE responses ADD COLUMN abstained INTEGER NOT NULL DEFAULT 0;
-UPDATE responses SET abstained = 1 WHERE failure IS NULL AND ({_READS_SO});
-"""
-_FROM_FORMAT_1 = """
-ALTER TABLE responses ADD COLUMN trial INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE responses ADD COLUMN retrieved TEXT;
-ALTER TABLE verdicts ADD COLUMN repeats TEXT;
-"""
-_CHANGES = (_TABLES, _NEW_IN_2, _NEW_IN_3, _NEW_IN_4)
-"""What brings a database of each format, from none on, to the next one."""
 
 COLUMNS = {
     "runs": "run_id started_at finished_at status setup details",
@@ -138,30 +117,27 @@ def insert(table: str) -> str:
 
 
 def prepare_database(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of a new database, or those that an earlier format lacks.
+    """Make the tables of a new database.
 
     Raises
     ------
     StoreError
-        If the database is of something else, or of a later format.
+        If the database is of something else, or of another format.
     """
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
         msg = f"{path} is a database of something else; choose another --output."
         raise StoreError(msg)
-    if version > FORMAT:
+    if version not in (0, FORMAT):
         msg = (
-            f"{path} has format {version}, this release reads 1 to {FORMAT}; "
+            f"{path} has format {version}, this release reads {FORMAT}; "
             "choose another folder with --output."
         )
         raise StoreError(msg)
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")
-    if version != FORMAT:
-        changes = "".join(_CHANGES[version:])
-        if version == 1:
-            changes = _FROM_FORMAT_1 + changes
-        db.executescript(f"BEGIN;{changes}PRAGMA user_version={FORMAT};COMMIT;")
+    if version == 0:
+        db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version={FORMAT};COMMIT;")
 
 
 @contextmanager
