@@ -146,4 +146,4 @@ async def test_what_the_docs_say_of_methods_can_be_run(root: Path):
             assert answered.response == f"Who? of {FILM}"
             assert answered.context_text == ["First.", "Second."]
             assert answered.usage.prompt_tokens == 11
-    assert changed == {"tog-wide", "tog-cheap", "basic-20", "hybrid-20"}
+    assert changed == {"tog-wide", "ppr-4000", "basic-20", "hybrid-20"}

@@ -126,7 +126,7 @@ def test_kinds_of_models_survive_sums_and_storage():
 @pytest.fixture
 def mixed(make_evaluation, server):
     """Return an evaluation whose completions go to the server, its embeddings to no one."""
-    evaluation = make_evaluation(methods=["tog"])
+    evaluation = make_evaluation(methods=["basic"])
     settings = yaml.safe_load(server_settings(server.base_url))
     embedded = yaml.safe_load(OFFLINE_SETTINGS)
     settings["embedding_models"] = embedded["embedding_models"]
@@ -191,6 +191,6 @@ def test_a_query_says_who_embedded_and_who_answered(mixed, make_evaluation):
     for evaluation, label in ((mixed, "embeddings: offline baseline model"), (offline, ALL)):
         from graphrag.cli.main import app
 
-        arguments = ["query", question, "-r", str(evaluation.project), "-m", "tog"]
+        arguments = ["query", question, "-r", str(evaluation.project), "-m", "basic"]
         found = CliRunner().invoke(app, arguments)
         assert f"({label})" in found.stderr.splitlines()

@@ -80,6 +80,7 @@ def test_a_run_that_was_broken_off_counts_what_was_cached_before_and_after(
                     f"UPDATE {table} SET usage = ? WHERE unit = ?", (json.dumps(usage), unit)
                 )
     db.close()
+    (evaluation.newest_folder / "tables.json").unlink()
     shown = " ".join(evaluation.run("show", "latest", COLUMNS="300").output.split())
     assert "from the providers' caches" not in shown
     found = evaluation.read_results("summary")["efficiency"]["tog"]

@@ -38,7 +38,7 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(
     server.behaviour = Behaviour(offline_reply(), latency_s=0.02)
     evaluation = make_evaluation(
         server.base_url,
-        methods=[{"name": "tog-full", "method": "tog", "preset": "thorough"}, "basic"],
+        methods=["tog", "basic"],
         concurrency=concurrency,
         judge={"rubric": True},
     )

@@ -467,10 +467,9 @@ def test_results_of_one_question_are_its_repeats():
         found = aggregate_results(given)
     assert found.metadata["total_questions"] == 2
     assert [each.trial for each in found.results] == [0, 0, 1]
-    assert found.repeats is not None
-    means = {each.metric: (each.mean.mean, each.mean.n) for each in found.repeats.figures}
-    assert means["correctness"] == (0.75, 2)
-    assert means["relevance"] == (0.5, 2)
+    assert found.by_method["tog"]["correctness"] == 0.75
+    assert found.by_method["tog"]["relevance"] == 0.5
+    assert found.analysis.outcomes["tog"]["correctness"].mean.n == 2
     with pytest.warns(UserWarning, match="2 results repeat"):
         found = aggregate_results([replace(given[0], trial=2), *given[:1] * 3])
     assert [each.trial for each in found.results] == [2, 0, 1, 3]

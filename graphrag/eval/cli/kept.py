@@ -189,7 +189,10 @@ def _is_on_top(folder: Path, run_id: str) -> bool | None:
         is_on_top = shown["metadata"].get("run_id") == run_id
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return None if is_on_top and not (folder / PAGE_FILE).exists() else is_on_top
+    own = run_folder(folder, run_id)
+    copied = [PAGE_FILE, *(path.name for path in own.glob("evaluation*.json"))]
+    is_whole = all((folder / name).exists() for name in copied)
+    return None if is_on_top and not is_whole else is_on_top
 
 
 def _look_at_indexes(roots: Iterable[Path]) -> list[list[Any]]:
