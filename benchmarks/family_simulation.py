@@ -1,4 +1,4 @@
-"""Whether what is said of three methods holds as often as it says: intervals, power, early stop.
+"""Whether what is said of three methods holds as often as it says: intervals, power.
 
 Right answers are drawn from correlated normal variables; the arithmetic is that of the package,
 written for many draws at once where it counts (``tests/statistics`` hold the two together).
@@ -11,11 +11,6 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from graphrag.eval.statistics import (
-    EARLY_ALPHA,
-    PairedCounts,
-    anytime_limits,
-    anytime_p,
-    certain_winner,
     detectable_difference,
     score_p,
 )
@@ -125,68 +120,10 @@ def show_power(draws: int = 20_000) -> None:
             print(f"{n:9d}  {discordance:11.0%}  {said[0]:6.1f}  {said[1]:9.1f}")
 
 
-def race(right: np.ndarray, step: int = 1) -> tuple[int | None, int]:
-    """Return the winner, if one became certain, and after how many questions."""
-    names = ("a", "b", "c")
-    sums = {
-        (names[a], names[b]): (
-            np.cumsum(right[:, a] & ~right[:, b]),
-            np.cumsum(right[:, b] & ~right[:, a]),
-        )
-        for a, b in PAIRS
-    }
-    for t in range(step - 1, len(right), step):
-        counts = {
-            pair: PairedCounts(t + 1, int(n10[t]), int(n01[t])) for pair, (n10, n01) in sums.items()
-        }
-        winner = certain_winner(names, counts)
-        if winner is not None:
-            return names.index(winner), t + 1
-    return None, len(right)
-
-
-def show_race(draws: int = 100) -> None:
-    print("\nEarly stop between three methods; 'wrong': at the stop or, without one, by the test")
-    print("at the end, a method is said to beat one that it does not beat")
-    print("questions  shares right           stopped  wrong  questions asked on average")
-    for n, shares in (
-        (359, (0.6, 0.6, 0.6)),
-        (359, (0.6, 0.6, 0.75)),
-        (359, (0.6, 0.65, 0.7)),
-        (359, (0.6, 0.6, 0.8)),
-        (1000, (0.6, 0.6, 0.6)),
-        (1000, (0.6, 0.65, 0.7)),
-        (1000, (0.6, 0.6, 0.7)),
-    ):
-        stopped, wrong, asked = 0, 0, 0
-        right = draw_right(draws, n, shares)
-        at_end = compare(right)
-        for row, each in enumerate(right):
-            winner, t = race(each, step=1 if n < 1000 else 3)
-            asked += t
-            if winner is not None:
-                stopped += 1
-                wrong += any(shares[winner] <= s for i, s in enumerate(shares) if i != winner)
-            else:
-                found = 2 * at_end.p_holm[row] <= ALPHA
-                signs = at_end.difference[row]
-                true = np.array([shares[a] - shares[b] for a, b in PAIRS])
-                wrong += bool((found & (np.sign(signs) != np.sign(true))).any())
-        print(
-            f"{n:9d}  {shares!s:20}  {stopped / draws:8.1%}  {wrong / draws:5.1%}"
-            f"  {asked / draws:10.0f}"
-        )
-
-
 def main() -> None:
     show_intervals()
     show_equivalence()
     show_power()
-    show_race()
-    counts = PairedCounts(148, 32, 9)
-    low, high = anytime_limits(counts, 0.95)
-    print(f"\n{counts}: p {anytime_p(counts):.2g}, limits {low:.3f} to {high:.3f}")
-    print(f"Watching takes {EARLY_ALPHA:.1%} of the {ALPHA:.0%}.")
 
 
 if __name__ == "__main__":

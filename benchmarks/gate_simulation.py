@@ -11,13 +11,11 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from graphrag.eval.statistics import (
-    EARLY_ALPHA,
     MARGIN,
     gate_errors,
-    should_stop_early,
 )
 
-ALPHA = 2 * EARLY_ALPHA  # of the test at the end, where nobody watches
+ALPHA = 0.05
 
 SIZES = (60, 120, 359, 1000)
 DISCORDANCES = (0.05, 0.10, 0.20, 0.40)
@@ -63,30 +61,6 @@ def threshold_false_alarm(n: int, discordance: float, drop: float = 0.02) -> flo
     return float(np.sum(binom.pmf(m, n, discordance) * binom.sf(fewest_wrong - 1, m, 0.5)))
 
 
-def watched_fail(n: int, discordance: float, difference: float = 0.0) -> tuple[float, float]:
-    """Return how often a watched run is stopped early, and how often it fails at all."""
-    newly_wrong = (1 - difference / discordance) / 2
-    running = np.array([1.0])  # chance of each number of newly wrong answers, not yet stopped
-    stopped = early = failed = 0.0
-    for m in range(n + 1):
-        if m:
-            running = (
-                np.concatenate([running, [0.0]]) * (1 - newly_wrong)
-                + np.concatenate([[0.0], running]) * newly_wrong
-            )
-            wrong = np.arange(m + 1)
-            hit = np.array([should_stop_early(int(w), int(m - w)) for w in wrong])
-            stopped += float(running[hit].sum())
-            running = np.where(hit, 0.0, running)
-        weight = float(binom.pmf(m, n, discordance))
-        fails = binom.sf(np.arange(m + 1) - 1, m, 0.5) <= EARLY_ALPHA
-        early += weight * stopped
-        failed += weight * (stopped + float(running[fails].sum()))
-        if binom.sf(m, n, discordance) < 1e-9:
-            break
-    return early, failed
-
-
 def print_shifts() -> None:
     """Print how often a changed index is failed unchanged, and passed with the margin lost."""
     print("\nDocuments that shift (10 % discordance), where the change of the index is accepted;")
@@ -111,15 +85,6 @@ def main() -> None:
                 print(
                     f"{n:9d}  {discordance:11.0%}  {difference:10.0%}  {chance.fail:5.1%}"
                     f"  {chance.passed:5.1%}  {chance.inconclusive:12.1%}  {alone}".rstrip()
-                )
-    print("\nWatched with --early-stop:")
-    print("questions  discordance  difference  stopped early   fail")
-    for n in (120, 359, 1000):
-        for discordance in (0.10, 0.20, 0.40):
-            for difference in (0.0, -0.05, -0.10):
-                early, failed = watched_fail(n, discordance, difference)
-                print(
-                    f"{n:9d}  {discordance:11.0%}  {difference:10.0%}  {early:13.1%}  {failed:5.1%}"
                 )
     print_shifts()
 

@@ -17,7 +17,6 @@ from graphrag.eval.analysis import (
     Analysis,
     BudgetCurves,
     MethodSummary,
-    RaceEnd,
     RepeatAnalysis,
     analyse,
     analyse_repeats,
@@ -78,9 +77,7 @@ class EvaluationResults:
         judges stand apart in the section further_judges_cost_usd; None: a price is not known, or a
         result does not say what it took),
         earlier_attempts (of failed searches that were asked again and of calls that were not
-        used, in no other figure; only where there are any), early_stop (only of a run that was
-        watched for a winner: whether it stopped, who won, and how many questions the
-        comparisons count), and what the run adds.
+        used, in no other figure; only where there are any), and what the run adds.
     results : list of QueryResult
         Every trial.
     by_method : dict
@@ -252,7 +249,6 @@ def aggregate_results(
     metrics: Sequence[str] = DEFAULT_METRICS,
     planned: Mapping[str, Mapping[str, int]] | None = None,
     equivalence_margin: float = EQUIVALENCE_MARGIN,
-    race: RaceEnd | None = None,
     curves: Mapping[str, Mapping[int, str]] | None = None,
 ) -> EvaluationResults:
     """Add results up; an empty list gives total_questions 0 and empty sections.
@@ -269,8 +265,6 @@ def aggregate_results(
         result for.
     equivalence_margin : float
         The difference of two means, in (0, 1), below which methods count as equivalent.
-    race : RaceEnd, optional
-        How far a run that was watched for a winner is counted.
     curves : dict, optional
         Method -> context budget -> its name there, ``EvaluationConfig.curves`` of a run at several
         budgets: methods are then compared by the areas under their curves alone.
@@ -300,9 +294,7 @@ def aggregate_results(
     costs = [cost_of_searches(results), cost_of_verdicts(results)]
     of_method = {m: [r for r in results if r.method == m] for m in methods}
     rows = rows_of(results)
-    analysis = analyse(
-        rows, methods, metrics, planned, equivalence_margin, race, is_compared=not curves
-    )
+    analysis = analyse(rows, methods, metrics, planned, equivalence_margin, is_compared=not curves)
     if not is_embedded_judge(results):  # what its verdicts are worth, their label says already
         analysis = note_judge_error(analysis, rows)
     return EvaluationResults(
@@ -315,7 +307,6 @@ def aggregate_results(
             "models": models,
             "embedded_models": label_embedded(results),
             "cost_usd": None if None in costs else sum(cost for cost in costs if cost),
-            **({} if race is None else {"early_stop": race.to_dict()}),
         },
         results=results,
         by_method={m: _plain_means(found) for m, found in analysis.outcomes.items()},

@@ -177,7 +177,6 @@ def test_budgets_that_are_none_are_refused(evaluation: Evaluation, given: str, r
             (),
             "budgets and equal_terms.max_context_tokens both set the context budget",
         ),
-        ({"budgets": [200, 400]}, ("--early-stop",), "--early-stop watches for one method"),
         ({"budgets": [200, 400], "judge": {"pairwise": True}}, (), "judge.pairwise would hold"),
         ({"budgets": "200,400"}, (), "budgets is a list of numbers"),
         ({"budgets": [200, 400], "methods": ["drift", "oracle"]}, (), "none of the methods"),

@@ -33,12 +33,12 @@ def counts_of(n10, n01, ties, missing=0):
     return +Counter(counts)
 
 
-def compared(*pairs, level=0.05, margin=EQUIVALENCE_MARGIN):
+def compared(*pairs, margin=EQUIVALENCE_MARGIN):
     """Return the results and the figures of a family of comparisons."""
     counts = [counts_of(*each) for each in pairs]
-    results = correct_family([paired_binary(each) for each in counts], level)
+    results = correct_family([paired_binary(each) for each in counts])
     inferences = [inference_of(r, c) for r, c in zip(results, counts, strict=True)]
-    return results, compare_family(results, inferences, margin, level)
+    return results, compare_family(results, inferences, margin)
 
 
 def words(*pairs, margin=EQUIVALENCE_MARGIN):
@@ -180,14 +180,6 @@ def test_questions_that_move_together_count_as_fewer():
     wider = replace(result, low=2 * low, high=2 * high)
     (found,) = correct_family([wider])
     assert found.detectable_at_80 == detectable_difference(90, 0.2)
-
-
-def test_half_a_level_doubles_p_and_widens():
-    (whole,), (figures,) = compared((30, 10, 100))
-    (half,), (wider,) = compared((30, 10, 100), level=0.025)
-    assert half.p_holm == 2 * whole.p_holm
-    assert half.detectable_at_80 > whole.detectable_at_80
-    assert wider.low_simultaneous == bonett_price(30, 10, 140, 0.975)[0] < figures.low_simultaneous
 
 
 def test_the_configuration_has_the_same_margin():

@@ -5,15 +5,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, stats
+from scipy import stats
 
 from graphrag.eval.statistics import (
     MARGIN,
     GateOutcome,
     combine_outcomes,
     decide_gates,
-    early_stop_evidence,
-    should_stop_early,
 )
 
 gate_probabilities = runpy.run_path(
@@ -159,39 +157,3 @@ def test_a_threshold_on_the_mean_would_raise_false_alarms():
     )
     assert alarm == pytest.approx(0.19, abs=0.01)
     assert gate_probabilities(n, discordance).fail < 0.04
-
-
-@given(st.integers(0, 60), st.integers(0, 60))
-def test_the_e_value_is_the_averaged_likelihood_ratio(wrong, right):
-    def ratio(p):
-        return 2 * (2 * p) ** wrong * (2 * (1 - p)) ** right  # density 2 on (1/2, 1)
-
-    expected, _ = integrate.quad(ratio, 0.5, 1, points=[max(0.5, wrong / max(1, wrong + right))])
-    assert early_stop_evidence(wrong, right) == pytest.approx(expected, rel=1e-5)
-
-
-def test_the_e_value_at_its_ends():
-    assert early_stop_evidence(0, 0) == pytest.approx(1)
-    assert early_stop_evidence(0, 5_000) < 1e-3
-    assert math.isfinite(early_stop_evidence(5_000, 0))
-    assert should_stop_early(9, 0)
-    assert not should_stop_early(9, 0, n_tests=3)
-    assert not should_stop_early(0, 9)
-    with pytest.raises(ValueError, match="counts"):
-        early_stop_evidence(-1, 0)
-
-
-def test_looking_after_every_question_raises_no_false_alarms():
-    running, stopped = {(0, 0): 1.0}, 0.0
-    for _ in range(60):
-        reached = {}
-        for (wrong, right), chance in running.items():
-            for state in ((wrong + 1, right), (wrong, right + 1)):
-                reached[state] = reached.get(state, 0.0) + chance / 2
-        running = {}
-        for state, chance in reached.items():
-            if should_stop_early(*state):
-                stopped += chance
-            else:
-                running[state] = chance
-    assert 0.01 < stopped <= 0.05

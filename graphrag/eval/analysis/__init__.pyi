@@ -13,7 +13,6 @@ from .compare import (
 from .corrections import CorrectedComparison, JudgeErrorNote, MovedDifference
 from .criteria import CriterionResult, check_criteria
 from .detailed_file import list_questions, list_states
-from .early_stop import EarlyStop
 from .evaluation_file import evaluation_names
 from .figure_changes import FigureChange, compare_figures
 from .flips import Flip
@@ -48,7 +47,6 @@ from .means import (
 from .pairing import check_samples
 from .question_changes import QuestionChange
 from .question_figures import QuestionFigures, mean_of, read_question_figures
-from .race import MethodRace, RaceEnd
 from .repeats import RepeatAnalysis, analyse_repeats
 from .retrieval_file import (
     render_retrieval_report,
@@ -82,7 +80,6 @@ __all__ = [
     "CriterionResult",
     "Curve",
     "CurvePoint",
-    "EarlyStop",
     "FigureChange",
     "FigureComparison",
     "FigureSources",
@@ -94,12 +91,10 @@ __all__ = [
     "LabelledQuestion",
     "Margin",
     "MethodComparison",
-    "MethodRace",
     "MethodSummary",
     "MovedDifference",
     "QuestionChange",
     "QuestionFigures",
-    "RaceEnd",
     "RepeatAnalysis",
     "Row",
     "RunComparison",

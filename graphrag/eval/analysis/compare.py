@@ -9,7 +9,6 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.corrections import JudgeErrorNote
 from graphrag.eval.analysis.flips import Flip, flips_of
 from graphrag.eval.analysis.gate_decisions import (
-    MetricKey,
     Spread,
     case_of,
     count_unanswered,
@@ -45,7 +44,6 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import (
     ALPHA,
-    EARLY_ALPHA,
     MARGIN,
     Corrected,
     FigureCase,
@@ -191,7 +189,6 @@ def compare_runs(
     methods: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
     margin: float = MARGIN,
-    stopped: Mapping[MetricKey, float] | None = None,
     terms: GateTerms | None = None,
 ) -> RunComparison:
     """Compare two runs, joined on documents and question ids.
@@ -207,8 +204,6 @@ def compare_runs(
         that both asked.
     margin : float
         The loss that the gate still accepts, in (0, 1).
-    stopped : dict, optional
-        For a run that was watched while it went on, see ``early_stop.EarlyStop``.
     terms : GateTerms, optional
 
     Raises
@@ -247,10 +242,9 @@ def compare_runs(
         asked = {key: hold_back(case, rebuilt[key]) for key, case in asked.items()}
     tests = {key: check_figure(case) for key, case in asked.items()}
     further = [test.p_family for test in tests.values()]
-    decisions = decide(pairs, joined, margins, cases, stopped, further)
+    decisions = decide(pairs, joined, margins, cases, further)
     family = [*(decision.p_family for decision in decisions.values()), *further]
-    # A run that was watched has half of the level left for the test whose errors are told.
-    level = (ALPHA if stopped is None else EARLY_ALPHA) / max(1, sum(p is not None for p in family))
+    level = ALPHA / max(1, sum(p is not None for p in family))
     results = [_difference(pairs[key]) for key in keys]
     decided = [
         result if change is None else corrected_result(result, change)

@@ -45,7 +45,6 @@ def decide(
     joined: Mapping[str, Joined],
     margins: Mapping[str, float],
     cases: Mapping[MetricKey, GateCase],
-    stopped: Mapping[MetricKey, float] | None = None,
     further: Sequence[float | None] = (),
 ) -> dict[MetricKey, GateDecision]:
     """Decide by the gate; the one place where a comparison is decided.
@@ -60,9 +59,6 @@ def decide(
         Metric -> the loss that is accepted, in (0, 1).
     cases : dict
         (method, metric) -> what else the gate has to know.
-    stopped : dict, optional
-        (method, metric) -> evidence, of a run that was watched while it went on; those that
-        are not among the pairs are left out.
     further : sequence
         p values of other tests of the family.
 
@@ -82,9 +78,6 @@ def decide(
             )
             for name, key in names.items()
         },
-        stopped=None
-        if stopped is None
-        else {name: stopped[key] for name, key in names.items() if key in stopped},
         cases={name: cases[key] for name, key in names.items()},
         further=further,
     )

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.best import Best, find_best
 from graphrag.eval.analysis.corrections import CorrectedComparison, JudgeErrorNote
-from graphrag.eval.analysis.race import RaceEnd
 from graphrag.eval.analysis.rows import (
     ZERO_IF_FAILED,
     QuestionKey,
@@ -24,8 +23,6 @@ from graphrag.eval.analysis.rows import (
 )
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.statistics import (
-    ALPHA,
-    EARLY_ALPHA,
     EQUIVALENCE_MARGIN,
     CostPerCorrect,
     FamilyFigures,
@@ -38,11 +35,9 @@ from graphrag.eval.statistics import (
     PairedDifference,
     Score,
     Tradeoff,
-    at_any_stop,
     compare_family,
     correct_family,
     cost_per_correct,
-    inference_at_any_stop,
     inference_of,
     latency_quantile,
     paired_items,
@@ -172,7 +167,6 @@ def analyse(
     metrics: Sequence[str],
     planned: Planned | None = None,
     margin: float = EQUIVALENCE_MARGIN,
-    race: RaceEnd | None = None,
     is_compared: bool = True,
 ) -> Analysis:
     """Compute every figure of a run.
@@ -189,9 +183,6 @@ def analyse(
         hold of any method.
     margin : float
         Within which methods are equivalent, in (0, 1).
-    race : RaceEnd, optional
-        Of a run that was watched: one that is incomplete is compared on what was counted, by
-        tests that hold at any stop, and a complete one at the level that is left for the end.
     is_compared : bool
         Whether the methods are compared pair by pair.
 
@@ -247,9 +238,7 @@ def analyse(
             }
             for document in documents
         },
-        comparisons=compare_methods(by_method, planned, metrics, margin, race)
-        if is_compared
-        else [],
+        comparisons=compare_methods(by_method, planned, metrics, margin) if is_compared else [],
         efficiency=_efficiency(by_method, outcomes, primary),
     )
 
@@ -259,23 +248,13 @@ def compare_methods(
     planned: Planned,
     metrics: Sequence[str],
     margin: float = EQUIVALENCE_MARGIN,
-    race: RaceEnd | None = None,
 ) -> list[Comparison]:
     """Compare every pair of methods on every metric; the pairs on the first one are a family.
 
-    By the means of questions over their searches. A run that was stopped as one method had won is
-    compared on the first searches of the questions that were counted.
+    By the means of questions over their searches.
     """
     found: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
-    counted = None if race is None or race.is_complete else race.counted
-    level = ALPHA if race is None else EARLY_ALPHA
-    if counted is not None:
-        by_method = {
-            method: [row for row in rows if row.key in counted and not row.trial]
-            for method, rows in by_method.items()
-        }
-        planned = {m: Counter(row.document for row in rows) for m, rows in by_method.items()}
     for metric in metrics:
         in_family = metric == metrics[0]  # document by document only where something is claimed
         items = {m: item_scores(rows, metric) for m, rows in by_method.items()}
@@ -295,17 +274,14 @@ def compare_methods(
             )
             for (a, b), each in zip(pairs, counts, strict=True)
         ]
-        if counted is not None:
-            results = [at_any_stop(each) for each in results]
         family: list[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
-            results = correct_family(results, level)
+            results = correct_family(results)
         inferences = [
-            inference_of(result, each) if counted is None else inference_at_any_stop(result)
-            for result, each in zip(results, counts, strict=True)
+            inference_of(result, each) for result, each in zip(results, counts, strict=True)
         ]
         if in_family:
-            family = list(compare_family(results, inferences, margin, level))
+            family = list(compare_family(results, inferences, margin))
         found += [
             Comparison(
                 a=a,

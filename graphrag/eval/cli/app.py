@@ -3,7 +3,6 @@
 import atexit
 import gc
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -196,13 +195,6 @@ def evaluate(
         ),
     ] = None,
     accept_index_change: AcceptIndexOption = False,
-    early_stop: Annotated[
-        bool,
-        typer.Option(
-            "--early-stop",
-            help="Stop once one method beats every other; with --baseline, once the run is worse.",
-        ),
-    ] = False,
     verbose: Annotated[
         bool,
         typer.Option("--verbose", "-v", help="Tracebacks and debug log."),
@@ -230,9 +222,6 @@ def evaluate(
     place = Place(root, config, output)
     note_command(context, place)
 
-    if early_stop and baseline is None and skip_judge:
-        echo("Error: --early-stop needs verdicts; leave --skip-judge out.", err=True)
-        raise typer.Exit(2)
     look_at_questions(
         place,
         methods=methods,
@@ -273,7 +262,6 @@ def evaluate(
         verbose=verbose,
         quiet=quiet,
         full=full,
-        early_stop=early_stop and baseline is None,
     )
     if baseline is None or dry_run:
         raise typer.Exit(run_command(options))
@@ -285,7 +273,7 @@ def evaluate(
     raise typer.Exit(
         run_with_baseline(
             place,
-            BaselineOptions(baseline, early_stop, quiet, accept_index_change, full),
-            lambda watch: run_command(replace(options, watch=watch)),
+            BaselineOptions(baseline, quiet, accept_index_change, full),
+            lambda: run_command(options),
         )
     )

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from graphrag.command_lines import say_instead
 from graphrag.eval.analysis import (
-    EarlyStop,
     GateTerms,
     RunComparison,
     RunRows,
@@ -51,7 +50,6 @@ from graphrag.eval.reports import (
     show_comparison,
     show_runs,
 )
-from graphrag.eval.run import Watch
 from graphrag.eval.statistics import MARGIN, GateOutcome
 from graphrag.eval.store import DETAILED_FILE, PINNED, write_file
 from graphrag.redaction import redact
@@ -141,22 +139,19 @@ class BaselineOptions:
     """The flags of ``graphrag eval`` with a baseline."""
 
     source: str
-    early_stop: bool = False
     quiet: bool = False
     accept_index_change: bool = False
     full: bool = False
 
 
-def run_with_baseline(
-    place: Place, options: BaselineOptions, evaluate: Callable[[Watch | None], int]
-) -> int:
+def run_with_baseline(place: Place, options: BaselineOptions, evaluate: Callable[[], int]) -> int:
     """Evaluate, then compare what was written with a baseline, which is read beforehand.
 
     Returns
     -------
     int
         The evaluation's exit code unless that is 0, else the gate's; an evaluation that stopped
-        early for another reason, or left verdicts unscored, is not compared.
+        early, or left verdicts unscored, is not compared.
     """
 
     def run() -> int:
@@ -171,10 +166,8 @@ def run_with_baseline(
         dataset = read_dataset(config.dataset_path, only, config.dataset.columns)
         check_samples(dataset.samples, baseline.rows)
         metric = shared_metrics(config.metrics, baseline.metrics)[0]
-        early = EarlyStop(baseline, metric) if options.early_stop else None
-        code = evaluate(None if early is None else early.watch)
-        stopped = None if early is None else early.stopped
-        if code not in (DONE, FAILED) and not (code == INCOMPLETE and stopped):
+        code = evaluate()
+        if code not in (DONE, FAILED):
             return code
         with working(notes, "Comparing with the baseline"):
             new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
@@ -182,7 +175,6 @@ def run_with_baseline(
                 new,
                 baseline,
                 metrics=[metric],
-                stopped=stopped,
                 terms=GateTerms(
                     options.accept_index_change,
                     labels=read_both_labels(new, baseline, store_path.parent),
@@ -190,7 +182,7 @@ def run_with_baseline(
             )
         console = open_console(quiet=options.quiet)
         _show(comparison, console, store_path, CompareOptions("latest", full=options.full))
-        return EXIT_CODES[comparison.outcome] if stopped else code or EXIT_CODES[comparison.outcome]
+        return code or EXIT_CODES[comparison.outcome]
 
     return explained(run)
 

@@ -16,7 +16,6 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
 from graphrag.eval.cli.options import choose_workers
-from graphrag.eval.cli.race import check_race, open_race
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor, was_interrupted
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
@@ -36,7 +35,6 @@ from graphrag.eval.run import (
     RunPlan,
     RunRequest,
     Unit,
-    Watch,
     asks_judge,
     check_judge_model,
     check_output,
@@ -82,10 +80,9 @@ from graphrag.text.phrases import counted
 
 @dataclass(frozen=True, slots=True)
 class CommandOptions:
-    """The flags of ``graphrag eval``, and who looks at the results as they arrive.
+    """The flags of ``graphrag eval``.
 
-    ``round`` makes it a round of a watch: of these questions, without thresholds. ``early_stop``
-    stops once one method beats every other.
+    ``round`` makes it a round of a watch: of these questions, without thresholds.
     """
 
     root: Path = Path()
@@ -113,9 +110,7 @@ class CommandOptions:
     verbose: bool = False
     quiet: bool = False
     full: bool = False
-    watch: Watch | None = None
     round: NextRound | None = None
-    early_stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +151,6 @@ class _Command:
             msg = "--quiet and --verbose exclude each other; leave one out."
             raise ConfigError(msg)
         config = _read_config(options)
-        if options.early_stop:
-            check_race(config)
         samples, said = _select(config, options)
         used = {sample.imdb_key for sample in samples}
         roots = {key: root for key, root in config.project_folders().items() if key in used}
@@ -222,7 +215,6 @@ class _Command:
             skip_judge=self._options.skip_judge,
             search_methods=prepared.methods.search_methods(),
             watch=None if self._options.round is None else self._options.round.note.to_dict(),
-            early_stop=self._options.early_stop,
             command=again(),
             indexes=read_index_facts(prepared.headers),
             validated=self._validated,
@@ -324,21 +316,17 @@ class _Command:
         if self._asks_judge(config):
             with working(self._notes, "Opening the judge"):
                 judge = open_judge(config, prepared.headers)
-        watch = self._options.watch
-        if self._options.early_stop:
-            watch = open_race(config, prepared.samples).watch
         request = RunRequest(
             units=prepared.units,
             session=session,
             skip_judge=self._options.skip_judge,
             holds_contexts=False,
             max_cost_usd=self._options.max_cost_usd,
-            shuffle=watch is not None,
         )
         needs = Workers(prepared.roots, address=self._options.address)
         async with open_executor(config, needs) as executor:
             runner = EvaluationRunner(config, judge, executor=executor)
-            return await self._supervisor.run(runner, request, watch)
+            return await self._supervisor.run(runner, request)
 
     async def _finish(
         self, prepared: Prepared, outcome: RunOutcome, description: RunDescription

@@ -11,7 +11,6 @@ from graphrag.eval.analysis import (
     Analysis,
     Figures,
     FigureSources,
-    RaceEnd,
     compute_figures,
     correct_comparisons,
     describe_forgotten,
@@ -21,7 +20,6 @@ from graphrag.eval.analysis import (
     read_labels,
     rows_of,
 )
-from graphrag.eval.cli.race import open_race
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.dataset import Sample
 from graphrag.eval.measures import IndexView
@@ -156,16 +154,6 @@ def _describe_unjudged(outcome: RunOutcome) -> list[str]:
     return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
 
 
-def _race_end(description: RunDescription, outcome: RunOutcome) -> RaceEnd | None:
-    """Return how far a run that was watched for a winner is counted, None of any other."""
-    if not description.details.early_stop:
-        return None
-    race = open_race(description.config, description.samples)
-    for result in outcome.results:
-        race.watch(result)
-    return race.end()
-
-
 def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
     config, run, details = description.config, description.run, description.details
     planned = {
@@ -182,7 +170,6 @@ def _describe_run(description: RunDescription, outcome: RunOutcome) -> Evaluatio
         config.metrics,
         planned if description.samples else None,
         config.equivalence_margin,
-        _race_end(description, outcome),
         config.curves,
     )
     if results.analysis is not None and outcome.results:
@@ -229,9 +216,6 @@ def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcom
     labels = read_labels(description.config.output_folder, description.run.run_id, first)
     if not labels:
         return analysis
-    if description.details.early_stop:
-        why = "the run was watched for a winner, which labels are not drawn for"
-        labels = {m: found._replace(questions={}, refused=why) for m, found in labels.items()}
     corrected = correct_comparisons(analysis, labels)
     if is_embedded_judge(outcome.results):
         return corrected

@@ -12,7 +12,6 @@ from rich.console import Console
 from graphrag.command_lines import again, eval_line_here, eval_line_in
 from graphrag.eval.analysis import FAILED_AS_0
 from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files, name_more
-from graphrag.eval.cli.race import describe_saving
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -27,7 +26,7 @@ from graphrag.eval.cli.terminal import (
 from graphrag.eval.config import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, StoreError
 from graphrag.eval.pages import is_library_ready
-from graphrag.eval.records import DEFAULT_METRICS, METRICS, QueryResult
+from graphrag.eval.records import DEFAULT_METRICS, METRICS
 from graphrag.eval.reports import (
     BarProgress,
     LineProgress,
@@ -49,11 +48,8 @@ from graphrag.eval.reports import (
 from graphrag.eval.results import EvaluationResults
 from graphrag.eval.run import (
     ChosenRun,
-    Progress,
     RunOutcome,
     RunRequest,
-    Tally,
-    Watch,
     asks_judge,
     needs_new_run,
 )
@@ -101,9 +97,7 @@ class Supervisor:
         folder = config.output_folder
         return lambda run: not (run_folder(folder, run.run_id) / PAGE_FILE).exists()
 
-    async def run(
-        self, runner: EvaluationRunner, request: RunRequest, watch: Watch | None = None
-    ) -> RunOutcome:
+    async def run(self, runner: EvaluationRunner, request: RunRequest) -> RunOutcome:
         """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
         loop = asyncio.get_running_loop()
         interrupts = 0
@@ -120,8 +114,7 @@ class Supervisor:
             with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
                 loop.add_signal_handler(number, interrupt)
         display = BarProgress if is_live(self._notes) else LineProgress
-        with display(self._notes) as shown:
-            progress = shown if watch is None else _Watching(shown, watch, runner.stop)
+        with display(self._notes) as progress:
             return await runner.run(replace(request, progress=progress))
 
     def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
@@ -152,13 +145,7 @@ class Supervisor:
             )
         if is_round:
             return _end_round(config, outcome)
-        if _is_won(report.results, outcome):
-            self.note(describe_saving(report.results, outcome))
-            if description.is_stored:
-                self.note(
-                    f"Ask the other questions too with: {again('--resume', but='--early-stop')}"
-                )
-        elif not outcome.is_complete:
+        if not outcome.is_complete:
             flag = "--retry-errors" if failures else "--resume"
             return _explain_stop(outcome, flag, description.is_stored)
         if failures and description.is_stored:
@@ -311,30 +298,9 @@ def was_interrupted(outcome: RunOutcome) -> bool:
     return outcome.stopped == INTERRUPTED_REASON
 
 
-class _Watching:
-    """Passes progress on, and stops the run when the watch asks for it."""
-
-    def __init__(self, shown: Progress, watch: Watch, stop: Callable[[str], None]) -> None:
-        self._shown = shown
-        self._watch = watch
-        self._stop = stop
-
-    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
-        self._shown.advance(tally, latest)
-        reason = None if latest is None else self._watch(latest)
-        if reason is not None:
-            self._stop(reason)
-
-
 def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
     verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
     return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
-
-
-def _is_won(results: EvaluationResults, outcome: RunOutcome) -> bool:
-    """Whether the run was stopped by its winner, and by nothing else."""
-    race = results.metadata.get("early_stop")
-    return race is not None and race["stopped_early"] and outcome.stopped == race["reason"]
 
 
 def _name_setup(outcome: RunOutcome) -> bool:

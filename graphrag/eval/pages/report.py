@@ -38,7 +38,6 @@ from graphrag.eval.reports import (
     describe_firsts,
     describe_judge_error,
     describe_oddities,
-    describe_race,
     efficiency_table,
     label_results,
     metrics_table,
@@ -154,7 +153,6 @@ def report_pieces(given: ReportInput) -> Iterator[str]:
 
 def _list_sure(results: EvaluationResults, analysis: Analysis) -> list[str]:
     return [
-        *describe_race(results),
         *describe_comparisons(analysis),
         *describe_documents(analysis),
         *describe_judge_error(analysis, results.metadata.get("run_id")),

@@ -39,7 +39,7 @@ from .junit import render_junit
 from .kept import record, replay
 from .lines import plain_table, say, show_table, tell
 from .markdown import render_markdown
-from .pair_lines import describe_comparisons, describe_documents, describe_race
+from .pair_lines import describe_comparisons, describe_documents
 from .progress import BarProgress, LineProgress
 from .questions import ShownQuestion, cited_rows, edges_of, is_wrong, show_question
 from .ratings import render_ratings
@@ -94,7 +94,6 @@ __all__ = [
     "describe_judge_error",
     "describe_oddities",
     "describe_price",
-    "describe_race",
     "edges_of",
     "efficiency_table",
     "has_two_means",

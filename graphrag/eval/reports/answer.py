@@ -1,6 +1,5 @@
 """The answer of a run before its tables: which method to take, how sure that is, at what price."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, floor
@@ -161,8 +160,7 @@ class _Said:
             for n, what in parts:
                 if n > (1 - MIN_COVERAGE) * each.n_planned:
                     told.append(f"{n:,} of {each.n_planned:,} {what} of {method}")
-        stopped: Mapping[str, object] = self.results.metadata.get("early_stop") or {}
-        return [f"Missing: {', '.join(told)}."] if told and not stopped.get("winner") else []
+        return [f"Missing: {', '.join(told)}."] if told else []
 
     def other_questions(self) -> list[str]:
         """Return how many questions each pair shares, where methods were asked different ones."""

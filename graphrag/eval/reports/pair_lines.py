@@ -8,22 +8,7 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis
-    from graphrag.eval.results import EvaluationResults
     from graphrag.eval.statistics import Estimate, FamilyFigures, PairedDifference
-
-
-def describe_race(results: "EvaluationResults") -> list[str]:
-    """Return what watching a run for a winner did to its comparisons, if it was watched."""
-    race = results.metadata.get("early_stop")
-    if race is None:
-        return []
-    split = "as watching takes half of the 5 %, p is doubled and the intervals are as much wider"
-    if race["questions_counted"] == race["questions_planned"]:
-        return [f"The run was watched for a winner: {split}."]
-    return [
-        f"Of the first {race['questions_counted']:,} of {race['questions_planned']:,} questions in "
-        f"shuffled order, by tests and intervals that hold wherever a run stops; {split}."
-    ]
 
 
 def describe_comparisons(analysis: "Analysis") -> list[str]:

@@ -17,7 +17,6 @@ from graphrag.eval.reports.lines import plain_table, say, show_table, tell
 from graphrag.eval.reports.pair_lines import (
     describe_comparisons,
     describe_documents,
-    describe_race,
 )
 from graphrag.eval.reports.run_lines import (
     describe_abstentions,
@@ -86,7 +85,6 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
         tell(console, _TOGETHER, "italic")
     in_family = [compared.result for compared in analysis.comparisons if compared.in_family]
     lines = [
-        *describe_race(results),
         *describe_comparisons(analysis),
         *describe_tests(in_family),
         *describe_documents(analysis),

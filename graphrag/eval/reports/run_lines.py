@@ -21,9 +21,7 @@ def label_results(results: "EvaluationResults") -> str | None:
     label = results.metadata["embedded_models"]
     parts = [label] if label else []
     if not results.metadata.get("is_complete", True):
-        race = results.metadata.get("early_stop")
-        end = "stopped early" if race is not None and race["stopped_early"] else "incomplete"
-        parts.append("{}: {n_done} of {n_planned}".format(end, **results.metadata))
+        parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
     return "; ".join(parts) or None
 
 

@@ -53,7 +53,6 @@ from .progress import (
     ProgressCallback,
     Tally,
     Unwatched,
-    Watch,
     watching,
 )
 from .queue import RunOutcome, RunRequest, Stop, Work
@@ -63,7 +62,6 @@ from .stored_outcome import ReadRun, read_run
 from .success import AVERAGES, check_success
 from .units import (
     Unit,
-    asked_order,
     describe_judging,
     describe_setup,
     is_asked,
@@ -105,12 +103,10 @@ __all__ = [
     "Tally",
     "Unit",
     "Unwatched",
-    "Watch",
     "Work",
     "ask_control",
     "ask_method",
     "ask_verdicts",
-    "asked_order",
     "asks_judge",
     "build_index",
     "check_asked",

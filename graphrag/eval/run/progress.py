@@ -9,9 +9,6 @@ from graphrag.eval.records import QueryResult
 ProgressCallback = Callable[[int, int, str, str], None]
 """Called with (current, total, imdb_key, method) after each unit."""
 
-Watch = Callable[[QueryResult], str | None]
-"""Looks at each result as it arrives; a text asks the run to stop, and says why."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tally:

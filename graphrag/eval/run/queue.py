@@ -26,7 +26,7 @@ from graphrag.eval.run.bounds import (
 )
 from graphrag.eval.run.pool import Job, run_bounded
 from graphrag.eval.run.progress import Progress, Tally, Unwatched
-from graphrag.eval.run.units import Unit, shuffled
+from graphrag.eval.run.units import Unit
 from graphrag.eval.run.verdicts import judgeable
 from graphrag.eval.run.whole_results import WholeResults
 from graphrag.eval.store import (
@@ -61,9 +61,6 @@ class RunRequest:
         Whether responses are collected without verdicts.
     max_cost_usd : float or None
         No call is sent that this may not be enough for; see ``Spending``.
-    shuffle : bool
-        Whether the questions are begun in a shuffled order, the same each time; the results
-        keep the order of the units.
     progress : Progress
     holds_contexts : bool
         Whether the results of the outcome hold what searches showed to their models; if not, and
@@ -74,7 +71,6 @@ class RunRequest:
     session: Session = field(default_factory=MemorySession)
     skip_judge: bool = False
     max_cost_usd: float | None = None
-    shuffle: bool = False
     progress: Progress = field(default_factory=Unwatched)
     holds_contexts: bool = True
 
@@ -86,9 +82,8 @@ class RunOutcome:
     ``stopped`` is None when every unit is done. ``refused`` says that it was the service that
     stopped the run, as it would refuse every further request. ``judged`` holds what further
     judges said, with the unit that each of them is about. ``allow_usd`` is given when the
-    allowed cost stopped the run: a limit that lets it go on. ``n_searched`` counts the searches
-    that were made, judged or not. ``read_whole`` gives results with their contexts, where these
-    are not held.
+    allowed cost stopped the run: a limit that lets it go on. ``read_whole`` gives results
+    with their contexts, where these are not held.
     """
 
     results: list[QueryResult]
@@ -97,7 +92,6 @@ class RunOutcome:
     refused: bool = False
     judged: tuple[tuple[Unit, Judgement], ...] = ()
     allow_usd: float | None = None
-    n_searched: int = 0
     read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
 
     @property
@@ -183,7 +177,6 @@ class Work:
             self.stop_reason if is_stopped else None,
             self.was_refused,
             allow_usd=self.allow_usd if is_stopped else None,
-            n_searched=sum(self._session.standing(u.key) is not None for u in units),
             read_whole=iter if contexts is None else WholeResults(contexts, units),
         )
 
@@ -196,7 +189,7 @@ class Work:
             If a result can't be kept.
         """
         request = self._request
-        units = shuffled(request.units) if request.shuffle else request.units
+        units = request.units
         jobs: list[Job] = [partial(self._run_unit, u) for u in units if not self._is_done(u)]
         for result in self._read([unit for unit in units if self._is_done(unit)]):
             self._count(result)

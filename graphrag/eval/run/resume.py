@@ -105,8 +105,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
         )
     if len(store.samples(same.run_id)) < len(plan.samples):  # one that SQLite recovered lost some
         store.keep_samples(same.run_id, plan.samples)
-    was_watched = same.details is not None and same.details.early_stop
-    details = replace(plan.details, early_stop=plan.details.early_stop or was_watched)
+    details = plan.details
     if same.details is not None and not details.validated:
         details = replace(details, validated=same.details.validated)
     store.keep_details(same.run_id, details)

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -63,27 +62,6 @@ def plan_run(
 def is_asked(method: str, sample: Sample) -> bool:
     """Say whether a method is asked a question: an oracle needs evidence to show."""
     return method != "oracle" or bool(sample.evidence)
-
-
-def shuffled(units: Sequence[Unit]) -> list[Unit]:
-    """Return the units in a random order of their questions, the same each time."""
-    asked = list(dict.fromkeys((unit.sample.imdb_key, unit.sample.id) for unit in units))
-    random.Random(0).shuffle(asked)
-    place = {question: position for position, question in enumerate(asked)}
-    return sorted(units, key=lambda unit: (unit.trial, place[unit.sample.imdb_key, unit.sample.id]))
-
-
-def asked_order(
-    samples: Sequence[Sample], methods: Sequence[str]
-) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return (index key, question id) -> methods asked, in the order of :func:`shuffled`."""
-    undescribed = {method: dict[str, object]() for method in methods}
-    units = plan_run(samples, methods, {sample.imdb_key: undescribed for sample in samples})
-    order: dict[tuple[str, str], tuple[str, ...]] = {}
-    for unit in shuffled(units):
-        question = (unit.sample.imdb_key, unit.sample.id)
-        order[question] = (*order.get(question, ()), unit.method)
-    return order
 
 
 def _key(sample: Sample, method: str, description: object, trial: int) -> str:

@@ -1,13 +1,4 @@
 from .agreement import BinaryAgreement, binary_agreement, scale_agreement
-from .anytime import (
-    PairedCounts,
-    anytime_limits,
-    anytime_p,
-    at_any_stop,
-    certain_winner,
-    inference_at_any_stop,
-    mean_evidence,
-)
 from .area import area_under, area_weights
 from .correction import MIN_LABELS, Corrected, corrected_difference, corrected_mean, draw_for_labels
 from .differences import (
@@ -42,13 +33,10 @@ from .family import (
 from .figure_gate import FigureCase, FigureDecision, FigureTest, check_figure, decide_figure
 from .gate import (
     ALPHA,
-    EARLY_ALPHA,
     MARGIN,
     MIN_COVERAGE,
     combine_outcomes,
     decide_gates,
-    early_stop_evidence,
-    should_stop_early,
 )
 from .gate_errors import ErrorRates, GateErrors, gate_errors
 from .gate_records import GateCase, GateDecision, GateOutcome
@@ -111,7 +99,6 @@ __all__ = [
     "ALPHA",
     "ASSUMED_AGREEMENT",
     "CONFIDENCE",
-    "EARLY_ALPHA",
     "EQUIVALENCE_MARGIN",
     "LOOKS",
     "LOOK_LEVEL",
@@ -146,7 +133,6 @@ __all__ = [
     "Outcomes",
     "Pair",
     "PairCounts",
-    "PairedCounts",
     "PairedDifference",
     "Preference",
     "Repeats",
@@ -158,16 +144,12 @@ __all__ = [
     "Structure",
     "Tradeoff",
     "VarianceComponents",
-    "anytime_limits",
-    "anytime_p",
     "area_under",
     "area_weights",
-    "at_any_stop",
     "binary_agreement",
     "bonett_price",
     "bootstrap_median",
     "bootstrap_ratio",
-    "certain_winner",
     "check_figure",
     "choose_structure",
     "cluster_se",
@@ -187,19 +169,16 @@ __all__ = [
     "difference_test",
     "document_shifts",
     "draw_for_labels",
-    "early_stop_evidence",
     "fall_p",
     "gate_errors",
     "has_verdicts",
     "holm",
-    "inference_at_any_stop",
     "inference_of",
     "judge_error_reach",
     "latency_quantile",
     "mcnemar_power",
     "mean_binary",
     "mean_binary_stratified",
-    "mean_evidence",
     "mean_real",
     "mean_scale",
     "next_look",
@@ -212,7 +191,6 @@ __all__ = [
     "scale_interval",
     "scipy_stats",
     "score_p",
-    "should_stop_early",
     "shown_sign",
     "sign_flip_p",
     "steadiness",

@@ -142,18 +142,13 @@ def score_p(n10: float, n01: float, n: float, bound: float) -> float:
     return float(scipy_special().ndtr((n10 - n01 - n * bound) / sqrt(variance)))
 
 
-def correct_family(
-    results: Sequence[PairedDifference], level: float = ALPHA
-) -> list[PairedDifference]:
+def correct_family(results: Sequence[PairedDifference]) -> list[PairedDifference]:
     """Correct the tests of a family, and what they can find, for its size.
 
     Parameters
     ----------
     results : sequence of PairedDifference
         Those without p are not counted in the family.
-    level : float
-        In (0, ALPHA]: what is left for these tests of the 5 %. The p values are raised by
-        ``ALPHA / level``, so that they are still held against 5 %.
 
     Returns
     -------
@@ -163,11 +158,11 @@ def correct_family(
         the other comparisons show. Where the interval is wider than that of independent
         questions, as these move together within documents, the questions count as so many fewer.
     """
-    raised = [None if r.p is None else min(1.0, r.p * (ALPHA / level)) for r in results]
-    n_tests = max(1, sum(p is not None for p in raised))
+    tests = [result.p for result in results]
+    n_tests = max(1, sum(p is not None for p in tests))
     return [
-        replace(result, p_holm=p, detectable_at_80=_detectable(result, level / n_tests))
-        for result, p in zip(results, holm(raised), strict=True)
+        replace(result, p_holm=p, detectable_at_80=_detectable(result, ALPHA / n_tests))
+        for result, p in zip(results, holm(tests), strict=True)
     ]
 
 
@@ -175,7 +170,6 @@ def compare_family(
     results: Sequence[PairedDifference],
     inferences: Sequence[Inference],
     margin: float = EQUIVALENCE_MARGIN,
-    level: float = ALPHA,
 ) -> list[FamilyFigures]:
     """Return simultaneous intervals and tests of equivalence for a whole family.
 
@@ -187,8 +181,6 @@ def compare_family(
         Of each of them, see ``inference_of``.
     margin : float
         In (0, 1).
-    level : float
-        As there.
 
     Raises
     ------
@@ -197,14 +189,14 @@ def compare_family(
 
     Notes
     -----
-    Intervals: each at ``1 - level / (2 K - 1)`` for K tests. An end that Holm's test contradicts
+    Intervals: each at ``1 - ALPHA / (2 K - 1)`` for K tests. An end that Holm's test contradicts
     moves to 0, as Guilbaud 2008, doi:10.1002/bimj.200710443, and Strassburger and Bretz 2008,
     doi:10.1002/sim.3338, have it for one-sided tests. Ends moved so are wrong together at most
-    when Holm's method takes a side wrongly, ``level / 2``; the other errors then add up to
-    ``(K - 1/2) / (2 K - 1) = 1/2`` of the level. With Bonferroni's ``1 - level / K`` the sum
+    when Holm's method takes a side wrongly, ``ALPHA / 2``; the other errors then add up to
+    ``(K - 1/2) / (2 K - 1) = 1/2`` of the level. With Bonferroni's ``1 - ALPHA / K`` the sum
     would be 6.7 % for three methods.
 
-    Equivalence: two one-sided tests (Schuirmann 1987, doi:10.1007/BF01068419) at ``level / K``.
+    Equivalence: two one-sided tests (Schuirmann 1987, doi:10.1007/BF01068419) at ``ALPHA / K``.
     As only one of a pair's two nulls can be true, the family counts K tests. Claims of
     equivalence are wrong in at most 5 %, and so are claims of a difference; the two are not
     corrected for one another.
@@ -218,8 +210,7 @@ def compare_family(
         if result.difference is None or result.p_holm is None:
             found.append(FamilyFigures(None, None, None, None, margin))
             continue
-        raised = n_tests * ALPHA / level
-        limits_here = inference.limits(1 - level / (2 * n_tests - 1))
+        limits_here = inference.limits(1 - ALPHA / (2 * n_tests - 1))
         low, high = agree_with_test(limits_here, result.difference, result.p_holm)
         down, up = result.difference_bounds or (result.difference, result.difference)
         worst = inference.outside(
@@ -229,8 +220,8 @@ def compare_family(
             FamilyFigures(
                 low_simultaneous=low,
                 high_simultaneous=high,
-                p_equivalence=min(1.0, raised * inference.outside(-margin, margin)),
-                is_equivalent=min(1.0, raised * worst) <= ALPHA and has_verdicts(result),
+                p_equivalence=min(1.0, n_tests * inference.outside(-margin, margin)),
+                is_equivalent=min(1.0, n_tests * worst) <= ALPHA and has_verdicts(result),
                 equivalence_margin=margin,
             )
         )

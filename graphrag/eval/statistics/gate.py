@@ -1,10 +1,8 @@
 """The release gate: FAIL, PASS or INCONCLUSIVE, decided here and shown everywhere."""
 
-import sys
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
-from math import ceil, exp, log
+from math import ceil
 from typing import NamedTuple, Protocol
 
 from graphrag.eval.statistics.differences import (
@@ -12,7 +10,7 @@ from graphrag.eval.statistics.differences import (
     difference_interval,
     difference_test,
 )
-from graphrag.eval.statistics.estimates import Score, scipy_special
+from graphrag.eval.statistics.estimates import Score
 from graphrag.eval.statistics.gate_records import (
     PLAIN_BOUND,
     GateCase,
@@ -33,7 +31,6 @@ from graphrag.eval.statistics.structure import Structure, choose_structure
 MARGIN = 0.05
 ALPHA = 0.05
 MAX_COVERAGE_GAP = 0.02
-EARLY_ALPHA = ALPHA / 2  # the other half is left for the test at the end
 
 
 def decide_gates(
@@ -41,7 +38,6 @@ def decide_gates(
     *,
     margin: float | Mapping[str, float] = MARGIN,
     coverages: Mapping[str, tuple[float | None, float | None]] | None = None,
-    stopped: Mapping[str, float] | None = None,
     cases: Mapping[str, GateCase] | None = None,
     further: Sequence[float | None] = (),
 ) -> dict[str, GateDecision]:
@@ -57,10 +53,6 @@ def decide_gates(
     coverages : dict, optional
         Metric -> (coverage, baseline coverage), the share of the verdicts that exist; taken from
         the pairs where it is left out.
-    stopped : dict, optional
-        For a run that was watched while it went on: metric -> the evidence at which
-        ``should_stop_early`` said yes, empty when it never did. Such a metric fails, and the
-        test at the end has only the level ``EARLY_ALPHA`` left.
     cases : dict, optional
         Metric -> what else is known of it.
     further : sequence
@@ -92,20 +84,10 @@ def decide_gates(
         for metric, values in pairs.items()
     }
     family = [*(test.p_family for test in tested.values()), *further]
-    alpha = ALPHA if stopped is None else EARLY_ALPHA
-    decisions = {
-        metric: _decide(test, p_holm, margins[metric], alpha)
+    return {
+        metric: _decide(test, p_holm, margins[metric])
         for (metric, test), p_holm in zip(tested.items(), holm(family)[: len(tested)], strict=True)
     }
-    for metric, evidence in (stopped or {}).items():
-        if tested[metric].case.undecided is not None:
-            continue  # the evidence takes questions as independent, too
-        decisions[metric] = replace(
-            decisions[metric],
-            outcome=GateOutcome.FAIL,
-            reason=f"stopped early on the evidence of newly wrong answers (e = {evidence:.3g})",
-        )
-    return decisions
 
 
 class Decided(Protocol):
@@ -123,55 +105,6 @@ def combine_outcomes(decisions: Sequence[Decided]) -> GateOutcome:
     if GateOutcome.FAIL in outcomes:
         return GateOutcome.FAIL
     return GateOutcome.PASS if outcomes == {GateOutcome.PASS} else GateOutcome.INCONCLUSIVE
-
-
-def early_stop_evidence(newly_wrong: int, newly_right: int) -> float:
-    """Return the evidence for "newly wrong > newly right" so far, as an e-value.
-
-    Parameters
-    ----------
-    newly_wrong, newly_right : int
-        Counts so far, >= 0, the questions in shuffled order.
-
-    Returns
-    -------
-    float
-        1 at the start; cut at the largest float. A run that has not got worse ever reaches 1/a
-        with a probability of at most a, however often one looks.
-
-    Raises
-    ------
-    ValueError
-        If a count is negative.
-
-    Notes
-    -----
-    ``2^(m+1) B(c+1, b+1) P(Beta(c+1, b+1) > 1/2)`` with c newly wrong, b newly right, m = b + c:
-    the likelihood ratio against 1/2, averaged over a uniform chance above 1/2 (Ville 1939).
-    """
-    if newly_wrong < 0 or newly_right < 0:
-        msg = "counts must be >= 0"
-        raise ValueError(msg)
-    special = scipy_special()
-    c, b = newly_wrong + 1.0, newly_right + 1.0
-    tail = float(special.betaincc(c, b, 0.5))
-    if tail == 0:
-        return 0.0
-    size = (c + b - 1) * log(2) + float(special.betaln(c, b)) + log(tail)
-    return exp(min(size, log(sys.float_info.max)))
-
-
-def should_stop_early(newly_wrong: int, newly_right: int, n_tests: int = 1) -> bool:
-    """Return whether a running comparison may stop and FAIL.
-
-    Parameters
-    ----------
-    newly_wrong, newly_right : int
-        Counts so far, >= 0, the questions in shuffled order.
-    n_tests : int
-        Methods times metrics that are watched; each has its share of ``EARLY_ALPHA``.
-    """
-    return early_stop_evidence(newly_wrong, newly_right) >= n_tests / EARLY_ALPHA
 
 
 class _Tested(NamedTuple):
@@ -311,10 +244,10 @@ def _incompleteness(
     return None
 
 
-def _decide(tested: _Tested, p_holm: float | None, margin: float, alpha: float) -> GateDecision:
+def _decide(tested: _Tested, p_holm: float | None, margin: float) -> GateDecision:
     n, right, wrong = tested.counts
     case = tested.case
-    outcome, reason = _answer(tested, p_holm, margin, alpha)
+    outcome, reason = _answer(tested, p_holm, margin)
     return GateDecision(
         outcome=outcome,
         reason=reason if case.assumed is None else f"{reason}; {case.assumed}",
@@ -348,13 +281,11 @@ def _corrected_by(case: GateCase) -> str:
     return "" if case.corrected is None else f", corrected by {case.corrected.n_labels} labels"
 
 
-def _answer(
-    tested: _Tested, p: float | None, margin: float, alpha: float
-) -> tuple[GateOutcome, str]:
+def _answer(tested: _Tested, p: float | None, margin: float) -> tuple[GateOutcome, str]:
     case, lower = tested.case, tested.lower
     if case.undecided is not None:
         return GateOutcome.INCONCLUSIVE, case.undecided
-    if p is not None and p <= alpha:
+    if p is not None and p <= ALPHA:
         said = "more newly wrong than newly right answers"
         if case.corrected is not None:
             said = f"worse{_corrected_by(case)}"

@@ -1,6 +1,5 @@
 """What a comparison showed, as a sentence."""
 
-from graphrag.eval.statistics.anytime import ANYTIME_TEST
 from graphrag.eval.statistics.family import FamilyFigures
 from graphrag.eval.statistics.paired import PairedDifference, has_verdicts
 from graphrag.eval.statistics.power import ALPHA
@@ -72,8 +71,6 @@ def verdict_in_words(
     if family is not None and family.p_equivalence is not None and family.p_equivalence <= alpha:
         return f"{missing} move it past ±{margin}"
     known = "no difference shown" if family is None else "unknown: no difference shown"
-    if result.test == ANYTIME_TEST:
-        return f"{known} before the run ended"
     if result.detectable_at_80 is None:
         return f"{known}; too few questions to see any"
     least = f"{100 * result.detectable_at_80:.{points}f} points"
