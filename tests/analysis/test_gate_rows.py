@@ -224,20 +224,3 @@ def test_what_is_ruled_out_is_rounded_outwards():
 def test_a_small_p_is_no_row_of_digits():
     comparison = gate([row(i, 0) for i in range(100)], [row(i) for i in range(100)])
     assert "(p < 0.001)" in comparison.items[0].decision.reason
-
-
-def test_how_differences_spread_is_said():
-    old = [row(i, 1, document) for document in "ABC" for i in range(100)]
-    new = [replace(each, scores=dict.fromkeys(METRICS, 0)) for each in old[:20]] + old[20:]
-    spread = gate(new, old).items[0].spread
-    assert spread.shifts is not None
-    assert spread.shifts.p < 0.001
-    assert spread.shifts.sd == pytest.approx(0.11, abs=0.02)
-    assert spread.errors is not None
-    assert spread.errors.clustered is not None
-    assert not spread.errors.is_assumed
-    assert spread.errors.clustered.false_fail > spread.errors.independent.false_fail
-    lone = gate(old[:100], old[:100]).items[0].spread
-    assert lone.shifts is None
-    assert lone.errors is not None
-    assert (lone.errors.is_assumed, lone.errors.shift_sd) == (True, 0.04)

@@ -79,7 +79,6 @@ def test_a_judge_that_turns_against_the_new_run_fails_it_only_without_labels(tmp
     assert item.difference.difference == plain.items[0].difference.difference
     assert item.verdict.startswith("no difference shown")
     assert comparison.judge_error is None
-    assert item.spread.errors is None
     assert list_notes(comparison)[-1].startswith(
         "tog, correctness: corrected by 320 labels; by the judge alone -"
     )

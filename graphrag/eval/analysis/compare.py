@@ -9,11 +9,9 @@ from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.analysis.corrections import JudgeErrorNote
 from graphrag.eval.analysis.flips import Flip, flips_of
 from graphrag.eval.analysis.gate_decisions import (
-    Spread,
     case_of,
     count_unanswered,
     decide,
-    spread_of,
 )
 from graphrag.eval.analysis.gate_figures import (
     FigureComparison,
@@ -43,7 +41,6 @@ from graphrag.eval.analysis.setup_changes import list_setup_changes
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.statistics import (
-    ALPHA,
     MARGIN,
     Corrected,
     FigureCase,
@@ -118,8 +115,6 @@ class MethodComparison:
         baseline, among the questions that both hold.
     changed_indexes : tuple of str
         Documents whose index is another now.
-    spread : Spread
-        How differences vary between documents, and how often the gate errs then.
     corrected : Corrected or None
         What labels say of the difference, or why they can't; None without any.
     corrected_difference : PairedDifference or None
@@ -138,7 +133,6 @@ class MethodComparison:
     only_baseline: tuple[str, ...]
     n_unanswered: tuple[int, int] = (0, 0)
     changed_indexes: tuple[str, ...] = ()
-    spread: Spread = field(default_factory=Spread)
     corrected: Corrected | None = None
     corrected_difference: PairedDifference | None = None
     flips: tuple[Flip, ...] = ()
@@ -244,7 +238,6 @@ def compare_runs(
     further = [test.p_family for test in tests.values()]
     decisions = decide(pairs, joined, margins, cases, further)
     family = [*(decision.p_family for decision in decisions.values()), *further]
-    level = ALPHA / max(1, sum(p is not None for p in family))
     results = [_difference(pairs[key]) for key in keys]
     decided = [
         result if change is None else corrected_result(result, change)
@@ -262,7 +255,6 @@ def compare_runs(
             only_baseline=tuple(row.question_id for row in joined[key[0]].baseline),
             n_unanswered=count_unanswered(joined[key[0]], key[1]),
             changed_indexes=tuple(found[key][1]),
-            spread=spread_of(pairs[key], decisions[key], level, cases[key].corrected is not None),
             corrected=changes[key],
             corrected_difference=None if usable(changes[key]) is None else shown,
             flips=flips_of(joined[key[0]], *key),

@@ -1,43 +1,22 @@
-"""How the gate decides on the rows of two runs, and how often it errs on such runs."""
+"""How the gate decides on the rows of two runs."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from graphrag.eval.analysis.index_changes import changed_indexes, what_is_assumed, why_undecided
 from graphrag.eval.analysis.pairing import Joined, MetricPairs
 from graphrag.eval.analysis.rows import Row
 from graphrag.eval.analysis.runs import RunRows
 from graphrag.eval.statistics import (
-    DocumentShifts,
     GateCase,
     GateDecision,
-    GateErrors,
     State,
     decide_gates,
-    document_shifts,
-    gate_errors,
 )
 
 MetricKey: TypeAlias = tuple[str, str]
 """Method and metric."""
 _NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
-
-
-class Spread(NamedTuple):
-    """How paired differences spread, and what that does to the gate.
-
-    Attributes
-    ----------
-    shifts : DocumentShifts or None
-        Whether differences vary between documents by more than chance; None where that can't be
-        said.
-    errors : GateErrors or None
-        How often the gate errs on such a run; None without pairs, and where labels decide.
-    """
-
-    shifts: DocumentShifts | None = None
-    errors: GateErrors | None = None
 
 
 def decide(
@@ -103,31 +82,6 @@ def case_of(
         assumed=what_is_assumed(changed) if changed and accept else None,
     )
     return case, changed
-
-
-def spread_of(
-    pairs: MetricPairs, decision: GateDecision, level: float, is_corrected: bool = False
-) -> Spread:
-    """Return how differences vary between documents, and how often the gate errs then."""
-    known = [
-        (*scores, document)
-        for scores, document in zip(pairs.scores, pairs.documents, strict=True)
-        if None not in scores
-    ]
-    are_known = bool(known) and all(document for _, _, document in known)
-    shifts = document_shifts(Counter(known)) if are_known else None
-    if not known or is_corrected:
-        return Spread(shifts, None)
-    sizes = Counter(document for _, _, document in known)
-    errors = gate_errors(
-        list(sizes.values()),
-        (decision.newly_wrong + decision.newly_right) / decision.n_pairs,
-        decision.margin,
-        level,
-        None if shifts is None else shifts.sd,
-        documents_known=are_known,
-    )
-    return Spread(shifts, errors)
 
 
 def count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:

@@ -36,7 +36,7 @@ _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
 def show_comparison(console: Console, comparison: "RunComparison", full: bool = False) -> None:
     """Print the gate's answer and its reasons, the differences, and which questions flipped.
 
-    ``full`` adds the verdicts, the tests, how often the gate errs here, and every flip.
+    ``full`` adds the verdicts, the tests, and every flip.
     """
     console.print(answer_line(comparison), soft_wrap=not console.is_terminal)
     for line in list_reasons(comparison):

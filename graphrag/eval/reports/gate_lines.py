@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis import BASELINE, NEW
 from graphrag.eval.records import METRICS
-from graphrag.eval.reports.cells import p_value, plain_amount, points
+from graphrag.eval.reports.cells import plain_amount
 from graphrag.eval.reports.judge_error import list_judge_errors
 
 if TYPE_CHECKING:
-    from graphrag.eval.analysis import FigureComparison, MethodComparison, RunComparison
-    from graphrag.eval.statistics import ErrorRates, GateDecision, GateOutcome
+    from graphrag.eval.analysis import FigureComparison, RunComparison
+    from graphrag.eval.statistics import GateDecision, GateOutcome
 
 _FEW = 5  # ids that are named
 
@@ -26,7 +26,6 @@ def list_notes(comparison: "RunComparison") -> list[str]:
     """Return everything beside the gate's reasons, a line each."""
     return [
         *list_weaknesses(comparison),
-        *(line for item in comparison.items for line in _spread_lines(item)),
         *list_judge_errors(comparison),
     ]
 
@@ -141,36 +140,6 @@ def _figure_reason(each: "FigureComparison") -> str:
     )
 
 
-def _spread_lines(item: "MethodComparison") -> list[str]:
-    name, shifts, errors = f"{item.method}, {item.metric}", item.spread.shifts, item.spread.errors
-    lines: list[str] = []
-    if shifts is not None:
-        more = "more than chance" if shifts.p <= 0.05 else "not surely more than chance"
-        lines.append(
-            f"{name}: differences vary between documents {more}: {p_value(shifts.p)} "
-            f"({shifts.n_documents} documents, exploratory)"
-        )
-    if errors is not None:
-        told = (
-            f"{name}: on {errors.n_pairs:,} pairs like these the gate FAILs an unchanged system "
-            f"and PASSes one that lost {100 * item.decision.margin:g} points in "
-            f"{_rates(errors.independent)} of runs (questions independent)"
-        )
-        if errors.clustered is not None:
-            kind = "assumed" if errors.is_assumed else "as estimated"
-            told += (
-                f", in {_rates(errors.clustered)} where each document shifts by "
-                f"{points(errors.shift_sd).lstrip('+')} points (sd, {kind}), as rebuilt indexes do"
-            )
-        lines.append(told)
-    return lines
-
-
-def _rates(rates: "ErrorRates") -> str:
-    how = "exact" if rates.n_draws is None else f"{rates.n_draws:,} simulated runs"
-    return f"{rates.false_fail:.1%} and {rates.false_pass:.1%} ({how})"
-
-
 def render_json(comparison: "RunComparison") -> str:
     """Return the comparison as JSON, with every number behind the gate's answer."""
     values = {
@@ -181,13 +150,7 @@ def render_json(comparison: "RunComparison") -> str:
             "new": comparison.new.embedded_models,
             "baseline": comparison.baseline.embedded_models,
         },
-        "items": [
-            {
-                **asdict(item),
-                "spread": {k: v and asdict(v) for k, v in item.spread._asdict().items()},
-            }
-            for item in comparison.items
-        ],
+        "items": [asdict(item) for item in comparison.items],
         "figures": [asdict(each) for each in comparison.figures],
         "judge_error": comparison.judge_error and asdict(comparison.judge_error),
         "warnings": list(comparison.warnings),

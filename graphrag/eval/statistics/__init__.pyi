@@ -7,7 +7,6 @@ from .differences import (
     difference_test,
     sign_flip_p,
 )
-from .document_shifts import DocumentShifts, document_shifts
 from .estimates import (
     CONFIDENCE,
     DocumentMean,
@@ -38,7 +37,6 @@ from .gate import (
     combine_outcomes,
     decide_gates,
 )
-from .gate_errors import ErrorRates, GateErrors, gate_errors
 from .gate_records import GateCase, GateDecision, GateOutcome
 from .judge_error import (
     ASSUMED_AGREEMENT,
@@ -111,9 +109,7 @@ __all__ = [
     "Corrected",
     "CostPerCorrect",
     "DocumentMean",
-    "DocumentShifts",
     "DocumentView",
-    "ErrorRates",
     "Estimate",
     "FamilyFigures",
     "FigureCase",
@@ -122,7 +118,6 @@ __all__ = [
     "Floats",
     "GateCase",
     "GateDecision",
-    "GateErrors",
     "GateOutcome",
     "Inference",
     "JudgeErrorReach",
@@ -167,10 +162,8 @@ __all__ = [
     "detectable_difference",
     "difference_interval",
     "difference_test",
-    "document_shifts",
     "draw_for_labels",
     "fall_p",
-    "gate_errors",
     "has_verdicts",
     "holm",
     "inference_of",
