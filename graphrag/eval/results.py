@@ -23,12 +23,10 @@ from graphrag.eval.analysis import (
     cost_of_searches,
     cost_of_verdicts,
     draw_curves,
-    is_embedded_judge,
     label_embedded,
     list_questions,
     list_states,
     mean_efficiency,
-    note_judge_error,
     rows_of,
     tidy_frame,
 )
@@ -295,8 +293,6 @@ def aggregate_results(
     of_method = {m: [r for r in results if r.method == m] for m in methods}
     rows = rows_of(results)
     analysis = analyse(rows, methods, metrics, planned, equivalence_margin, is_compared=not curves)
-    if not is_embedded_judge(results):  # what its verdicts are worth, their label says already
-        analysis = note_judge_error(analysis, rows)
     return EvaluationResults(
         metadata={
             "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),

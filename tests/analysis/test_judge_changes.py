@@ -59,13 +59,6 @@ def test_a_judge_that_turns_against_the_new_run_fails_it_only_without_labels(tmp
     assert plain.outcome is GateOutcome.FAIL
     (item,) = plain.items
     assert (item.corrected, item.corrected_difference) == (None, None)
-    told = list_notes(plain)[-1]
-    assert (
-        "if it agrees with people in 85% (assumed, not measured), tog in the new run - tog" in told
-    )
-    assert told.endswith(
-        "To measure it: graphrag eval audit export new, and: graphrag eval audit export old"
-    )
 
     comparison = compared(tmp_path / "b", unfair(7), (160, 160))
     (item,) = comparison.items
@@ -78,14 +71,11 @@ def test_a_judge_that_turns_against_the_new_run_fails_it_only_without_labels(tmp
     assert item.decision.p == item.corrected.p_below
     assert item.difference.difference == plain.items[0].difference.difference
     assert item.verdict.startswith("no difference shown")
-    assert comparison.judge_error is None
     assert list_notes(comparison)[-1].startswith(
         "tog, correctness: corrected by 320 labels; by the judge alone -"
     )
     kept = json.loads(render_json(comparison))
-    assert kept["judge_error"] is None
     assert kept["items"][0]["corrected"]["n_labels"] == 320
-    assert json.loads(render_json(plain))["judge_error"]["assumed_agreement"] == 0.85
 
 
 def test_a_loss_that_the_judge_does_not_see_passes_only_without_labels(tmp_path: Path):
@@ -111,12 +101,5 @@ def test_labels_that_do_not_suffice_change_nothing_and_it_is_said_why(
     comparison = compared(tmp_path, unfair(7), labels)
     assert comparison.outcome is GateOutcome.FAIL
     assert "labels" not in comparison.items[0].decision.reason
-    why, told = list_notes(comparison)[-2:]
+    why = list_notes(comparison)[-1]
     assert why.startswith(f"tog, correctness: not corrected by labels: {said}")
-    assert "(assumed, not measured)" in told
-    assert "audit export" not in told
-
-
-def test_the_label_of_embedded_judges_says_it_already(tmp_path: Path):
-    comparison = compared(tmp_path, FAIR, (0, 0), judge="offline/rules")
-    assert comparison.judge_error is None

@@ -15,29 +15,25 @@ from graphrag.eval.analysis import (
     analyse,
     correct_change,
     correct_comparisons,
-    note_judge_error,
     read_labels,
 )
 from graphrag.eval.pages.tables import pairs_table
 from graphrag.eval.reports import p_value, points, span
-from graphrag.eval.reports.judge_error import describe_correction, describe_judge_error
+from graphrag.eval.reports.judge_error import describe_correction, describe_uncorrected
 from graphrag.eval.store import run_folder
 
 
 def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:
-    plain = analyse(rows, METHODS, ["correctness"])
-    return note_judge_error(correct_comparisons(plain, labels), rows)
+    return correct_comparisons(analyse(rows, METHODS, ["correctness"]), labels)
 
 
 def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: Path):
     seen, truth = draw(360, seed=1, favour=0.5)
     rows = write_labels(tmp_path, "r1", seen, truth, 120)
-    plain = note_judge_error(analyse(rows, METHODS, ["correctness"]), rows)
+    plain = analyse(rows, METHODS, ["correctness"])
     (before,) = plain.comparisons
     assert before.verdict == "tog better than basic"
-    (told,) = describe_judge_error(plain, "r1")
-    assert "if it agrees with people in 85% (assumed, not measured)" in told
-    assert told.endswith("To measure it: graphrag eval audit export r1")
+    assert describe_uncorrected(plain) == []
 
     found = analysed(rows, read_labels(tmp_path, "r1", rows))
     (after,) = found.comparisons
@@ -54,11 +50,9 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     assert difference == points(after.corrected.difference) != points(after.result.difference)
     assert limits == span(after.corrected.low_simultaneous, after.corrected.high_simultaneous)
     assert (p, verdict) == (p_value(after.corrected.p_holm), after.verdict)
-    assert found.judge_error is None
-    assert describe_judge_error(found) == []
+    assert describe_uncorrected(found) == []
     kept = found.to_dict()
     json.dumps(kept, allow_nan=False)
-    assert kept["judge_error"] is None
     assert kept["comparisons"][0]["corrected"]["difference"] == after.corrected.difference
 
 
@@ -71,9 +65,8 @@ def test_too_few_labels_leave_the_judges_figures_and_say_why(tmp_path: Path):
     assert replace(compared, corrected=None) == plain
     assert compared.corrected is not None
     assert compared.corrected.difference is None
-    why, told = describe_judge_error(found)
+    (why,) = describe_uncorrected(found)
     assert why.startswith("Not corrected by labels (tog - basic): 40 labelled responses are too")
-    assert "audit export" not in told
 
 
 @pytest.mark.parametrize(
@@ -92,7 +85,7 @@ def test_files_without_usable_labels_correct_nothing_and_say_so(
     rows = write_labels(tmp_path, "r1", seen, truth, 80)
     (run_folder(tmp_path, "r1") / "audit_correctness.json").write_text(content, encoding="utf-8")
     found = analysed(rows, read_labels(tmp_path, "r1", rows))
-    assert said in describe_judge_error(found)[0]
+    assert said in describe_uncorrected(found)[0]
 
 
 def test_labels_of_other_verdicts_are_not_used(tmp_path: Path):
@@ -104,12 +97,6 @@ def test_labels_of_other_verdicts_are_not_used(tmp_path: Path):
     assert "verdicts have changed" in (labels["correctness"].refused or "")
     assert read_labels(tmp_path, "r2", judged_again) == {}
     assert read_labels(tmp_path, None, judged_again) == {}
-
-
-def test_a_run_without_the_judges_verdicts_has_no_errors_of_it():
-    rows = rows_of({("d", f"q{i}"): (None, None) for i in range(5)})
-    analysis = note_judge_error(analyse(rows, METHODS, ["correctness"]), rows)
-    assert analysis.judge_error is None
 
 
 def test_a_change_between_runs_takes_the_labels_of_both(tmp_path: Path):

@@ -1,12 +1,9 @@
-"""A judge's errors in differences: corrected by labels, bounded without."""
+"""A judge's errors in differences, corrected by labels."""
 
 from dataclasses import replace
-from itertools import combinations, product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
 from scipy import stats
 
@@ -15,10 +12,7 @@ from graphrag.eval.statistics import (
     Estimate,
     corrected_change,
     corrected_difference,
-    judge_error_reach,
 )
-
-SCORES = st.sampled_from([0, 1])
 
 
 def drawn(n: int, n_labels: int, seed: int, errors: float = 0.2, documents: int = 1):
@@ -139,7 +133,6 @@ def test_a_group_without_a_label_is_refused_by_the_run():
 
 def test_nothing_is_refused_and_not_divided_by():
     assert corrected_change([], [], [], []).refused is not None
-    assert judge_error_reach([], []) is None
 
 
 def test_what_was_not_corrected_has_no_p_and_no_limits():
@@ -147,36 +140,3 @@ def test_what_was_not_corrected_has_no_p_and_no_limits():
     assert (bare.p, bare.p_below, bare.detectable(0.05)) == (None, None, None)
     with pytest.raises(ValueError, match="no limits"):
         bare.limits(0.95)
-
-
-@given(st.lists(st.tuples(SCORES, SCORES), min_size=1, max_size=6), st.sampled_from([0.6, 0.75]))
-def test_the_reach_is_that_of_the_worst_errors_that_are_possible(pairs, agreement):
-    found = judge_error_reach(pairs, [(True, True)] * len(pairs), agreement)
-    n = len(pairs)
-    most = int(n * (1 - agreement) + 1e-9)
-    flips = [chosen for k in range(most + 1) for chosen in combinations(range(n), k)]
-    totals = [
-        sum(
-            (1 - a if i in of_a else a) - (1 - b if i in of_b else b)
-            for i, (a, b) in enumerate(pairs)
-        )
-        for of_a, of_b in product(flips, flips)
-    ]
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx((min(totals) / n, max(totals) / n))
-
-
-def test_a_judge_of_85_percent_shrinks_to_70_and_moves_30_points():
-    pairs = [(1, 0)] * 30 + [(0, 1)] * 20 + [(1, 1)] * 25 + [(0, 0)] * 25
-    found = judge_error_reach(pairs, [(True, True)] * 100)
-    assert found is not None
-    assert found.unshrunk == pytest.approx(0.1 / 0.7)
-    assert (found.low, found.high) == pytest.approx((-0.2, 0.4))
-    failed = judge_error_reach(pairs, [(True, b == 1) for _, b in pairs])
-    assert failed is not None
-    assert failed.low == pytest.approx((10 - 15) / 100)
-    assert judge_error_reach([(1, 0)] * 20, [(True, True)] * 20).low == pytest.approx(0.7)
-    with pytest.raises(ValueError, match="agreement"):
-        judge_error_reach(pairs, [(True, True)] * 100, 0.5)
-    with pytest.raises(ValueError, match="0 or 1"):
-        judge_error_reach([(2, 0)], [(True, True)])

@@ -10,7 +10,7 @@ from .compare import (
     compare_runs,
     shared_metrics,
 )
-from .corrections import CorrectedComparison, JudgeErrorNote, MovedDifference
+from .corrections import CorrectedComparison
 from .criteria import CriterionResult, check_criteria
 from .detailed_file import list_questions, list_states
 from .evaluation_file import evaluation_names
@@ -20,7 +20,7 @@ from .frames import tidy_frame
 from .gate_figures import FigureComparison, Margin, read_gate_figures, read_metric_terms
 from .history import StoredRun, describe_run, list_runs, paid_usages, read_usages
 from .judge_changes import read_both_labels
-from .judge_errors import correct_change, correct_comparisons, note_judge_error, reach_of
+from .judge_errors import correct_change, correct_comparisons
 from .judge_labels import (
     KeptLabels,
     LabelledQuestion,
@@ -33,7 +33,7 @@ from .judge_labels import (
     question_stratum,
     read_labels,
 )
-from .labels import is_embedded_judge, label_embedded, label_usages
+from .labels import label_embedded, label_usages
 from .means import (
     AVERAGES,
     MethodSummary,
@@ -86,13 +86,11 @@ __all__ = [
     "Figures",
     "Flip",
     "GateTerms",
-    "JudgeErrorNote",
     "KeptLabels",
     "LabelledQuestion",
     "Margin",
     "MethodComparison",
     "MethodSummary",
-    "MovedDifference",
     "QuestionChange",
     "QuestionFigures",
     "RepeatAnalysis",
@@ -122,7 +120,6 @@ __all__ = [
     "group_code",
     "has_impossible_latency",
     "hash_values",
-    "is_embedded_judge",
     "is_judged",
     "keep_labels",
     "label_embedded",
@@ -133,13 +130,11 @@ __all__ = [
     "list_states",
     "mean_efficiency",
     "mean_of",
-    "note_judge_error",
     "paid_usages",
     "paired_score",
     "pin_baseline",
     "pinned_run_id",
     "question_stratum",
-    "reach_of",
     "read_both_labels",
     "read_gate_figures",
     "read_labels",

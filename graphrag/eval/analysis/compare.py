@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.analysis.corrections import JudgeErrorNote
 from graphrag.eval.analysis.flips import Flip, flips_of
 from graphrag.eval.analysis.gate_decisions import (
     case_of,
@@ -23,11 +22,9 @@ from graphrag.eval.analysis.gate_figures import (
 from graphrag.eval.analysis.judge_changes import (
     SideLabels,
     correct_pairs,
-    has_embedded_judge,
-    reach_of_change,
     usable,
 )
-from graphrag.eval.analysis.judge_errors import corrected_result, note_of
+from graphrag.eval.analysis.judge_errors import corrected_result
 from graphrag.eval.analysis.pairing import (
     MetricPairs,
     check_questions,
@@ -151,9 +148,6 @@ class RunComparison:
         What makes the comparison weaker than it looks.
     figures : tuple of FigureComparison
         What else the gate was asked to decide on.
-    judge_error : JudgeErrorNote or None
-        How far the judge's errors could move what no labels corrected; None where its verdicts
-        are those of embedded models, whose label says what they are worth.
     questions : tuple of QuestionChange
         What became of every question that either run holds, on every metric compared.
     """
@@ -163,7 +157,6 @@ class RunComparison:
     items: tuple[MethodComparison, ...]
     warnings: tuple[str, ...]
     figures: tuple[FigureComparison, ...] = ()
-    judge_error: JudgeErrorNote | None = None
     questions: tuple[QuestionChange, ...] = ()
 
     @property
@@ -272,20 +265,9 @@ def compare_runs(
         )
         for (key, test), p in zip(tests.items(), holm(family)[len(keys) :], strict=True)
     )
-    note = None
-    if not (has_embedded_judge(new.metadata.setup) and has_embedded_judge(baseline.metadata.setup)):
-        note = note_of(
-            [
-                moved
-                for key in keys
-                if usable(changes[key]) is None
-                for moved in [reach_of_change(joined[key[0]], pairs[key], key, (NEW, BASELINE))]
-                if moved is not None
-            ]
-        )
     questions = changes_of(joined, metrics, (NEW, BASELINE))
     return RunComparison(
-        new.metadata, baseline.metadata, items, tuple(warnings), figures, note, questions
+        new.metadata, baseline.metadata, items, tuple(warnings), figures, questions
     )
 
 

@@ -1,4 +1,4 @@
-"""Records of what labels, or their want, do to comparisons."""
+"""Records of what labels do to comparisons."""
 
 from dataclasses import dataclass
 
@@ -42,36 +42,3 @@ class CorrectedComparison:
     detectable_at_80: float | None = None
     interval: str | None = None
     judged_alone: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MovedDifference:
-    """How far a judge of the assumed agreement could move ``a - b``, see ``JudgeErrorReach``.
-
-    ``not_corrected``: why labels that are there do not tell.
-    """
-
-    a: str
-    b: str
-    metric: str
-    difference: float
-    unshrunk: float
-    low: float
-    high: float
-    not_corrected: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeErrorNote:
-    """How far errors of the judge could move comparisons that no labels corrected.
-
-    ``assumed_agreement`` is an assumption about the judge, and no measurement of it.
-    """
-
-    assumed_agreement: float
-    comparisons: tuple[MovedDifference, ...]
-
-    @property
-    def widest(self) -> MovedDifference:
-        """The comparison with the largest difference, either way."""
-        return max(self.comparisons, key=lambda moved: abs(moved.difference))

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from graphrag.eval.analysis.corrections import MovedDifference
-from graphrag.eval.analysis.judge_errors import NO_SPREAD, correct_change, reach_of, refuse_change
+from graphrag.eval.analysis.judge_errors import NO_SPREAD, correct_change, refuse_change
 from graphrag.eval.analysis.judge_labels import RunLabels, read_labels
 from graphrag.eval.analysis.pairing import Joined, MetricPairs
 from graphrag.eval.analysis.runs import RunRows
 from graphrag.eval.statistics import Corrected, GateCase
-from graphrag.eval.store import RunSetup
-from graphrag.query.model_facts import is_offline
 
 SideLabels: TypeAlias = tuple[RunLabels | None, RunLabels | None]
 """Labels of the new run and of the baseline on one metric."""
@@ -48,18 +45,3 @@ def correct_pairs(
 def usable(found: Corrected | None) -> Corrected | None:
     """Return a correction that has a standard error; None for others."""
     return None if found is None or found.se is None else found
-
-
-def reach_of_change(
-    joined: Joined, pairs: MetricPairs, key: tuple[str, str], sides: tuple[str, str]
-) -> MovedDifference | None:
-    """Return how far the judge's errors could move the difference of one method and metric."""
-    method, metric = key
-    new, baseline = (f"{method} in the {side}" for side in sides)
-    return reach_of(joined.pairs, pairs.scores[: len(joined.pairs)], (new, baseline), metric)
-
-
-def has_embedded_judge(setup: RunSetup) -> bool:
-    """Say whether a run's judge is an embedded model; False where its setup does not tell."""
-    judge = setup.judge_model if "judge" in setup.root else None
-    return judge is not None and is_offline(judge)

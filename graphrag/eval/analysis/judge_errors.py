@@ -1,97 +1,35 @@
-"""What a judge's errors do to comparisons: corrected by labels, or how far they could reach."""
+"""What a judge's errors do to comparisons, corrected by labels."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from graphrag.eval.analysis.corrections import (
-    CorrectedComparison,
-    JudgeErrorNote,
-    MovedDifference,
-)
+from graphrag.eval.analysis.corrections import CorrectedComparison
 from graphrag.eval.analysis.judge_labels import (
     LabelledQuestion,
     RunLabels,
     Stratum,
     correct_methods,
 )
-from graphrag.eval.analysis.rows import QuestionKey, Row, paired_score
+from graphrag.eval.analysis.rows import Row
 from graphrag.eval.analysis.summary import Analysis, Comparison
 from graphrag.eval.errors import UsageError
 from graphrag.eval.statistics import (
     ALPHA,
-    ASSUMED_AGREEMENT,
     Corrected,
     Estimate,
     FamilyFigures,
     Inference,
     Pair,
     PairedDifference,
-    State,
     compare_family,
     correct_family,
     corrected_change,
-    judge_error_reach,
     shown_sign,
     verdict_in_words,
 )
 
 NO_SPREAD = "no label and no verdict differs from the others, which leaves no interval"
-
-
-def note_judge_error(analysis: Analysis, rows: Sequence[Row]) -> Analysis:
-    """Add how far the judge's errors could move the comparisons of the family.
-
-    Those that labels corrected are left out, and those without a verdict of the judge's.
-    """
-    by_method: dict[str, dict[tuple[QuestionKey, int], Row]] = {}
-    for row in rows:
-        by_method.setdefault(row.method, {})[row.key, row.trial] = row
-    moved: list[MovedDifference] = []
-    for compared in analysis.comparisons:
-        if not compared.in_family or (compared.corrected and compared.corrected.refused is None):
-            continue
-        a, b = by_method.get(compared.a, {}), by_method.get(compared.b, {})
-        both = [(row, b[key]) for key, row in a.items() if key in b]
-        metric = compared.metric
-        scores = [(paired_score(row, metric), paired_score(old, metric)) for row, old in both]
-        found = reach_of(both, scores, (compared.a, compared.b), metric)
-        if found is not None:
-            why = compared.corrected.refused if compared.corrected else None
-            moved.append(replace(found, not_corrected=why))
-    return replace(analysis, judge_error=note_of(moved))
-
-
-def note_of(moved: Sequence[MovedDifference]) -> JudgeErrorNote | None:
-    """Return a note on these comparisons; None without any."""
-    return JudgeErrorNote(ASSUMED_AGREEMENT, tuple(moved)) if moved else None
-
-
-def reach_of(
-    pairs: Sequence[tuple[Row, Row]],
-    scores: Sequence[Pair],
-    names: tuple[str, str],
-    metric: str,
-) -> MovedDifference | None:
-    """Return how far errors could move a difference; None where the judge gave no score."""
-    known: list[tuple[int, int]] = []
-    judged: list[tuple[bool, bool]] = []
-    for (row, other), (a, b) in zip(pairs, scores, strict=True):
-        if a is not None and b is not None:
-            known.append((int(a), int(b)))
-            of_a, of_b = (each.states[metric] is State.SCORED for each in (row, other))
-            judged.append((of_a, of_b))
-    reach = judge_error_reach(known, judged) if any(map(any, judged)) else None
-    if reach is None:
-        return None
-    return MovedDifference(
-        *names,
-        metric=metric,
-        difference=reach.difference,
-        unshrunk=reach.unshrunk,
-        low=reach.low,
-        high=reach.high,
-    )
 
 
 def correct_comparisons(analysis: Analysis, found: Mapping[str, RunLabels]) -> Analysis:

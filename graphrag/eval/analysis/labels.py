@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 from graphrag.eval.records import METRICS, SEARCH_FAILED, QueryResult
-from graphrag.query.model_facts import is_offline
 from graphrag.query.model_labels import (
     ANSWERS,
     EMBEDDINGS,
@@ -54,17 +53,6 @@ def label_usages(
     return label_roles(
         {ANSWERS: _part(answered), VERDICTS: _part(judged), EMBEDDINGS: Part(embedding)}
     )
-
-
-def is_embedded_judge(results: Iterable[QueryResult]) -> bool:
-    """Say whether every model that gave these results' verdicts is an embedded one."""
-    usages = [result.judge_usage for result in results if result.judge_usage is not None]
-    asked = {
-        model
-        for usage in usages
-        for model in (usage.models if usage.completion_models is None else usage.completion_models)
-    }
-    return bool(asked) and all(map(is_offline, asked))
 
 
 def names_no_model(usages: Iterable[Usage]) -> bool:

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.best import Best, find_best
-from graphrag.eval.analysis.corrections import CorrectedComparison, JudgeErrorNote
+from graphrag.eval.analysis.corrections import CorrectedComparison
 from graphrag.eval.analysis.rows import (
     ZERO_IF_FAILED,
     QuestionKey,
@@ -119,9 +119,6 @@ class Analysis:
         several context budgets, whose methods are compared by the areas under their curves.
     efficiency : dict
         method -> EfficiencyFigures.
-    judge_error : JudgeErrorNote or None
-        How far the judge's errors could move the comparisons; None where labels corrected all, or
-        it was not asked.
     """
 
     primary: str
@@ -129,7 +126,6 @@ class Analysis:
     outcomes_by_document: dict[str, dict[str, dict[str, Outcomes]]] = field(repr=False)
     comparisons: list[Comparison] = field(repr=False)
     efficiency: dict[str, EfficiencyFigures] = field(repr=False)
-    judge_error: JudgeErrorNote | None = field(default=None, repr=False)
 
     @property
     def best(self) -> Best:
@@ -156,7 +152,6 @@ class Analysis:
                 }
                 for c in self.comparisons
             ],
-            "judge_error": _plain(self.judge_error),
             "efficiency_figures": _plain(self.efficiency),
         }
 

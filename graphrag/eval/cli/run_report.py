@@ -14,9 +14,7 @@ from graphrag.eval.analysis import (
     compute_figures,
     correct_comparisons,
     describe_forgotten,
-    is_embedded_judge,
     label_embedded,
-    note_judge_error,
     read_labels,
     rows_of,
 )
@@ -216,7 +214,4 @@ def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcom
     labels = read_labels(description.config.output_folder, description.run.run_id, first)
     if not labels:
         return analysis
-    corrected = correct_comparisons(analysis, labels)
-    if is_embedded_judge(outcome.results):
-        return corrected
-    return note_judge_error(corrected, rows)
+    return correct_comparisons(analysis, labels)

@@ -36,8 +36,8 @@ from graphrag.eval.reports import (
     describe_costs,
     describe_documents,
     describe_firsts,
-    describe_judge_error,
     describe_oddities,
+    describe_uncorrected,
     efficiency_table,
     label_results,
     metrics_table,
@@ -155,7 +155,7 @@ def _list_sure(results: EvaluationResults, analysis: Analysis) -> list[str]:
     return [
         *describe_comparisons(analysis),
         *describe_documents(analysis),
-        *describe_judge_error(analysis, results.metadata.get("run_id")),
+        *describe_uncorrected(analysis),
     ]
 
 

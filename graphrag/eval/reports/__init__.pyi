@@ -34,7 +34,7 @@ from .gate_cells import label_of
 from .gate_lines import list_flips, list_notes, list_reasons, list_unjoined, render_json, word_of
 from .heartbeat import beating
 from .inspect_log import check_inspect_path, inspect_pieces, place_log, render_inspect
-from .judge_error import describe_judge_error
+from .judge_error import describe_uncorrected
 from .junit import render_junit
 from .kept import record, replay
 from .lines import plain_table, say, show_table, tell
@@ -91,9 +91,9 @@ __all__ = [
     "describe_documents",
     "describe_failures",
     "describe_firsts",
-    "describe_judge_error",
     "describe_oddities",
     "describe_price",
+    "describe_uncorrected",
     "edges_of",
     "efficiency_table",
     "has_two_means",

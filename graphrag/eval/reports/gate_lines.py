@@ -8,7 +8,7 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.analysis import BASELINE, NEW
 from graphrag.eval.records import METRICS
 from graphrag.eval.reports.cells import plain_amount
-from graphrag.eval.reports.judge_error import list_judge_errors
+from graphrag.eval.reports.judge_error import list_corrections
 
 if TYPE_CHECKING:
     from graphrag.eval.analysis import FigureComparison, RunComparison
@@ -26,7 +26,7 @@ def list_notes(comparison: "RunComparison") -> list[str]:
     """Return everything beside the gate's reasons, a line each."""
     return [
         *list_weaknesses(comparison),
-        *list_judge_errors(comparison),
+        *list_corrections(comparison),
     ]
 
 
@@ -152,7 +152,6 @@ def render_json(comparison: "RunComparison") -> str:
         },
         "items": [asdict(item) for item in comparison.items],
         "figures": [asdict(each) for each in comparison.figures],
-        "judge_error": comparison.judge_error and asdict(comparison.judge_error),
         "warnings": list(comparison.warnings),
     }
     return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"

@@ -12,7 +12,7 @@ from graphrag.eval.reports.cells import (
     share,
 )
 from graphrag.eval.reports.curves import show_curves
-from graphrag.eval.reports.judge_error import describe_judge_error
+from graphrag.eval.reports.judge_error import describe_uncorrected
 from graphrag.eval.reports.lines import plain_table, say, show_table, tell
 from graphrag.eval.reports.pair_lines import (
     describe_comparisons,
@@ -91,7 +91,7 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     ]
     for line in lines:
         tell(console, line)
-    for line in describe_judge_error(analysis, results.metadata.get("run_id")):
+    for line in describe_uncorrected(analysis):
         say(console, line)  # it ends in a command
     if results.repeats is not None:
         show_table(console, _repeats_table(results.repeats))

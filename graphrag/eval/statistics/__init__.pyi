@@ -39,10 +39,7 @@ from .gate import (
 )
 from .gate_records import GateCase, GateDecision, GateOutcome
 from .judge_error import (
-    ASSUMED_AGREEMENT,
-    JudgeErrorReach,
     corrected_change,
-    judge_error_reach,
 )
 from .latency import (
     BootstrapEstimate,
@@ -95,7 +92,6 @@ from .verdicts import shown_sign, verdict_in_words
 
 __all__ = [
     "ALPHA",
-    "ASSUMED_AGREEMENT",
     "CONFIDENCE",
     "EQUIVALENCE_MARGIN",
     "LOOKS",
@@ -120,7 +116,6 @@ __all__ = [
     "GateDecision",
     "GateOutcome",
     "Inference",
-    "JudgeErrorReach",
     "Latency",
     "LatencyQuantile",
     "OrderedPreferences",
@@ -167,7 +162,6 @@ __all__ = [
     "has_verdicts",
     "holm",
     "inference_of",
-    "judge_error_reach",
     "latency_quantile",
     "mcnemar_power",
     "mean_binary",

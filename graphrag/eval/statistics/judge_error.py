@@ -1,4 +1,4 @@
-"""What a judge's errors do to a difference: corrected by labels of both runs, or guessed at."""
+"""What a judge's errors do to a difference, corrected by labels of both runs."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -20,84 +20,8 @@ from graphrag.eval.statistics.estimates import Estimate
 from graphrag.eval.statistics.paired import Pair
 from graphrag.eval.statistics.structure import Structure, choose_structure, name_interval
 
-ASSUMED_AGREEMENT = 0.85
 _KIND = "labels of both runs"
 _SIDES = ("new run", "baseline")
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeErrorReach:
-    """How far a judge of an assumed agreement could move a paired difference.
-
-    Attributes
-    ----------
-    assumed_agreement : float
-        In (0.5, 1): share of a method's verdicts that people would give as well. Assumed, not
-        measured.
-    difference : float
-        As the judge sees it, in [-1, 1].
-    unshrunk : float
-        The true difference when the judge errs alike on both sides, in [-1, 1].
-    low, high : float
-        The least and the greatest true difference when its errors favour one side, in [-1, 1].
-    """
-
-    assumed_agreement: float
-    difference: float
-    unshrunk: float
-    low: float
-    high: float
-
-
-def judge_error_reach(
-    pairs: Sequence[tuple[int, int]],
-    judged: Sequence[tuple[bool, bool]],
-    agreement: float = ASSUMED_AGREEMENT,
-) -> JudgeErrorReach | None:
-    """Return how far errors of a judge could move a paired difference; None without pairs.
-
-    Parameters
-    ----------
-    pairs : sequence of (a, b)
-        Scores, each 0 or 1.
-    judged : sequence of (bool, bool)
-        Whether the judge gave each score; what else counts, as a failed search, has no error.
-        Same length.
-    agreement : float
-        In (0.5, 1).
-
-    Raises
-    ------
-    ValueError
-        If a score or the agreement is out of range, or the lengths differ.
-
-    Notes
-    -----
-    Alike on both sides: sensitivity and specificity both equal the agreement, so that a
-    difference shrinks by ``2 agreement - 1`` (Rogan and Gladen 1978,
-    doi:10.1093/oxfordjournals.aje.a112510). One-sided: of each side at most the share
-    ``1 - agreement`` of the judged scores is wrong, and there are only so many ones and zeros.
-    """
-    if not 0.5 < agreement < 1:
-        msg = f"the agreement must lie in (0.5, 1), not {agreement!r}"
-        raise ValueError(msg)
-    if any(score not in (0, 1) for pair in pairs for score in pair):
-        msg = "scores must be 0 or 1"
-        raise ValueError(msg)
-    ends = [Counter[int](), Counter[int]()]
-    for pair, by_judge in zip(pairs, judged, strict=True):
-        for side in (0, 1):
-            ends[side][pair[side]] += by_judge[side]
-    n = len(pairs)
-    if n == 0:
-        return None
-    # Rounded first: 1 - 0.85 is a little under 0.15 in a float, and 3 of 20 would become 2.
-    wrong = [int(round(side.total() * (1 - agreement), 9)) for side in ends]
-    total = sum(a - b for a, b in pairs)
-    low = total - min(wrong[0], ends[0][1]) - min(wrong[1], ends[1][0])
-    high = total + min(wrong[0], ends[0][0]) + min(wrong[1], ends[1][1])
-    unshrunk = total / n / (2 * agreement - 1)
-    return JudgeErrorReach(agreement, total / n, min(max(unshrunk, -1.0), 1.0), low / n, high / n)
 
 
 def corrected_change(
