@@ -1,7 +1,6 @@
 """Repeated searches and verdicts, from the runner to the figures and the files."""
 
 import json
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from support.clock_evaluation import ROWS, MakeEvaluation
 
 from graphrag.eval import EvaluationConfig, JudgeResult, aggregate_results
-from graphrag.eval.analysis import analyse_repeats
 from graphrag.eval.config import JudgeSettings
 from graphrag.eval.records import (
     EfficiencyMetrics,
@@ -58,8 +56,6 @@ async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(
     tog = figures["tog", "correctness"]
     assert tog.search_flip_rate == pytest.approx(2 / 3)
     assert tog.judge_flip_rate is None
-    assert tog.variance.shares["search + judge"] == pytest.approx(1)
-    assert tog.variance.best_repeat is None  # one verdict each: the search or the judge, who knows
     compared = results.analysis.comparisons[0]
     assert compared.result.difference == pytest.approx(-1 / 3)
     assert compared.verdict == "basic better than tog"
@@ -235,35 +231,6 @@ def test_item_means_that_differ_little_are_shown_to():
     (compared,) = analysis.comparisons
     assert compared.result.interval == "t"
     assert compared.verdict == "equivalent within ±5 points"
-
-
-@pytest.mark.parametrize(
-    ("more", "ratio"),
-    [({}, 4.0), ({"cost_usd": None}, 4.0), ({"is_counted": False}, None)],
-)
-def test_what_a_search_costs_is_measured(more: dict[str, Any], ratio: float | None):
-    found = [
-        searched("a", f"q{i}", "tog", [1, 0, 1], trial, **more)
-        for i in range(3)
-        for trial in range(2)
-    ]
-    repeats = analyse_repeats(found, ["tog"], ["correctness"])
-    assert repeats is not None
-    assert repeats.figures[0].variance.cost_ratio == ratio
-
-
-def test_money_goes_before_calls():
-    found = [
-        replace(
-            searched("a", f"q{i}", "tog", [1, 0, 1], trial, cost_usd=0.01),
-            usage=Usage(llm_calls=4, cost_usd=0.02),
-        )
-        for i in range(3)
-        for trial in range(2)
-    ]
-    repeats = analyse_repeats(found, ["tog"], ["correctness"])
-    assert repeats is not None
-    assert repeats.figures[0].variance.cost_ratio == pytest.approx(3 * 0.02 / 0.01)
 
 
 VERDICTS = st.lists(

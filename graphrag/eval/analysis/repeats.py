@@ -1,17 +1,14 @@
-"""Repeated searches and verdicts: what flips, and where the variance comes from."""
+"""Repeated searches and verdicts: what flips."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import fsum
 from typing import Any, TypeAlias
 
 from graphrag.eval.analysis.rows import ZERO_IF_FAILED, state_of
 from graphrag.eval.records import QueryResult
 from graphrag.eval.statistics import (
     State,
-    VarianceComponents,
     summarize_repeats,
-    variance_components,
 )
 
 Cells: TypeAlias = list[list[int | None]]
@@ -31,15 +28,12 @@ class RepeatFigures:
     judge_flip_rate : float or None
         Chance that asking the judge again changes its verdict, over the responses that it was
         asked about (no failed search); None without repeats.
-    variance : VarianceComponents
-        Over the questions of which no search and no verdict is missing.
     """
 
     method: str
     metric: str
     search_flip_rate: float | None
     judge_flip_rate: float | None
-    variance: VarianceComponents
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +77,6 @@ def analyse_repeats(
     if n_trials == n_verdicts == 1:
         return None
     by_method = {method: [r for r in results if r.method == method] for method in methods}
-    ratios = {method: _cost_ratio(found, n_verdicts) for method, found in by_method.items()}
     cells = {
         (method, metric): _cells(found, metric, (n_trials, n_verdicts))
         for method, found in by_method.items()
@@ -98,35 +91,11 @@ def analyse_repeats(
                 metric=metric,
                 search_flip_rate=_search_flips(items),
                 judge_flip_rate=_judge_flips(by_method[method], metric),
-                variance=variance_components(items, ratios[method]),
             )
             for (method, metric), found in cells.items()
             for items in [list(found.values())]
         ),
     )
-
-
-def _cost_ratio(results: Sequence[QueryResult], n_verdicts: int) -> float | None:
-    """Return what a search costs, in rounds of the judge: by money where it is known, or calls."""
-    usages = [(result.usage, result.judge_usage) for result in results]
-    if any(usage is not None and not usage.is_counted for both in usages for usage in both):
-        return None
-    asked = [usage for _, usage in usages if usage is not None]
-    spent = [None if usage is None else usage.cost_usd for usage, _ in usages]
-    judged = [usage.cost_usd for usage in asked]
-    ratio = _ratio(spent, judged)
-    if ratio is None:
-        calls = [result.efficiency.llm_calls for result in results]
-        ratio = _ratio(calls, [usage.llm_calls for usage in asked])
-    return None if ratio is None else n_verdicts * ratio
-
-
-def _ratio(above: Sequence[float | None], below: Sequence[float | None]) -> float | None:
-    top = [value for value in above if value is not None]
-    bottom = [value for value in below if value is not None]
-    if len(top) < len(above) or len(bottom) < len(below) or fsum(bottom) <= 0 or fsum(top) <= 0:
-        return None
-    return fsum(top) / fsum(bottom)
 
 
 def _cells(

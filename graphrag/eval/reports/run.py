@@ -8,7 +8,6 @@ from rich.table import Table as RichTable
 
 from graphrag.eval.reports.answer import GET_MISSING, describe_answer
 from graphrag.eval.reports.cells import (
-    MISSING,
     share,
 )
 from graphrag.eval.reports.curves import show_curves
@@ -41,7 +40,6 @@ from graphrag.text.phrases import counted
 if TYPE_CHECKING:
     from graphrag.eval.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results import EvaluationResults
-    from graphrag.eval.statistics import VarianceComponents
 
 _TOGETHER = (
     "All intervals hold together at 95 % confidence, and p is corrected by Holm over these pairs."
@@ -167,14 +165,9 @@ def _repeats_table(repeats: "RepeatAnalysis") -> RichTable:
         f"What repeats change, over {counted(repeats.n_trials, 'search', 'searches')} and "
         f"{counted(repeats.n_verdicts, 'verdict')} each",
     )
-    table.caption = (
-        "Flips: chance that a repeat changes a score. Variance: shares of question, search and "
-        "judge in the variance of one score; + joins what these repeats can't tell apart, "
-        "clipped is an estimate below 0, taken as 0. Better repeat: what lowers the variance "
-        "of the mean more for what it costs, where that is sure at a level of 5 %."
-    )
+    table.caption = "Flips: chance that a repeat changes a score."
     table.add_column("metric")
-    for name in ("search flips", "judge flips", "variance q/s/j", "better repeat"):
+    for name in ("search flips", "judge flips"):
         table.add_column(name, justify="right")
     for figures in repeats.figures:
         table.add_row(
@@ -182,24 +175,5 @@ def _repeats_table(repeats: "RepeatAnalysis") -> RichTable:
             figures.metric,
             share(figures.search_flip_rate, "%"),
             share(figures.judge_flip_rate, "%"),
-            _variance_cell(figures.variance),
-            figures.variance.best_repeat or MISSING,
         )
     return table
-
-
-def _variance_cell(variance: "VarianceComponents") -> str:
-    """Return the share of each source, by the letters of what it joins where there are several."""
-    known = {name: part for name, part in variance.shares.items() if part is not None}
-    if not known:
-        return MISSING
-    cells = [
-        "clipped" if name in variance.clipped else format(part, ".0%")
-        for name, part in known.items()
-    ]
-    if "search" in known:
-        return "/".join(cells)
-    letters = ["+".join(factor[0] for factor in name.split(" + ")) for name in known]
-    # As the sources lie in each other: what joins the search comes first or last.
-    named = sorted(zip(letters, cells, strict=True), key=lambda pair: "qsj".index(pair[0][0]))
-    return ", ".join(f"{letter} {cell}" for letter, cell in named)

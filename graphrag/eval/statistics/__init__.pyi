@@ -83,10 +83,8 @@ from .variance import (
     OrderedPreferences,
     Preference,
     Repeats,
-    VarianceComponents,
     combine_orders,
     summarize_repeats,
-    variance_components,
 )
 from .verdicts import shown_sign, verdict_in_words
 
@@ -133,7 +131,6 @@ __all__ = [
     "Steadiness",
     "Structure",
     "Tradeoff",
-    "VarianceComponents",
     "area_under",
     "area_weights",
     "binary_agreement",
@@ -184,7 +181,6 @@ __all__ = [
     "summarize_outcomes",
     "summarize_repeats",
     "t_estimate",
-    "variance_components",
     "verdict_in_words",
     "warn_of_documents",
     "watch_power",
