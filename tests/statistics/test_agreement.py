@@ -15,7 +15,6 @@ from graphrag.eval.statistics import (
     corrected_difference,
     corrected_mean,
     draw_for_labels,
-    scale_agreement,
 )
 
 scores = st.sampled_from([0, 1, None])
@@ -92,32 +91,9 @@ def test_weights_undo_an_uneven_draw():
         binary_agreement([1], [1], [0.0])
 
 
-@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), max_size=30))
-def test_scores_are_compared_by_their_distance(rows):
-    x, y = [x for x, _ in rows], [y for _, y in rows]
-    result = scale_agreement(x, y)
-    if len({*x, *y}) < 2:
-        assert (result.kappa, result.alpha) == (None, None)
-        return
-    every = [1, 2, 3, 4, 5]
-    assert result.kappa == pytest.approx(cohen_kappa_score(x, y, weights="quadratic", labels=every))
-    alpha = krippendorff.alpha(reliability_data=[x, y], level_of_measurement="ordinal")
-    assert result.alpha == pytest.approx(alpha)
-
-
-def test_a_gap_in_the_scores_keeps_its_width():
-    judge, human = [1, 2, 5, 5, 1, 2], [1, 5, 5, 2, 1, 2]
-    # 1 - sum of squared distances, by those of every judge's score with every person's
-    a, b = np.array(judge), np.array(human)
-    expected = 1 - np.mean((a - b) ** 2) / np.mean((a[:, None] - b) ** 2)
-    assert scale_agreement(judge, human).kappa == pytest.approx(expected)
-
-
 def test_what_is_no_score_is_refused():
     with pytest.raises(ValueError, match="must be one of"):
         binary_agreement([2], [1])
-    with pytest.raises(ValueError, match="must be one of"):
-        scale_agreement([0], [1])
     with pytest.raises(ValueError, match="must be one of"):
         corrected_mean([math.nan], [1])
 

@@ -2,13 +2,11 @@ import math
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from graphrag.eval.statistics import (
-    cluster_se,
     mean_binary,
     mean_binary_stratified,
     mean_scale,
@@ -102,33 +100,6 @@ def test_the_scale_mean_is_scipys(scores):
     assert result.estimate.low == pytest.approx(max(1, low))
     assert result.estimate.high == pytest.approx(min(5, high))
     assert result.share_at_least_4.mean == pytest.approx(np.mean(np.array(values) >= 4))
-
-
-@given(
-    st.lists(
-        st.tuples(st.floats(-10, 10, allow_nan=False), st.integers(0, 5)), min_size=2, max_size=40
-    )
-)
-@settings(max_examples=50, deadline=None)
-def test_the_cluster_se_is_that_of_statsmodels(rows):
-    values, clusters = [value for value, _ in rows], [key for _, key in rows]
-    if len(set(clusters)) < 2:
-        assert cluster_se(values, clusters) is None
-        return
-    fit = sm.OLS(np.array(values), np.ones(len(values))).fit(
-        cov_type="cluster", cov_kwds={"groups": np.array(clusters)}, use_t=True
-    )
-    assert cluster_se(values, clusters) == pytest.approx(float(fit.bse[0]), rel=1e-6, abs=1e-9)
-
-
-def test_the_cluster_se_of_one_cluster_or_nothing_is_undefined():
-    assert cluster_se([], []) is None
-    assert cluster_se([None, None], ["a", "b"]) is None
-    assert cluster_se([1, 0], ["a", "a"]) is None
-    with pytest.raises(ValueError, match="finite"):
-        cluster_se([math.nan], ["a"])
-    with pytest.raises(ValueError, match="zip"):
-        cluster_se([1], [])
 
 
 def test_new_documents_are_judged_by_document_means():

@@ -2,15 +2,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from graphrag.eval.statistics import (
     Latency,
     Tradeoff,
-    bootstrap_median,
-    bootstrap_ratio,
     cost_per_correct,
     latency_quantile,
     pareto_set,
@@ -65,56 +63,6 @@ def test_a_latency_is_a_finite_number():
             latency_quantile([Latency(bad)], 0.5)
     with pytest.raises(ValueError, match="quantile"):
         latency_quantile([Latency(1.0)], 1.0)
-
-
-def test_one_document_is_scipys_bootstrap():
-    rng = np.random.default_rng(5)
-    values = rng.exponential(1, 60)
-    ours = bootstrap_median(values.tolist(), ["x"] * 60, n_resamples=2_000)
-    theirs = stats.bootstrap(
-        (values,), np.median, n_resamples=2_000, method="BCa", rng=np.random.default_rng(0)
-    ).confidence_interval
-    assert ours.value == pytest.approx(np.median(values))
-    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
-
-
-def test_documents_are_resampled_apart():
-    rng = np.random.default_rng(6)
-    top = np.concatenate([rng.normal(1, 0.1, 40), rng.normal(9, 0.1, 40)])
-    apart = bootstrap_ratio(top.tolist(), [1] * 80, ["a"] * 40 + ["b"] * 40, n_resamples=2_000)
-    together = bootstrap_ratio(top.tolist(), [1] * 80, ["a"] * 80, n_resamples=2_000)
-    assert apart.value == together.value == pytest.approx(top.mean())
-    assert apart.high - apart.low < 0.1
-    assert together.high - together.low > 1
-    se = math.sqrt(sum(0.25 * part.var(ddof=1) / 40 for part in (top[:40], top[40:])))
-    assert apart.high - apart.low == pytest.approx(2 * 1.96 * se, rel=0.1)
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.one_of(st.none(), st.integers(0, 5)),
-            st.one_of(st.none(), st.integers(0, 2)),
-            st.sampled_from("abc"),
-        ),
-        max_size=12,
-    )
-)
-@settings(max_examples=40, deadline=None)
-def test_the_bootstrap_is_sound_on_odd_data(rows):
-    top, bottom, keys = ([row[i] for row in rows] for i in range(3))
-    whole = [(a, b) for a, b, _ in rows if a is not None and b is not None]
-    for result in (
-        bootstrap_median(top, keys, n_resamples=200),
-        bootstrap_ratio(top, bottom, keys, n_resamples=200),
-    ):
-        numbers = [result.value, result.low, result.high]
-        assert all(number is None or math.isfinite(number) for number in numbers)
-        assert (result.low is None) == (result.high is None)
-        assert result.low is None or result.low <= result.value <= result.high
-    total = sum(b for _, b in whole)
-    assert result.n == len(whole)
-    assert result.value == (pytest.approx(sum(a for a, _ in whole) / total) if total else None)
 
 
 def test_cost_per_correct_is_a_ratio_of_sums():

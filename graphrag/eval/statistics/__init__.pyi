@@ -1,11 +1,10 @@
-from .agreement import BinaryAgreement, binary_agreement, scale_agreement
+from .agreement import BinaryAgreement, binary_agreement
 from .area import area_under, area_weights
 from .correction import MIN_LABELS, Corrected, corrected_difference, corrected_mean, draw_for_labels
 from .differences import (
     PairCounts,
     difference_interval,
     difference_test,
-    sign_flip_p,
 )
 from .estimates import (
     CONFIDENCE,
@@ -14,7 +13,6 @@ from .estimates import (
     Estimate,
     Floats,
     Score,
-    cluster_se,
     mean_binary,
     mean_binary_stratified,
     scipy_stats,
@@ -42,13 +40,10 @@ from .judge_error import (
     corrected_change,
 )
 from .latency import (
-    BootstrapEstimate,
     CostPerCorrect,
     Latency,
     LatencyQuantile,
     Tradeoff,
-    bootstrap_median,
-    bootstrap_ratio,
     cost_per_correct,
     latency_quantile,
     pareto_set,
@@ -99,7 +94,6 @@ __all__ = [
     "MIN_LABELS",
     "Answers",
     "BinaryAgreement",
-    "BootstrapEstimate",
     "Corrected",
     "CostPerCorrect",
     "DocumentMean",
@@ -135,11 +129,8 @@ __all__ = [
     "area_weights",
     "binary_agreement",
     "bonett_price",
-    "bootstrap_median",
-    "bootstrap_ratio",
     "check_figure",
     "choose_structure",
-    "cluster_se",
     "combine_orders",
     "combine_outcomes",
     "compare_family",
@@ -171,12 +162,10 @@ __all__ = [
     "paired_scale",
     "pareto_set",
     "questions_needed",
-    "scale_agreement",
     "scale_interval",
     "scipy_stats",
     "score_p",
     "shown_sign",
-    "sign_flip_p",
     "steadiness",
     "summarize_outcomes",
     "summarize_repeats",

@@ -14,8 +14,6 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.statistics.estimates import Estimate, Floats, Score, proportion_interval
 from graphrag.installation import extra_hint
 
-SCALE = (1, 2, 3, 4, 5)
-
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement:
@@ -49,27 +47,6 @@ class BinaryAgreement:
     raw_agreement: Estimate
     kappa: float | None
     ac1: float | None
-    alpha: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ScaleAgreement:
-    """The judge's 1-5 scores against human ones.
-
-    Attributes
-    ----------
-    n, n_dropped : int
-    raw_agreement : Estimate
-        Share of equal scores in [0, 1], Wilson limits.
-    kappa, alpha : float or None
-        Cohen's kappa with quadratic weights, Krippendorff's alpha (ordinal); None when every
-        score is the same.
-    """
-
-    n: int
-    n_dropped: int
-    raw_agreement: Estimate
-    kappa: float | None
     alpha: float | None
 
 
@@ -115,37 +92,6 @@ def binary_agreement(
         kappa=None if constant else _kappa(x, y, w, (0, 1)),
         ac1=_ac1(x, y, w) if len(x) else None,
         alpha=None if constant or np.ptp(w) > 0 else _alpha(x, y, "nominal"),
-    )
-
-
-def scale_agreement(judge: Sequence[Score], human: Sequence[Score]) -> ScaleAgreement:
-    """Compare the judge's whole-number 1-5 scores with human ones.
-
-    Parameters
-    ----------
-    judge, human : sequence
-        1, 2, 3, 4, 5 or None (left out); same length.
-
-    Raises
-    ------
-    ValueError
-        If a value is none of these, or the lengths differ.
-    UsageError
-        If the packages of the extra ``audit`` are missing.
-
-    Notes
-    -----
-    ``sklearn.metrics.cohen_kappa_score(weights="quadratic", labels=[1, 2, 3, 4, 5])``,
-    ``krippendorff.alpha(level_of_measurement="ordinal")``.
-    """
-    x, y, w = _both(judge, human, None, SCALE)
-    constant = len(set(x.tolist()) | set(y.tolist())) < 2
-    return ScaleAgreement(
-        n=len(x),
-        n_dropped=len(judge) - len(x),
-        raw_agreement=_share(x == y, w, "wilson"),
-        kappa=None if constant else _kappa(x, y, w, SCALE, "quadratic"),
-        alpha=None if constant else _alpha(x, y, "ordinal"),
     )
 
 
@@ -205,15 +151,12 @@ def _share(hits: np.ndarray, weights: Floats, method: Literal["beta", "wilson"])
     return Estimate(share, n, min(low, share), max(high, share), name)
 
 
-def _kappa(
-    x: Floats, y: Floats, weights: Floats, labels: Sequence[int], kind: str | None = None
-) -> float:
+def _kappa(x: Floats, y: Floats, weights: Floats, labels: Sequence[int]) -> float:
     metrics = load_audit_package("sklearn.metrics")
     value = metrics.cohen_kappa_score(
         x.astype(int),
         y.astype(int),
         labels=list(labels),  # else a score that nobody gave would be no step between two others
-        weights=kind,
         sample_weight=weights,
     )
     return float(value)

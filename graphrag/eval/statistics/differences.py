@@ -137,16 +137,6 @@ def difference_test(
     return exact_sign_flip({1: n10, -1: n01}, lower=lower), MCNEMAR
 
 
-def sign_flip_p(
-    differences: Sequence[Score],
-    documents: Sequence[Hashable],
-    alternative: Alternative = "two-sided",
-    seed: int = 0,
-) -> float | None:
-    """Test the mean of real-valued differences against 0; see ``flip_signs``, whose p this is."""
-    return flip_signs(differences, documents, alternative, seed)[0]
-
-
 def flip_signs(
     differences: Sequence[Score],
     documents: Sequence[Hashable],

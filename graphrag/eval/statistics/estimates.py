@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from math import isfinite, sqrt
+from math import isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,7 +24,6 @@ __all__ = [
     "Estimate",
     "Floats",
     "Score",
-    "cluster_se",
     "mean_binary",
     "mean_binary_stratified",
     "scipy_special",
@@ -230,40 +229,6 @@ def t_estimate(values: Floats, limits: tuple[float, float] | None) -> Estimate:
     if limits is not None:
         low, high = max(low, limits[0]), min(high, limits[1])
     return Estimate(mean, n, min(low, mean), max(high, mean), "t")
-
-
-def cluster_se(values: Sequence[Score], clusters: Sequence[Hashable]) -> float | None:
-    """Return the cluster-robust standard error (CR1) of a mean.
-
-    Parameters
-    ----------
-    values : sequence
-        Any finite numbers; None is left out.
-    clusters : sequence
-        The cluster of each value, same length.
-
-    Returns
-    -------
-    float or None
-        In the unit of the values; None under two clusters, where it is not 0 but undefined.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a value is not finite.
-
-    Notes
-    -----
-    ``sqrt(G / (G - 1) * sum_g (sum_i e_ig)^2) / N``, which is ``OLS(y, 1).fit(
-    cov_type="cluster", use_t=True)`` of statsmodels.
-    """
-    groups = group_by_document(values, clusters)
-    if len(groups) < 2:
-        return None
-    n = sum(len(group) for group in groups.values())
-    mean = sum(float(group.sum()) for group in groups.values()) / n
-    squares = sum(float((group - mean).sum()) ** 2 for group in groups.values())
-    return sqrt(len(groups) / (len(groups) - 1) * squares) / n
 
 
 def view_of_totals(totals: Totals, limits: tuple[float, float] | None = None) -> DocumentView:

@@ -1,24 +1,16 @@
-"""Latency, money, and figures that are medians or ratios: quantiles, bootstrap, Fieller, Pareto."""
+"""Latency and money: quantiles, Fieller, Pareto."""
 
-import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import ceil, floor, inf, isfinite, sqrt
-from typing import Any
 
 import numpy as np
 
 from graphrag.eval.statistics.estimates import (
     CONFIDENCE,
     Floats,
-    Score,
-    group_by_document,
     scipy_stats,
 )
-
-N_RESAMPLES = 9_999
-_BATCH_VALUES = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +55,6 @@ class LatencyQuantile:
     low: float | None
     high: float | None
     censored_share: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BootstrapEstimate:
-    """A median or ratio with its BCa limits (95 %), in its own unit.
-
-    Attributes
-    ----------
-    value : float or None
-        None without values, or for a ratio with denominator 0.
-    n : int
-    low, high : float or None
-        None when the bootstrap is degenerate.
-    """
-
-    value: float | None
-    n: int
-    low: float | None
-    high: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,73 +130,6 @@ def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
     limits = test.confidence_interval(CONFIDENCE)
     low, high = (_at_rank(ordered, float(rank)) for rank in (limits.low, limits.high))
     return LatencyQuantile(value, at_least, n, censored, low, high, censored / n)
-
-
-def bootstrap_median(
-    values: Sequence[Score],
-    documents: Sequence[Hashable],
-    *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-) -> BootstrapEstimate:
-    """Return the median with its BCa limits, questions resampled within documents.
-
-    Parameters
-    ----------
-    values : sequence
-        Finite numbers in any unit; None is left out.
-    documents : sequence
-        The document of each value, same length. Documents with a single value are resampled
-        together.
-    n_resamples, seed : int
-        Of the bootstrap. Time grows with the square of the number of values: meant for a few
-        thousand.
-
-    Notes
-    -----
-    ``scipy.stats.bootstrap(method="BCa")`` with one sample a document.
-    """
-    numbers, strata = _strata(values, documents)
-
-    def median(rows: Any) -> Any:
-        return np.median(numbers[rows], axis=-1)
-
-    return _bootstrap(median, len(numbers), strata, n_resamples, seed)
-
-
-def bootstrap_ratio(
-    numerators: Sequence[Score],
-    denominators: Sequence[Score],
-    documents: Sequence[Hashable],
-    *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-) -> BootstrapEstimate:
-    """Return sum of numerators / sum of denominators with its BCa limits.
-
-    Parameters
-    ----------
-    numerators, denominators : sequence
-        Two finite numbers a question; a question with a None is left out.
-    documents, n_resamples, seed
-        As for ``bootstrap_median``.
-
-    Notes
-    -----
-    ``scipy.stats.bootstrap(method="BCa")`` with one sample a document. A resample whose
-    denominator is 0 makes the limits None.
-    """
-    pairs = list(zip(numerators, denominators, documents, strict=True))
-    whole = [(a, b, key) for a, b, key in pairs if a is not None and b is not None]
-    keys = [key for _, _, key in whole]
-    above, strata = _strata([a for a, _, _ in whole], keys)
-    below, _ = _strata([b for _, b, _ in whole], keys)
-
-    def ratio(rows: Any) -> Any:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return above[rows].sum(axis=-1) / below[rows].sum(axis=-1)
-
-    return _bootstrap(ratio, len(above), strata, n_resamples, seed)
 
 
 def cost_per_correct(
@@ -304,67 +210,6 @@ def _at_rank(ordered: Sequence[float], rank: float) -> float | None:
     if not isfinite(rank) or ordered[int(rank)] == inf:
         return None
     return ordered[int(rank)]
-
-
-def _strata(
-    values: Sequence[Score], documents: Sequence[Hashable]
-) -> tuple[Floats, list[np.ndarray]]:
-    """Return the values side by side, and the row numbers of each stratum of two or more."""
-    groups = list(group_by_document(values, documents).values())
-    groups.sort(key=len, reverse=True)
-    sizes = [len(group) for group in groups]
-    numbers = np.concatenate(groups) if groups else np.array([], dtype=np.float64)
-    edges = [0]
-    for size in sizes:
-        if size > 1:
-            edges.append(edges[-1] + size)
-    singles = len(numbers) - edges[-1]
-    if singles > 1:
-        edges.append(len(numbers))
-    elif singles == 1:
-        edges = [*edges[:-1], len(numbers)] if len(edges) > 1 else [0, 1]
-    return numbers, [np.arange(start, stop) for start, stop in pairwise(edges)]
-
-
-def _bootstrap(
-    statistic: Callable[[Any], Any],
-    n: int,
-    strata: Sequence[np.ndarray],
-    n_resamples: int,
-    seed: int,
-) -> BootstrapEstimate:
-    if n == 0:
-        return BootstrapEstimate(None, 0, None, None)
-    value = float(statistic(np.arange(n)))
-    if not isfinite(value):
-        return BootstrapEstimate(None, n, None, None)
-    if n < 2:
-        return BootstrapEstimate(value, n, None, None)
-
-    def of_resamples(*samples: Any, axis: int) -> Any:
-        return statistic(np.concatenate(samples, axis=axis))
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a degenerate distribution warns; it is seen below
-        limits = (
-            scipy_stats()
-            .bootstrap(
-                tuple(strata),
-                of_resamples,
-                n_resamples=n_resamples,
-                batch=max(1, _BATCH_VALUES // n),
-                vectorized=True,
-                axis=-1,
-                confidence_level=CONFIDENCE,
-                method="BCa",
-                rng=np.random.default_rng(seed),
-            )
-            .confidence_interval
-        )
-    low, high = float(limits.low), float(limits.high)
-    if not (isfinite(low) and isfinite(high)) or low == high:
-        return BootstrapEstimate(value, n, None, None)
-    return BootstrapEstimate(value, n, min(low, value), max(high, value))
 
 
 def _fieller(rows: Floats) -> tuple[float | None, float | None]:
