@@ -393,6 +393,7 @@ def test_every_method_scores_on_real_searches(isle, view):
         "drift",
         "bm25",
         "hybrid",
+        "agentic",
     }
     assert summary["global"].n_without_list == 1
     assert {record.method for record in traces if record.stage("retrieved")} == {
@@ -403,6 +404,7 @@ def test_every_method_scores_on_real_searches(isle, view):
         "drift",
         "bm25",
         "hybrid",
+        "agentic",
     }
     assert {
         r.method for r in traces if "connected" in r.not_needed and "extracted" in r.not_needed
@@ -411,4 +413,5 @@ def test_every_method_scores_on_real_searches(isle, view):
         "basic",
         "bm25",
         "hybrid",
+        "agentic",
     }

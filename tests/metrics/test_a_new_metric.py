@@ -169,7 +169,8 @@ def test_one_file_is_enough(folder: Path, make_evaluation: MakeEvaluation, judgi
         "reason",
     }
     assert NAME not in by_default[1]
-    assert re.search(rf"faithfulness +{NAME}", evaluated[1])
+    assert "Score: faithfulness in %" in evaluated[1]
+    assert re.search(rf"method +{NAME}", evaluated[1])
     for output in (evaluated[1], done[-1][1], shown[1]):
         assert re.search(rf"{NAME}[^a-z]*basic [^a-z]*66\.7 ", output)
 

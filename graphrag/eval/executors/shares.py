@@ -121,9 +121,3 @@ class SharedLimit(CallLimit):
             self.release(place)
             raise
         return place
-
-    def try_acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place | None:
-        """Return a place that is free now, unless the store lacks a finished call."""
-        if not self._receipts.are_complete:
-            return None
-        return super().try_acquire(lane, request, tokens)

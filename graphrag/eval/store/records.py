@@ -41,9 +41,6 @@ class RunDetails:
         What a run of suites came to, JSON-ready; None of other runs and of an unfinished one.
     watch : mapping or None
         Of a round of a watch: its baseline, pass and number.
-    early_stop : bool
-        Whether the run was to stop once one method beats every other; it stays so when the run
-        is continued without the flag, as the watching has taken its part of the 5 %.
     command : str
         The command line that asks the same again; "" where there was none, or an older release
         began the run.
@@ -63,7 +60,6 @@ class RunDetails:
     search_methods: Mapping[str, str] = field(default_factory=dict[str, str])
     report: Mapping[str, object] | None = None
     watch: Mapping[str, object] | None = None
-    early_stop: bool = False
     command: str = ""
     indexes: Mapping[str, Mapping[str, str | int | None]] = field(
         default_factory=dict[str, Mapping[str, str | int | None]]
