@@ -164,6 +164,7 @@ def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Tabl
                 seconds(further.latency_median) + unfinished(further.latency_median),
                 seconds(further.latency_p95) + unfinished(further.latency_p95),
                 number(figures["avg_llm_calls"]),
+                number(figures["avg_exploring_calls"]),
                 *((money(further.cost_per_correct.value),) if paid else ()),
                 MISSING if pareto is None else "yes" if pareto else "no",
             )
@@ -171,9 +172,14 @@ def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Tabl
     cut = any(found.latency_median.censored_share for found in analysis.efficiency.values())
     return Table(
         "Efficiency of the searches",
-        ("method", "median s", "p95 s", "LLM calls", *(("$ a correct",) if paid else ()), "Pareto"),
+        (
+            *("method", "median s", "p95 s", "LLM calls", "exploring"),
+            *(("$ a correct",) if paid else ()),
+            "Pareto",
+        ),
         tuple(rows),
-        "LLM calls are the mean of a search. Pareto: no other method is as good in the point "
+        "LLM calls are the mean of a search; exploring: those of them that choose what to read, "
+        "before the answer. Pareto: no other method is as good in the point "
         "estimates of score, tokens and median, and better in one; chance is not weighed."
         + (
             " Unfinished: searches that failed; they count as slower than all others."

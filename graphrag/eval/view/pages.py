@@ -122,7 +122,7 @@ class StorePages:
                 status=each.status,
                 is_pinned=each.run_id == pinned,
                 questions=f"{each.n_questions:,}",
-                scores=[(m, _means_line(each.means.get(m, {}))) for m in run.setup.methods],
+                scores=[(m, _means_line(each, m)) for m in run.setup.methods],
                 cost=money(each.cost_usd),
                 embedded_models=each.embedded_models or "",
                 is_of_suites=run.setup.is_of_suites,
@@ -235,8 +235,14 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def _means_line(means: Mapping[str, float | None]) -> str:
-    return ", ".join(f"{name} {number(value, '.3f')}" for name, value in means.items()) or "-"
+def _means_line(run: StoredRun, method: str) -> str:
+    names = run.means.get(method, {})
+    return ", ".join(f"{name} {_mean(run, method, name)}" for name in names) or "-"
+
+
+def _mean(run: StoredRun, method: str, name: str) -> str:
+    n = run.n.get(method, {}).get(name)
+    return number(run.means.get(method, {}).get(name), ".3f") + (f" (n {n:,})" if n else "")
 
 
 def _metric(
@@ -267,7 +273,7 @@ def _metric(
         [
             (
                 f"{run.run_id}{f' ({run.embedded_models})' if run.embedded_models else ''}",
-                [number(run.means.get(method, {}).get(name), ".3f") for method in methods],
+                [_mean(run, method, name) for method in methods],
                 gates.get(run.run_id, "-"),
             )
             for run in shown
