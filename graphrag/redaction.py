@@ -185,8 +185,11 @@ def know_variables(variables: Mapping[str, str | None]) -> None:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Say whether a variable of the environment holds a key or a password, by its name."""
-    return bool(_SECRET_VARIABLE.search(name))
+    """Say whether a variable of the environment holds a key or a password, by its name.
+
+    ``GRAPHRAG_EVAL_IMDB_KEY`` and the like are flags of the command, none of which is a secret.
+    """
+    return not name.startswith("GRAPHRAG_EVAL_") and bool(_SECRET_VARIABLE.search(name))
 
 
 def _know(values: Iterable[str]) -> None:

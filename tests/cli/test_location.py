@@ -199,7 +199,7 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     variables = {"GRAPHRAG_EVAL_ROOT": relative, "GRAPHRAG_EVAL_SKIP_JUDGE": "1"}
     result = in_process(*flags, **variables)
     assert result.exit_code == DONE, result.output
-    (stopped,) = (line for line in told(result.stdout) if "--resume" in line)
+    (stopped,) = (line for line in told(result.output) if "--resume" in line)
     for part in (f"--root '{project}'", "--limit 2", "--resume"):
         assert part in stopped
     done = paste(stopped, elsewhere, monkeypatch)

@@ -119,7 +119,7 @@ def test_a_setting_that_would_mend_a_search_is_said_to_make_a_new_run(make_evalu
         offline_reply(),
         lambda _, request: (
             Fault(ramble=True, content='{"sufficient": true, "answer": "')
-            if "Final attempt" in str(request.get("messages"))
+            if '"sufficient"' in str(request.get("messages"))
             else None
         ),
     )
