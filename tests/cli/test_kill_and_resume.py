@@ -18,7 +18,7 @@ LATENCY_S = 0.03
 # every write of the store are in tests/store.
 KILLS = [(n, (n % 4) * 0.012) for n in (2, 9, 11, 13)]
 # An answer that the server finished this long before a kill may not have been kept.
-NOT_YET_KEPT_S = 2.0
+NOT_YET_KEPT_S = 5.0
 
 
 @dataclass(frozen=True)
