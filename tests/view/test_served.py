@@ -145,7 +145,7 @@ def test_runs_are_listed_with_status_scores_and_cost(served: Served, folder: Pat
     assert html.index(f"/runs/{unfinished}") < html.index(f"/runs/{worse}")
     rows = {i: words(r) for i, r in zip(ids_of(folder)[::-1], html.split("<tr>")[2:], strict=True)}
     assert "finished, pinned" in rows[first]
-    assert "tog correctness 1.000 basic correctness 0.983" in rows[first]
+    assert "tog correctness 1.000 (n 60) basic correctness 0.983 (n 60)" in rows[first]
     assert "tog correctness 0.333" in rows[worse]
     assert "so far: tog correctness 0.571" in rows[unfinished]
     # 120 searches and 119 judgings at half a dollar.
@@ -156,8 +156,8 @@ def test_the_history_marks_the_baseline_and_says_what_the_gate_says(served: Serv
     html = served.client.get("/history").text
     first, worse, unfinished = ids_of(folder)
     told = words(html)
-    assert f"{worse} 0.333 0.983 FAIL" in told
-    assert f"{first} 1.000 0.983 baseline" in told
+    assert f"{worse} 0.333 (n 60) 0.983 (n 60) FAIL" in told
+    assert f"{first} 1.000 (n 60) 0.983 (n 60) baseline" in told
     assert f"{unfinished} 0.571 0.857 unfinished" in told
     plotted = html[html.index('id="plot-1-1"') :].split("</script>")[0]
     assert '"is_baseline": true' in plotted

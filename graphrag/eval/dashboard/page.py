@@ -105,11 +105,6 @@ def _describe(run: StoredRun) -> dict[str, str]:
     }
 
 
-def _n(run: StoredRun, of: str, method: str, name: str) -> str:
-    n = run.n.get(method, {}).get(name) if of == "means" else None
-    return f" (n {n:,})" if n else ""
-
-
 def _run_panels(runs: Sequence[StoredRun], of: str) -> Iterator[Panel]:
     """Draw each figure of the runs, one step a run, the oldest first."""
     oldest_first = list(reversed(runs))
@@ -136,10 +131,7 @@ def _run_panels(runs: Sequence[StoredRun], of: str) -> Iterator[Panel]:
         rows = [
             [
                 f"{run.run_id}{' (embedded)' if run.embedded_models else ''}",
-                *(
-                    _text(getattr(run, of).get(method, {}).get(name)) + _n(run, of, method, name)
-                    for method in methods
-                ),
+                *(_text(getattr(run, of).get(method, {}).get(name)) for method in methods),
             ]
             for run in reversed(shown)
         ]
