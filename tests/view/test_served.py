@@ -158,7 +158,7 @@ def test_the_history_marks_the_baseline_and_says_what_the_gate_says(served: Serv
     told = words(html)
     assert f"{worse} 0.333 (n 60) 0.983 (n 60) FAIL" in told
     assert f"{first} 1.000 (n 60) 0.983 (n 60) baseline" in told
-    assert f"{unfinished} 0.571 0.857 unfinished" in told
+    assert f"{unfinished} 0.571 (n 7) 0.857 (n 7) unfinished" in told
     plotted = html[html.index('id="plot-1-1"') :].split("</script>")[0]
     assert '"is_baseline": true' in plotted
     assert unfinished not in plotted
