@@ -9,15 +9,9 @@ import json
 import random
 import time
 
-from graphrag.eval import (
-    EfficiencyMetrics,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-    aggregate_results,
-)
-from graphrag.eval.analysis import analyse_repeats
-from graphrag.eval.records import METRICS
+from graphrag.eval.records import METRICS, EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.results.repeats import analyse_repeats
 
 N_QUESTIONS, METHODS, DOCUMENTS = 25_000, ("tog", "local", "basic", "drift"), 20
 

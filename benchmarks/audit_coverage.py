@@ -12,14 +12,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import sqrt
 
-from graphrag.eval.statistics import (
+from graphrag.eval.stats.correction import (
     Corrected,
-    corrected_change,
     corrected_difference,
     corrected_mean,
-    difference_test,
     draw_for_labels,
 )
+from graphrag.eval.stats.differences import difference_test
+from graphrag.eval.stats.judge_error import corrected_change
 
 Pair = tuple[int, int]
 

@@ -20,14 +20,10 @@ if __name__ == "coverage":  # what a benchmark beside it imports looks for the p
 
 import numpy as np
 
-from graphrag.eval.statistics import (
-    CONFIDENCE,
-    Structure,
-    choose_structure,
-    difference_test,
-    mean_binary_stratified,
-)
-from graphrag.eval.statistics.limits import difference_limits, mean_limits
+from graphrag.eval.stats.differences import difference_test
+from graphrag.eval.stats.estimates import CONFIDENCE, mean_binary_stratified
+from graphrag.eval.stats.limits import difference_limits, mean_limits
+from graphrag.eval.stats.structure import Structure, choose_structure
 
 STRUCTURES = {
     "1 x 200": [200],

@@ -28,9 +28,10 @@ from graphrag_vectors import VectorStoreDocument
 
 from graphrag.config.embeddings import text_unit_text_embedding
 from graphrag.config.project_settings import read_settings
-from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import IndexView, RetrievalReader, score_retrieval
-from graphrag.eval.measures.ranking import RetrievalScores
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.ranking import RetrievalScores, score_retrieval
+from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables

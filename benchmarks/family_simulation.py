@@ -10,11 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, norm
 
-from graphrag.eval.statistics import (
-    detectable_difference,
-    score_p,
-)
-from graphrag.eval.statistics.limits import bonett_price_limits
+from graphrag.eval.stats.family import score_p
+from graphrag.eval.stats.limits import bonett_price_limits
+from graphrag.eval.stats.power import detectable_difference
 
 ALPHA = 0.05
 PAIRS = list(combinations(range(3), 2))

@@ -33,11 +33,13 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from graphrag_llm.config import ModelConfig
 from support.openai_server import Fault, LocalServer, running_server
 
-from graphrag.eval import EvaluationConfig, EvaluationRunner
-from graphrag.eval.dataset import Sample
-from graphrag.eval.metrics import LLMJudge
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import DEFAULT_METRICS
-from graphrag.eval.run import RunOutcome, RunRequest, Unit
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.units import Unit
+from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 from graphrag.query.usage import Usage, sum_usages

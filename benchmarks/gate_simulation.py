@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, norm
 
-from graphrag.eval.statistics import MARGIN
-from graphrag.eval.statistics.clustered import exact_sign_flip
-from graphrag.eval.statistics.limits import difference_limits
-from graphrag.eval.statistics.structure import Structure, choose_structure
+from graphrag.eval.stats.clustered import exact_sign_flip
+from graphrag.eval.stats.gate import MARGIN
+from graphrag.eval.stats.limits import difference_limits
+from graphrag.eval.stats.structure import Structure, choose_structure
 
 ALPHA = 0.05
 

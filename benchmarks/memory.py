@@ -38,10 +38,13 @@ def context(number: int, characters: int) -> str:
 
 def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> None:
     """Make a run."""
-    from graphrag.eval import EvaluationConfig
-    from graphrag.eval.dataset import as_samples
-    from graphrag.eval.run import RunRequest, describe_setup, plan_run
-    from graphrag.eval.store import EvaluationStore, RunDetails, StoredSession
+    from graphrag.eval.config.evaluation import EvaluationConfig
+    from graphrag.eval.dataset.samples import as_samples
+    from graphrag.eval.runner.queue import RunRequest
+    from graphrag.eval.runner.units import describe_setup, plan_run
+    from graphrag.eval.store.database import EvaluationStore
+    from graphrag.eval.store.records import RunDetails
+    from graphrag.eval.store.session import StoredSession
     from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
     from graphrag.query.structured_search.base import SearchResult
 

@@ -33,9 +33,9 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 import numpy as np
 import yaml
 
-from graphrag.eval.measures import RetrievalReader
-from graphrag.eval.run.index_building import build_index, is_built
-from graphrag.eval.statistics.estimates import t_estimate
+from graphrag.eval.runner.index_building import build_index, is_built
+from graphrag.eval.scorers.retrieved import RetrievalReader
+from graphrag.eval.stats.estimates import t_estimate
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.methods import METHODS
 from graphrag.query.usage import Usage

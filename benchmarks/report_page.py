@@ -17,9 +17,9 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from graphrag.eval.pages import ReportInput, render_report
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
-from graphrag.eval.results import aggregate_results
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.web.report import ReportInput, render_report
 from graphrag.query.usage import Usage
 
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")

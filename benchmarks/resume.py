@@ -32,8 +32,8 @@ HERE = Path(__file__).parent
 
 def open_runner(url: str, folder: Path) -> Any:
     """Return a runner of given answers, judged by the model of the project."""
-    from graphrag.eval import EvaluationRunner
-    from graphrag.eval.run import MethodAnswer
+    from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+    from graphrag.eval.runner.methods import MethodAnswer
 
     async def given(question: str) -> Any:
         return MethodAnswer("Jonas Feld.", (CONTEXT,))
@@ -44,9 +44,12 @@ def open_runner(url: str, folder: Path) -> Any:
 
 async def run(what: str, url: str, folder: Path, items: int) -> None:
     """Make, or go on with, one run; print its seconds, its peak and how many items it has."""
-    from graphrag.eval.dataset import as_samples
-    from graphrag.eval.run import RunRequest, plan_run
-    from graphrag.eval.store import EvaluationStore, RunSetup, StoredSession
+    from graphrag.eval.dataset.samples import as_samples
+    from graphrag.eval.runner.queue import RunRequest
+    from graphrag.eval.runner.units import plan_run
+    from graphrag.eval.store.database import EvaluationStore
+    from graphrag.eval.store.session import StoredSession
+    from graphrag.eval.store.setup import RunSetup
 
     class Unclaimed(StoredSession):
         """Keeps calls but no verdicts."""

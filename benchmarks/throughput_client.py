@@ -90,7 +90,7 @@ def settings(kind: str, url: str) -> str:
 
 def configured(url: str, kind: str, concurrency: int, folder: Path, **more: Any) -> Any:
     """Return the configuration of an evaluation of the index in a folder."""
-    from graphrag.eval import EvaluationConfig
+    from graphrag.eval.config.evaluation import EvaluationConfig
 
     (folder / "settings.yaml").write_text(settings(kind, url))
     return EvaluationConfig.model_validate(
@@ -111,8 +111,8 @@ def load(kind: str, *more: str) -> None:
 
 async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path) -> None:
     """Have given answers judged by the evaluation, its store on."""
-    from graphrag.eval import EvaluationRunner
-    from graphrag.eval.run import MethodAnswer
+    from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+    from graphrag.eval.runner.methods import MethodAnswer
 
     config = configured(url, kind, concurrency, folder)
 
@@ -132,7 +132,7 @@ async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path
 
 async def searched(kind: str, url: str, concurrency: int, calls: int, folder: Path) -> None:
     """Have questions asked by three methods, and the answers judged."""
-    from graphrag.eval import EvaluationRunner
+    from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 
     config = configured(url, kind, concurrency, folder, methods=["local", "basic", "tog"])
     load(kind, "engine_building")
@@ -163,7 +163,7 @@ async def build(folder: Path) -> None:
     from support.lighthouse import TEXT
     from support.projects import OFFLINE_SETTINGS
 
-    from graphrag.eval.run import build_index
+    from graphrag.eval.runner.index_building import build_index
 
     (folder / "input").mkdir()
     (folder / "input" / "isle.txt").write_text(TEXT)
@@ -201,7 +201,7 @@ def main() -> None:
     given = (url, int(concurrency), int(calls), Path(folder))
     kind, _, client = way.partition("-")
     if client:
-        from graphrag.eval.run import run_coroutine  # as the command does
+        from graphrag.eval.runner.event_loop import run_coroutine  # as the command does
 
         made = {"judged": judged, "searched": searched}[kind]
         run_coroutine(made("openai_direct" if client == "direct" else "litellm", *given))

@@ -9,7 +9,7 @@ from math import sqrt
 
 import numpy as np
 
-from graphrag.eval.statistics import LOOK_LEVEL, LOOKS, Answers, fall_p
+from graphrag.eval.stats.passes import LOOK_LEVEL, LOOKS, Answers, fall_p
 
 N_PASSES = 200
 CHANCES = (0.05, 0.3, 0.5, 0.7, 0.95)

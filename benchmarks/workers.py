@@ -64,9 +64,10 @@ async def crew_of(way: str, config: Any) -> AsyncGenerator[Any]:
     """Open the executor of a way; None for this process."""
     from functools import partial
 
-    from graphrag.eval.executors import open_executor, opening
-    from graphrag.eval.executors.crew import Crew
-    from graphrag.eval.executors.processes import ProcessLink
+    from graphrag.eval.runner import opening
+    from graphrag.eval.runner.crew import Crew
+    from graphrag.eval.runner.opening import open_executor
+    from graphrag.eval.runner.processes import ProcessLink
 
     if way == "1 process":  # which --workers 1 does not make: it is this process
         hire = partial(ProcessLink, opening._pack(config, opening.Workers()))
@@ -92,10 +93,14 @@ def pids_of(way: str, crew: Any) -> list[int]:
 
 async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: int) -> Any:
     """Do the items and return what they took."""
-    from graphrag.eval import EvaluationConfig, EvaluationRunner
-    from graphrag.eval.dataset import Sample
-    from graphrag.eval.run import RunRequest, Unit
-    from graphrag.eval.store import EvaluationStore, RunSetup, StoredSession
+    from graphrag.eval.config.evaluation import EvaluationConfig
+    from graphrag.eval.dataset.samples import Sample
+    from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+    from graphrag.eval.runner.queue import RunRequest
+    from graphrag.eval.runner.units import Unit
+    from graphrag.eval.store.database import EvaluationStore
+    from graphrag.eval.store.session import StoredSession
+    from graphrag.eval.store.setup import RunSetup
 
     (folder / "settings.yaml").write_text(settings("openai_direct", url))
     config = EvaluationConfig.model_validate(
@@ -129,7 +134,9 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
 def measure_store(folder: Path, n_items: int = 400) -> dict[str, float]:
     """Return what the store takes a second: whole items of 6 calls, and single commits."""
     from graphrag.eval.records import JudgeResult
-    from graphrag.eval.store import CallScope, EvaluationStore, RunSetup, StoredResponse
+    from graphrag.eval.store.database import EvaluationStore
+    from graphrag.eval.store.records import CallScope, StoredResponse
+    from graphrag.eval.store.setup import RunSetup
     from graphrag.query.usage import CallAttempt, RecordedCall, Usage
 
     attempt = CallAttempt("completion", "openai/m", "response", 900, 60, "provider", 0.2)

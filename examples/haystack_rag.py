@@ -25,7 +25,7 @@ from haystack.document_stores.in_memory import InMemoryDocumentStore
 
 from graphrag.config.project_settings import read_settings
 from graphrag.eval import EvaluationConfig
-from graphrag.eval.run import MethodAnswer
+from graphrag.eval.runner import MethodAnswer
 from graphrag.query.models import open_completion
 
 ROOT = Path(__file__).parent.parent

@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from graphrag.cli.main import app
 from graphrag.config.project_settings import read_settings
-from graphrag.eval.config import parse_config
-from graphrag.eval.run import MethodSet, ask_method, load_method
+from graphrag.eval.config.evaluation import parse_config
+from graphrag.eval.runner.methods import MethodSet, ask_method, load_method
 from graphrag.query.index_header import IndexHeader
 
 SHIPPED = Path(__file__).parent.parent

@@ -1,27 +1,26 @@
-from .analysis import StoredRun, list_runs
-from .config import EvaluationConfig
-from .dashboard import write_dashboard
-from .metrics import (
+from .annotation.ratings import Rating
+from .config.evaluation import EvaluationConfig
+from .monitoring import MetricPoint, MetricsCollector
+from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from .results import StoredRun, list_runs
+from .results.evaluation_results import EvaluationResults, MethodSummary, aggregate_results
+from .runner.evaluation_runner import EvaluationRunner, run_evaluation
+from .scorers.evaluable import (
+    EvaluableQueryResult,
+    EvaluableQueryResultBuilder,
+    ResultMetadata,
+)
+from .scorers.evaluable_items import EvaluableEntity, EvaluableRelationship
+from .scorers.judge import LLMJudge
+from .scorers.llm_evaluation import DimensionScore, LLMEvaluation
+from .scorers.prompts import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
     FAITHFULNESS_PROMPT,
     RELEVANCE_PROMPT,
-    DimensionScore,
-    EvaluableEntity,
-    EvaluableQueryResult,
-    EvaluableQueryResultBuilder,
-    EvaluableRelationship,
-    LLMEvaluation,
-    LLMEvaluationPrompt,
-    LLMJudge,
-    ResultMetadata,
-    RubricJudge,
 )
-from .monitoring import MetricPoint, MetricsCollector
-from .ratings import Rating
-from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
-from .results import EvaluationResults, MethodSummary, aggregate_results
-from .runner import EvaluationRunner, run_evaluation
+from .scorers.rubric import RubricJudge
+from .scorers.rubric_prompt import LLMEvaluationPrompt
 from .suite import (
     BaseEvaluator,
     EntityExtractionEvaluator,
@@ -50,6 +49,7 @@ from .validation import (
     RelationshipExtractionValidator,
     validate_index,
 )
+from .web.dashboard_page import write_dashboard
 
 __all__ = [
     "COMPLETENESS_PROMPT",

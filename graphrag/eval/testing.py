@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.metrics import JUDGED_METRICS, Judge
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.records import JudgeResult, MetricScores
-from graphrag.eval.runner import EvaluationRunner
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.scorers.judge import JUDGED_METRICS, Judge
 from graphrag.query.structured_search.base import SearchResult
 
 if TYPE_CHECKING:

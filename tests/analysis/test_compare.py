@@ -11,19 +11,23 @@ from click.testing import Result
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
-from graphrag.eval import EvaluationConfig, JudgeResult, aggregate_results
-from graphrag.eval.analysis import (
-    RunComparison,
-    compare_runs,
-    list_runs,
-    read_rows,
-)
-from graphrag.eval.analysis.setup_changes import list_setup_changes
+from graphrag.eval.compare.compare import RunComparison, compare_runs
+from graphrag.eval.compare.setup_changes import list_setup_changes
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import Failure, QueryResult
-from graphrag.eval.reports import list_annotations, list_unjoined, render_junit, render_markdown
-from graphrag.eval.statistics import GateOutcome
-from graphrag.eval.store import BASELINE_FILE, DETAILED_FILE, EvaluationStore, RunSetup
+from graphrag.eval.records import Failure, JudgeResult, QueryResult
+from graphrag.eval.report.comparison import list_annotations
+from graphrag.eval.report.gate_lines import list_unjoined
+from graphrag.eval.report.junit import render_junit
+from graphrag.eval.report.markdown import render_markdown
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.results.history import list_runs
+from graphrag.eval.results.runs import read_rows
+from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import BASELINE_FILE
+from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.whole_files import DETAILED_FILE
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
 

@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from graphrag.eval.analysis import GateTerms, Row, RunRows, compare_runs
-from graphrag.eval.analysis.runs import RunMetadata
+from graphrag.eval.compare.compare import GateTerms, compare_runs
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.reports import list_reasons, list_unjoined
-from graphrag.eval.statistics import GateOutcome, State
-from graphrag.eval.store import RunSetup
+from graphrag.eval.report.gate_lines import list_reasons, list_unjoined
+from graphrag.eval.results.rows import Row
+from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.store.setup import RunSetup
 
 FAIL, PASS, INCONCLUSIVE = GateOutcome.FAIL, GateOutcome.PASS, GateOutcome.INCONCLUSIVE
 REFERENCE = {"correctness", "completeness"}

@@ -6,18 +6,12 @@ from pathlib import Path
 import pytest
 from support.labelled_runs import Verdicts, draw, write_labels
 
-from graphrag.eval.analysis import (
-    GateTerms,
-    RunComparison,
-    RunRows,
-    compare_runs,
-    read_both_labels,
-)
-from graphrag.eval.analysis.runs import RunMetadata
-from graphrag.eval.reports import render_json
-from graphrag.eval.reports.gate_lines import list_notes
-from graphrag.eval.statistics import GateOutcome
-from graphrag.eval.store import RunSetup
+from graphrag.eval.compare.compare import GateTerms, RunComparison, compare_runs
+from graphrag.eval.compare.judge_changes import read_both_labels
+from graphrag.eval.report.gate_lines import list_notes, render_json
+from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.store.setup import RunSetup
 
 FAIR, TRUTH = draw(360, seed=6)
 

@@ -8,19 +8,14 @@ from pathlib import Path
 import pytest
 from support.labelled_runs import METHODS, draw, rows_of, write_labels
 
-from graphrag.eval.analysis import (
-    Analysis,
-    Row,
-    RunLabels,
-    analyse,
-    correct_change,
-    correct_comparisons,
-    read_labels,
-)
-from graphrag.eval.pages.tables import pairs_table
-from graphrag.eval.reports import p_value, points, span
-from graphrag.eval.reports.judge_error import describe_correction, describe_uncorrected
-from graphrag.eval.store import run_folder
+from graphrag.eval.report.cells import p_value, points, span
+from graphrag.eval.report.judge_error import describe_correction, describe_uncorrected
+from graphrag.eval.results.judge_errors import correct_change, correct_comparisons
+from graphrag.eval.results.judge_labels import RunLabels, read_labels
+from graphrag.eval.results.rows import Row
+from graphrag.eval.results.summary import Analysis, analyse
+from graphrag.eval.store.whole_files import run_folder
+from graphrag.eval.web.tables import pairs_table
 
 
 def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:

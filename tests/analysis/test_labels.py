@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from support.projects import OFFLINE_SETTINGS, server_settings
 from typer.testing import CliRunner
 
-from graphrag.eval.analysis import label_embedded
 from graphrag.eval.records import (
     EfficiencyMetrics,
     Failure,
@@ -19,7 +18,8 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.results.labels import label_embedded
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, VERDICTS, Part, label_roles
 from graphrag.query.usage import CallAttempt, Usage, sum_usages, summarize_attempts
 

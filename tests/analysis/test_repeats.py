@@ -10,16 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.clock_evaluation import ROWS, MakeEvaluation
 
-from graphrag.eval import EvaluationConfig, JudgeResult, aggregate_results
-from graphrag.eval.config import JudgeSettings
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import JudgeSettings
 from graphrag.eval.records import (
     EfficiencyMetrics,
     Failure,
+    JudgeResult,
     MetricScores,
     QueryResult,
     combine_repeats,
 )
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
 from graphrag.query.usage import Usage

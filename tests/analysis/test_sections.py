@@ -7,7 +7,7 @@ import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store.database import EvaluationStore
 
 DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
 EVIDENCE = {

@@ -8,15 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graphrag.eval import (
+from graphrag.eval.records import (
+    METRICS,
     EfficiencyMetrics,
+    Failure,
     JudgeResult,
     MetricScores,
     QueryResult,
-    aggregate_results,
+    failed_search_scores,
 )
-from graphrag.eval.records import METRICS, Failure, failed_search_scores
-from graphrag.eval.reports import show_results
+from graphrag.eval.report.run import show_results
+from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.usage import Usage
 
 ENDS = ("right", "wrong", "search failed", "judge failed", "unreadable", "not judged", "abstains")

@@ -11,9 +11,10 @@ from jsonschema import Draft7Validator
 from support.projects import OFFLINE_SETTINGS
 from typer.testing import CliRunner
 
-from graphrag.eval.config import config_schema, parse_config
+from graphrag.eval.config.evaluation import parse_config
+from graphrag.eval.config.file_schema import config_schema
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.suite import parse_suite, read_suite, suite_schema
+from graphrag.eval.suite.cases import parse_suite, read_suite, suite_schema
 
 MODELINE = "# yaml-language-server: $schema="
 

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.eval import EvaluationConfig
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.terminal import explained, open_console, tell_workflow, working
-from graphrag.eval.dataset import Sample
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, JudgeResult, Retrieved, Walk
-from graphrag.eval.run import describe_setup
-from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse
+from graphrag.eval.runner.units import describe_setup
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.query.usage import Usage
 from graphrag.text.controls import ShownStream, ShownText, escape_controls, strip_controls
 
@@ -245,7 +246,7 @@ def test_nothing_is_printed_past_the_console():
         "installation.py",
         "cli/tog_query.py",  # to a ShownStream
         "eval/cli/terminal.py",
-        "eval/reports/kept.py",  # a console that keeps what it is given, and prints nothing
+        "eval/report/kept.py",  # a console that keeps what it is given, and prints nothing
         "eval/cli/compare.py",  # JSON, escaped
     }
     prints = re.compile(r"(?<![\w.])(?:print|Console)\(|sys\.std(?:out|err)\.write|os\.write\(")

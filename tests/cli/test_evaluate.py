@@ -19,8 +19,8 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation, wait_unti
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 from support.projects import OFFLINE_SETTINGS, server_settings
 
-from graphrag.eval.run import is_built
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.runner.index_building import is_built
+from graphrag.eval.store.database import EvaluationStore
 
 DONE, ERROR, USAGE, INCOMPLETE, BELOW_THRESHOLD = 0, 1, 2, 3, 100
 

@@ -12,7 +12,7 @@ from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store.database import EvaluationStore
 
 SUITE = {
     "name": "facts",

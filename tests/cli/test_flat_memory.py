@@ -8,7 +8,7 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 
 FEW, MANY, CONTEXT = 100, 300, 50_000
 METHOD = f"""
-from graphrag.eval.run import MethodAnswer
+from graphrag.eval.runner import MethodAnswer
 
 
 async def answer(question):

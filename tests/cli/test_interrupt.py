@@ -14,8 +14,8 @@ import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation, WarmProcess, wait_until
 from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
-from graphrag.eval.run import is_built
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.runner.index_building import is_built
+from graphrag.eval.store.database import EvaluationStore
 
 INTERRUPTED = 130
 # Longer than a run with nothing left to wait for needs to write its results and end, on a busy

@@ -9,8 +9,9 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 from support.projects import server_settings
 
-from graphrag.eval.analysis import list_runs
-from graphrag.eval.store import EvaluationStore, Run, StoredResponse
+from graphrag.eval.results.history import list_runs
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run, StoredResponse
 
 DONE, USAGE, INCOMPLETE = 0, 2, 3
 

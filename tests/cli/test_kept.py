@@ -21,7 +21,7 @@ from graphrag.command_lines import (
 )
 from graphrag.eval.cli import kept
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.usage import Usage
 
 _LOOK = """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
 from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store.database import EvaluationStore
 
 METHODS = [{"name": "tog-full", "method": "tog", "depth": 3}, "local", "basic"]
 LATENCY_S = 0.03

@@ -16,10 +16,10 @@ from click.testing import Result
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
-from graphrag.eval.analysis import shared_metrics
+from graphrag.eval.compare.compare import shared_metrics
 from graphrag.eval.errors import UsageError
-from graphrag.eval.run import list_judge_warnings
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.runner.preflight import list_judge_warnings
+from graphrag.eval.store.database import EvaluationStore
 
 DONE, USAGE = 0, 2
 BIN = Path(sys.executable).parent

@@ -11,8 +11,8 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer
 
 from graphrag.eval.records import DEFAULT_METRICS
-from graphrag.eval.store import EvaluationStore
-from graphrag.eval.view.live import read_live
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.web.live import read_live
 
 N = 40
 ZERO_IF_FAILED = {"correctness", "completeness"}
@@ -20,7 +20,7 @@ RULES = {"correctness": 2, "faithfulness": 3, "relevance": 4, "completeness": 5}
 """A judge says 0 where the number of a question can be divided by this."""
 UNREAD = {"relevance": {6, 7, 13}, "correctness": {8}}
 MODULE = """
-from graphrag.eval.run.methods import MethodAnswer
+from graphrag.eval.runner.methods import MethodAnswer
 
 def number(question):
     return int(question.split("number ")[1].rstrip("?"))

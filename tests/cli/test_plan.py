@@ -7,7 +7,7 @@ from click.testing import Result
 from support.clock_evaluation import ROWS, MakeEvaluation
 from typer.testing import CliRunner
 
-from graphrag.eval.statistics import detectable_difference, questions_needed
+from graphrag.eval.stats.power import detectable_difference, questions_needed
 
 
 def plan(*arguments: str, root: Path) -> Result:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 
-from graphrag.eval import EvaluationConfig, EvaluationRunner
-from graphrag.eval.store import EvaluationStore, Run
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run
 
 DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
 FILES = ("eval_results_summary.json", "eval_results_detailed.json", "retrieval_results.json")

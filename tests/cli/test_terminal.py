@@ -10,7 +10,7 @@ import yaml
 from support.clock_evaluation import ROWS
 
 from graphrag.eval.cli.terminal import open_console
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store.database import EvaluationStore
 
 
 def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys):

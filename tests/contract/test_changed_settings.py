@@ -4,7 +4,9 @@ import pytest
 import yaml
 from support.clock_evaluation import Evaluation, MakeEvaluation
 
-from graphrag.eval.analysis import compare_runs, list_runs, read_rows
+from graphrag.eval.compare.compare import compare_runs
+from graphrag.eval.results.history import list_runs
+from graphrag.eval.results.runs import read_rows
 
 
 def said(evaluation: Evaluation) -> list[str]:

@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock, MagicMock, patch
 import pytest
 
 from graphrag.eval import metrics, results, runner
-from graphrag.eval.dataset import Sample
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, DatasetError
 from graphrag.eval.metrics import (
     COMPLETENESS_PROMPT,

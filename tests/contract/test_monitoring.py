@@ -15,9 +15,10 @@ from support.clock_evaluation import ROWS, MakeEvaluation
 
 from graphrag.eval import MetricPoint, MetricsCollector, StoredRun, list_runs
 from graphrag.eval.errors import StoreError
-from graphrag.eval.metrics import DIMENSIONS, QUALITY_MEASURES
 from graphrag.eval.monitoring import MetricsCollector as SameCollector
-from graphrag.eval.statistics import t_estimate
+from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
+from graphrag.eval.scorers.prompts.rubric import DIMENSIONS
+from graphrag.eval.stats.estimates import t_estimate
 
 DONE = 0
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")

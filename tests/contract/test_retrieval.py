@@ -10,8 +10,9 @@ import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import LocalServer
 
-from graphrag.eval.config import EvaluationConfig, MeasuresSettings, SuccessCriterion
-from graphrag.eval.dataset import parse_samples, read_samples
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import MeasuresSettings, SuccessCriterion
+from graphrag.eval.dataset.samples import parse_samples, read_samples
 from graphrag.eval.errors import DatasetError
 from graphrag.eval.metrics import QualityEvaluation, QualityJudge
 

@@ -17,10 +17,10 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 
 import graphrag.eval
 import graphrag.eval.suite
-from graphrag.eval.analysis import read_rows
 from graphrag.eval.errors import ConfigError, ResumeError, RunStoppedError
 from graphrag.eval.ratings import Rating
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.results.runs import read_rows
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.suite import (
     BaseEvaluator,
     EntityExtractionEvaluator,

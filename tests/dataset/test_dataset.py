@@ -5,7 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.dataset import fingerprint_samples, parse_samples, read_dataset, read_samples
+from graphrag.eval.dataset.samples import (
+    fingerprint_samples,
+    parse_samples,
+    read_dataset,
+    read_samples,
+)
 from graphrag.eval.errors import DatasetError
 
 ROW = {"question": "Who?", "answer": "Ann", "imdb_key": "a"}

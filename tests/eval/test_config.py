@@ -1,6 +1,6 @@
 import pytest
 
-from graphrag.eval import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 
 

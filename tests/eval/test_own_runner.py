@@ -6,9 +6,11 @@ from unittest.mock import AsyncMock, MagicMock, Mock, patch
 import pytest
 
 from graphrag.config.project_settings import read_settings
-from graphrag.eval import EvaluationConfig, EvaluationRunner, JudgeResult, MetricScores
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
-from graphrag.eval.results import aggregate_results
+from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.query.structured_search.base import SearchResult
 
 ROWS = [

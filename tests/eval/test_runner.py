@@ -3,11 +3,11 @@ import json
 
 import pytest
 
-from graphrag.eval import EvaluationConfig, JudgeResult
-from graphrag.eval.config import OutputSettings
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import DatasetError, RunStoppedError
-from graphrag.eval.records import Failure
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.records import Failure, JudgeResult
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
 from graphrag.query.graph_index import SearchError
 from graphrag.query.structured_search.base import SearchResult

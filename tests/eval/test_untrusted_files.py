@@ -7,12 +7,12 @@ import pytest
 
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError
-from graphrag.eval.reports import read_shown_run, run_folder
-from graphrag.eval.run import MethodSet
-from graphrag.eval.store import SUMMARY_FILE
-from graphrag.eval.suite import parse_suite, read_evaluation_file, read_suite
+from graphrag.eval.report.run_files import read_shown_run, run_folder
+from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.store.whole_files import SUMMARY_FILE
+from graphrag.eval.suite.cases import parse_suite, read_evaluation_file, read_suite
 from graphrag.eval.suite.evaluators import make_evaluator
 
 LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(

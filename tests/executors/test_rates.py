@@ -9,13 +9,14 @@ import pytest
 from graphrag_llm.config import ModelConfig, RateLimitConfig
 from support.openai_server import LocalServer, running_server
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.dataset import Sample
-from graphrag.eval.metrics import LLMJudge
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.run import RunRequest, Unit
-from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import StoredResponse
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.queue import RunRequest
+from graphrag.eval.runner.units import Unit
+from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.store.records import StoredResponse
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage
 

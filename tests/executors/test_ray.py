@@ -11,7 +11,7 @@ from support.clock_evaluation import MakeEvaluation, wait_until
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.executors import on_ray
+from graphrag.eval.runner import on_ray
 
 CONCURRENCY = 4
 

@@ -17,13 +17,14 @@ from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.executors import Workers, open_executor, opening
-from graphrag.eval.executors.crew import MOST_DEATHS
-from graphrag.eval.executors.shares import Receipts, Share, SharedLimit
-from graphrag.eval.executors.tasks import Ended, Event, Noted, WorkerSetup
-from graphrag.eval.executors.worker import Worker, find_problem
+from graphrag.eval.runner import opening
+from graphrag.eval.runner.crew import MOST_DEATHS
+from graphrag.eval.runner.opening import Workers, open_executor
+from graphrag.eval.runner.shares import Receipts, Share, SharedLimit
+from graphrag.eval.runner.tasks import Ended, Event, Noted, WorkerSetup
+from graphrag.eval.runner.worker import Worker, find_problem
 from graphrag.eval.testing import ScriptedJudge
 
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.measures import (
+from graphrag.eval.records import Retrieved
+from graphrag.eval.scorers.citations import (
     Citation,
-    IndexView,
     check_citations,
     read_citations,
     strip_citations,
 )
-from graphrag.eval.records import Retrieved
+from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.index_tables import IndexTables
 
 NAMES = {"citations_in_index", "citation_validity", "context_cited", "sources_cited"}

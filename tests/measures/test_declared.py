@@ -8,11 +8,11 @@ from pathlib import Path
 
 from support.clock_evaluation import MakeEvaluation
 
-from graphrag.eval.measures import list_forms
+from graphrag.eval.scorers.measure_discovery import list_forms
 
 BREVITY = """
-from graphrag.eval.measures.declaration import Measure
-from graphrag.eval.measures.response import MeasureInput
+from graphrag.eval.scorers.measure_declaration import Measure
+from graphrag.eval.scorers.response import MeasureInput
 
 
 def _brevity(given: MeasureInput) -> float | None:
@@ -38,7 +38,7 @@ MEASURES = (
 """
 BESIDE = """
 import sys
-from graphrag.eval.measures import declared
+from graphrag.eval.scorers import declared
 
 declared.__path__.append(sys.argv.pop(1))
 """
@@ -48,7 +48,7 @@ from graphrag.cli.main import app
 app()
 """
 LIST = f"""{BESIDE}
-from graphrag.eval.measures import list_forms
+from graphrag.eval.scorers import list_forms
 
 list_forms((1,))
 """

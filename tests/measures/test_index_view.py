@@ -3,8 +3,9 @@
 import pandas as pd
 import pytest
 
-from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import Extraction, IndexView
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.scorers.entities import Extraction
+from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.index_tables import StoredTables
 
 FRAMES = {

@@ -12,28 +12,18 @@ from hypothesis import strategies as st
 from support.lighthouse import METHODS, TEXT
 from support.projects import OFFLINE_SETTINGS
 
-from graphrag.eval.analysis import render_retrieval_report, retrieval_report
-from graphrag.eval.config import SuccessCriterion
-from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import (
-    GRAPH_STAGES,
-    STAGES,
-    Answered,
-    IndexView,
-    LossRecord,
-    LossSettings,
-    MeasureSettings,
-    RetrievalReader,
-    measure,
-    measure_answer,
-    read_retrieved,
-    score_retrieval,
-    summarize_loss,
-    summarize_measures,
-    trace_loss,
-)
+from graphrag.eval.config.sections import SuccessCriterion
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Retrieved
-from graphrag.eval.run import build_index
+from graphrag.eval.results.retrieval_file import render_retrieval_report, retrieval_report
+from graphrag.eval.runner.index_building import build_index
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.loss import GRAPH_STAGES, STAGES, LossRecord, LossSettings, trace_loss
+from graphrag.eval.scorers.loss_summary import summarize_loss
+from graphrag.eval.scorers.measuring import measure, measure_answer, summarize_measures
+from graphrag.eval.scorers.ranking import score_retrieval
+from graphrag.eval.scorers.response import Answered, MeasureSettings
+from graphrag.eval.scorers.retrieved import RetrievalReader, read_retrieved
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_tables import IndexTables
 

@@ -11,20 +11,16 @@ from hypothesis import strategies as st
 from support.lighthouse import TEXT
 from support.projects import OFFLINE_SETTINGS
 
-from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import (
-    Answered,
-    IndexView,
-    NamedText,
-    RetrievalReader,
-    check_citations,
-    check_paths,
-    measure,
-    measure_answer,
-    summarize_measures,
-)
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Hop, Retrieved
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
+from graphrag.eval.scorers.citations import check_citations
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.measuring import measure, measure_answer, summarize_measures
+from graphrag.eval.scorers.named_text import NamedText
+from graphrag.eval.scorers.paths import check_paths
+from graphrag.eval.scorers.response import Answered
+from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_tables import IndexTables
 

@@ -8,20 +8,18 @@ from hypothesis import strategies as st
 from ir_measures import RR, P, Qrel, R, ScoredDoc, Success
 from pydantic import ValidationError
 
-from graphrag.eval.analysis import check_criteria
-from graphrag.eval.config import SuccessCriterion
-from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import (
+from graphrag.eval.config.sections import SuccessCriterion
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.results.criteria import check_criteria
+from graphrag.eval.scorers.combined import (
     CombinedInput,
     CombinedSettings,
-    Evidence,
-    SourceIndex,
     combined_score,
-    fold_text,
-    phrase_key,
-    score_retrieval,
     summarize_combined,
 )
+from graphrag.eval.scorers.evidence import Evidence, SourceIndex
+from graphrag.eval.scorers.quotes import fold_text, phrase_key
+from graphrag.eval.scorers.ranking import score_retrieval
 
 DOCUMENT = (
     "Marta Quill keeps the lighthouse. \u201cThe lamp \u2013 she said \u2013 is mine\u201d. "

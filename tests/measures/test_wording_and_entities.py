@@ -5,13 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.measures import (
+from graphrag.eval.scorers.entities import (
     NameRule,
-    aspect_coverage,
     graph_connectivity,
-    keyword_relevance,
     score_entities,
     score_relationships,
+)
+from graphrag.eval.scorers.wording import (
+    aspect_coverage,
+    keyword_relevance,
     states_answer,
     time_score,
 )

@@ -15,9 +15,10 @@ from graphrag_llm.config import ModelConfig
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
-from graphrag.eval.judged import JUDGED_METRICS, JudgedMetric
-from graphrag.eval.metrics import JudgeReply
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.judged.declaration import JudgedMetric
+from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.scorers.judge import JudgeReply
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.offline import OfflineModelError
 
 DONE, USAGE, INCOMPLETE = 0, 2, 3

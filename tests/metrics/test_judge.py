@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval import (
+from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.scorers.prompts import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
     FAITHFULNESS_PROMPT,
     RELEVANCE_PROMPT,
-    JudgeResult,
-    LLMJudge,
-    MetricScores,
 )
 from graphrag.query.models import UnreadableReplyError
 
@@ -160,7 +159,7 @@ async def test_a_structured_reply_needs_no_parsing():
 
 
 def test_the_reason_comes_before_the_score():
-    from graphrag.eval.metrics import JudgeReply
+    from graphrag.eval.scorers.judge import JudgeReply
 
     assert list(JudgeReply.model_json_schema()["properties"]) == ["reason", "score"]
 

@@ -10,14 +10,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.openai_server import Behaviour
 
-from graphrag.eval import JudgeResult, LLMJudge
-from graphrag.eval.metrics import (
-    DIMENSIONS,
-    EvaluableQueryResult,
-    JudgeReply,
-    LLMEvaluation,
-    RubricJudge,
-)
+from graphrag.eval.records import JudgeResult
+from graphrag.eval.scorers.evaluable import EvaluableQueryResult
+from graphrag.eval.scorers.judge import JudgeReply, LLMJudge
+from graphrag.eval.scorers.llm_evaluation import LLMEvaluation
+from graphrag.eval.scorers.prompts.rubric import DIMENSIONS
+from graphrag.eval.scorers.rubric import RubricJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 from graphrag.query.replies import UnreadableReplyError, read_reply

@@ -5,8 +5,12 @@ from unittest.mock import AsyncMock, MagicMock, Mock
 import pytest
 from graphrag_llm.completion import LLMCompletion
 
-from graphrag.eval import JudgeResult, LLMJudge
-from graphrag.eval.metrics import EvaluableQueryResult, PairwiseJudge, QualityJudge, RubricJudge
+from graphrag.eval.records import JudgeResult
+from graphrag.eval.scorers.evaluable import EvaluableQueryResult
+from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.scorers.pairwise import PairwiseJudge
+from graphrag.eval.scorers.quality import QualityJudge
+from graphrag.eval.scorers.rubric import RubricJudge
 
 REPLY = '{"reason": "it fits", "score": 1}'
 VERDICT = JudgeResult(1, "it fits")

@@ -8,16 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.openai_server import Behaviour, Fault
 
-from graphrag.eval.metrics import (
-    QUALITY_MEASURES,
+from graphrag.eval.records import Failure
+from graphrag.eval.scorers.pairwise import (
     OrderVerdict,
     PairwiseJudge,
     PairwiseResult,
-    QualityEvaluation,
-    QualityJudge,
     summarize_preferences,
 )
-from graphrag.eval.records import Failure
+from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
+from graphrag.eval.scorers.quality import QualityEvaluation, QualityJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 

@@ -12,22 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.openai_server import Behaviour, Fault
 
-from graphrag.eval.metrics import (
-    DIMENSIONS,
-    RUBRIC_PROMPT,
-    DimensionScore,
-    EvaluableEntity,
+from graphrag.eval.scorers.evaluable import (
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
-    EvaluableRelationship,
-    LLMEvaluation,
-    LLMEvaluationPrompt,
     ResultMetadata,
-    RubricJudge,
-    preview,
     read_entity_types,
-    summarize_rubric,
 )
+from graphrag.eval.scorers.evaluable_items import EvaluableEntity, EvaluableRelationship
+from graphrag.eval.scorers.llm_evaluation import DimensionScore, LLMEvaluation
+from graphrag.eval.scorers.prompts.rubric import DIMENSIONS, RUBRIC_PROMPT
+from graphrag.eval.scorers.rubric import RubricJudge, summarize_rubric
+from graphrag.eval.scorers.rubric_prompt import LLMEvaluationPrompt, preview
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.models import open_completion

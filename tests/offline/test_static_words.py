@@ -14,7 +14,7 @@ from support.lighthouse import TEXT
 from support.projects import offline_settings
 from typer.testing import CliRunner
 
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
 from graphrag.offline import OfflineModelError
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 from IPython.core.formatters import DisplayFormatter
 from support.page_results import METRICS, NASTY, answer, evaluated
 
-from graphrag.eval.pages import render_cell
-from graphrag.eval.results import EvaluationResults, aggregate_results
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
+from graphrag.eval.web.cell import render_cell
 from graphrag.query.usage import Usage
 
 

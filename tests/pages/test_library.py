@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphrag.eval.pages import drawing_library, is_library_ready
+from graphrag.eval.web.library import drawing_library, is_library_ready
 
 BUNDLE = "var vegaEmbed;" * 1000
 WANTED = f"{{{BUNDLE}}}"

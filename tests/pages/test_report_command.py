@@ -13,9 +13,9 @@ from support.small_runs import SmallRun
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.eval import EvaluationRunner
-from graphrag.eval.metrics import LLMJudge
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.models import open_completion
 
 DONE, USAGE = 0, 2

@@ -9,14 +9,16 @@ import pytest
 from playwright.sync_api import Browser, Page
 from support.page_results import METRICS, N_QUESTIONS, NASTY, answer, evaluated
 
-from graphrag.eval.analysis import compare_runs, rows_of
-from graphrag.eval.analysis.runs import RunMetadata, RunRows
-from graphrag.eval.dataset import Sample
-from graphrag.eval.pages import Baseline, ReportInput, render_report
-from graphrag.eval.pages.tables import films_table
+from graphrag.eval.compare.compare import compare_runs
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import MetricScores
-from graphrag.eval.results import EvaluationResults, aggregate_results
-from graphrag.eval.store import RunSetup
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
+from graphrag.eval.results.rows import rows_of
+from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.web.baseline import Baseline
+from graphrag.eval.web.report import ReportInput, render_report
+from graphrag.eval.web.tables import films_table
 
 
 def baseline_of(results: EvaluationResults) -> Baseline:

@@ -7,10 +7,12 @@ from typing import TypeAlias
 
 import pytest
 
-from graphrag.eval.cli import Place
-from graphrag.eval.dataset import Sample
+from graphrag.eval.cli.location import Place
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.store import EvaluationStore, RunSetup, StoredResponse
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import Usage
 
 End: TypeAlias = int | str

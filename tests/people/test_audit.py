@@ -16,19 +16,16 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
 
-from graphrag.eval.analysis import analyse, correct_comparisons, read_labels, stored_rows
-from graphrag.eval.cli import AuditExportOptions, run_audit_export, run_audit_import
+from graphrag.eval.annotation.audit import Audit, AuditItem, analyse_audit, draw_items
+from graphrag.eval.annotation.audited_run import read_audited_run
+from graphrag.eval.annotation.sheet import read_sheet, write_sheet
+from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export, run_audit_import
 from graphrag.eval.errors import UsageError
-from graphrag.eval.people import (
-    Audit,
-    AuditItem,
-    analyse_audit,
-    draw_items,
-    read_audited_run,
-    read_sheet,
-    write_sheet,
-)
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.results.judge_errors import correct_comparisons
+from graphrag.eval.results.judge_labels import read_labels
+from graphrag.eval.results.runs import stored_rows
+from graphrag.eval.results.summary import analyse
+from graphrag.eval.store.database import EvaluationStore
 
 DONE, USAGE = 0, 2
 METHODS = ("tog", "basic")

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from graphrag.eval.cli import AuditExportOptions, run_audit_export, run_audit_import
-from graphrag.eval.people import AuditItem, read_sheet, render_page
+from graphrag.eval.annotation.audit import AuditItem
+from graphrag.eval.annotation.page import render_page
+from graphrag.eval.annotation.sheet import read_sheet
+from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export, run_audit_import
 
 DONE = 0
 NASTY = "</script><img src=x onerror=alert(1)> \u2028 é \"quoted\", 'single'\n=1+1"

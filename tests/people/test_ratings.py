@@ -13,21 +13,18 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
 
-from graphrag.eval.analysis import Row
-from graphrag.eval.cli import Place, run_ratings
+from graphrag.eval.annotation.ratings import RatedAnswer, Rating, join_ratings, read_ratings
+from graphrag.eval.annotation.satisfaction import judge_beside_users, report_ratings
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.ratings import run_ratings
 from graphrag.eval.errors import UsageError
-from graphrag.eval.people import (
-    RatedAnswer,
-    Rating,
-    join_ratings,
-    judge_beside_users,
-    read_ratings,
-    report_ratings,
-)
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.reports import render_ratings
-from graphrag.eval.statistics import State
-from graphrag.eval.store import EvaluationStore, RunSetup, StoredResponse
+from graphrag.eval.report.ratings import render_ratings
+from graphrag.eval.results.rows import Row
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import Usage
 
 DONE, USAGE = 0, 2

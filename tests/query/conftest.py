@@ -11,7 +11,7 @@ from support.lighthouse import TEXT, SpiedServer
 from support.openai_server import offline_reply, running_server
 from support.projects import OFFLINE_SETTINGS, server_settings
 
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph_index import GraphIndex
 
 MakeProject = Callable[..., Path]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Optional
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from graphrag.eval.metrics.evaluation import RubricReply
-from graphrag.eval.metrics.judge import JudgeReply
+from graphrag.eval.scorers.judge import JudgeReply
+from graphrag.eval.scorers.llm_evaluation import RubricReply
 from graphrag.query.direct.forms import describe_form
 
 

@@ -13,13 +13,15 @@ import pytest
 from graphrag_llm.config import ModelConfig
 from support.openai_server import Fault, LocalServer, running_server
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.dataset import Sample
-from graphrag.eval.metrics import LLMJudge
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import DEFAULT_METRICS
-from graphrag.eval.run import Answer, RunOutcome, RunRequest, Unit, record_response
-from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import MemorySession
+from graphrag.eval.runner.answered import Answer, record_response
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.units import Unit
+from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.store.session import MemorySession
 from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy
 from graphrag.query.limits import CallLimit, CallTime, ServiceDownError
 from graphrag.query.models import CountedCompletion, open_completion, open_embedding

@@ -12,7 +12,7 @@ from support.projects import OFFLINE_SETTINGS
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import unknown_settings
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import read_header
 from graphrag.query.index_tables import IndexNotBuiltError

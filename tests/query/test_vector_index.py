@@ -16,8 +16,9 @@ from lancedb.index import IvfFlat
 from support.projects import offline_settings
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.eval.cli import Place, find_roots, list_vector_warnings, run_optimise
-from graphrag.eval.run import build_index
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.optimise import find_roots, list_vector_warnings, run_optimise
+from graphrag.eval.runner.index_building import build_index
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.vector_index import (
     SMALL_TABLE,

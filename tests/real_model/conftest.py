@@ -14,7 +14,7 @@ from support.llama_server import RealModel, real_model
 from support.projects import OFFLINE_SETTINGS
 from support.real_project import CONTEXT_TOKENS, EVALUATION, SETTINGS
 
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
 
 
 def _missing() -> str | None:

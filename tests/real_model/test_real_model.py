@@ -12,7 +12,7 @@ from support.real_project import SETTINGS
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.usage import Usage, sum_usages
 
 

@@ -5,16 +5,16 @@ import json
 import pytest
 from rich.console import Console
 
-from graphrag.eval import (
+from graphrag.eval.records import (
     EfficiencyMetrics,
-    EvaluationResults,
+    Failure,
     JudgeResult,
     MetricScores,
     QueryResult,
-    aggregate_results,
+    failed_search_scores,
 )
-from graphrag.eval.records import Failure, failed_search_scores
-from graphrag.eval.reports import show_results
+from graphrag.eval.report.run import show_results
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
 
 SPEAKS_OF_ONE = (

@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from graphrag.eval.analysis import StoredRun
-from graphrag.eval.reports import p_value, share, show_runs
-from graphrag.eval.reports.cells import percent, plain, seconds, span, unfinished
-from graphrag.eval.statistics import Estimate, Latency, latency_quantile
+from graphrag.eval.report.cells import p_value, percent, plain, seconds, share, span, unfinished
+from graphrag.eval.report.comparison import show_runs
+from graphrag.eval.results.history import StoredRun
+from graphrag.eval.stats.estimates import Estimate
+from graphrag.eval.stats.latency import Latency, latency_quantile
 
 
 def test_a_run_without_figures_has_a_dash_for_each():

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from graphrag.eval.reports.heartbeat import (
+from graphrag.eval.report.heartbeat import (
     DOT_AFTER_S,
     LINE_AFTER_S,
     SAME_LINE_AFTER_S,

@@ -11,7 +11,6 @@ from statistics import fmean
 
 import pytest
 
-from graphrag.eval import EvaluationResults
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import (
     EfficiencyMetrics,
@@ -21,14 +20,9 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.reports import (
-    check_inspect_path,
-    place_log,
-    render_inspect,
-    render_table,
-    tabulate_rows,
-)
-from graphrag.eval.results import aggregate_results
+from graphrag.eval.report.inspect_log import check_inspect_path, place_log, render_inspect
+from graphrag.eval.report.row_table import render_table, tabulate_rows
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
 
 LABEL = "offline baseline models: searches and judge"

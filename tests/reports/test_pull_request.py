@@ -8,13 +8,15 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from graphrag.eval.analysis import RunComparison, RunRows, compare_runs
-from graphrag.eval.analysis.rows import Row
-from graphrag.eval.analysis.runs import RunMetadata
+from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.records import METRICS
-from graphrag.eval.reports import list_flips, render_junit, render_markdown
-from graphrag.eval.statistics import State
-from graphrag.eval.store import RunSetup
+from graphrag.eval.report.gate_lines import list_flips
+from graphrag.eval.report.junit import render_junit
+from graphrag.eval.report.markdown import render_markdown
+from graphrag.eval.results.rows import Row
+from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import Usage
 
 NASTY = "Who | is @octocat?\n</details>\x0b\x00\u202e <img src=x> `a` #1 https://evil.example & *b*"

@@ -3,15 +3,9 @@
 from openai import OpenAIError
 from rich.console import Console
 
-from graphrag.eval.dataset import Sample
-from graphrag.eval.records import (
-    EfficiencyMetrics,
-    Failure,
-    JudgeResult,
-    MetricScores,
-    QueryResult,
-)
-from graphrag.eval.reports import ShownQuestion, show_question
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.report.questions import ShownQuestion, show_question
 from graphrag.query.calls import describe_error
 from graphrag.query.usage import Usage
 

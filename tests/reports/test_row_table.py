@@ -4,7 +4,7 @@ import io
 
 import pandas as pd
 
-from graphrag.eval.reports import render_table
+from graphrag.eval.report.row_table import render_table
 
 
 def test_no_cell_of_a_csv_is_a_formula_and_numbers_stay():

@@ -2,15 +2,16 @@
 
 from rich.console import Console
 
-from graphrag.eval import (
+from graphrag.eval.records import (
     EfficiencyMetrics,
+    Failure,
     JudgeResult,
     MetricScores,
     QueryResult,
-    aggregate_results,
+    failed_search_scores,
 )
-from graphrag.eval.records import Failure, failed_search_scores
-from graphrag.eval.reports import show_results
+from graphrag.eval.report.run import show_results
+from graphrag.eval.results.evaluation_results import aggregate_results
 
 
 def searched(question: int, method: str, trial: int = 0, repeats: tuple[int, ...] = ()):

@@ -8,9 +8,9 @@ import pytest
 from graphrag_llm.config import ModelConfig
 from support.openai_server import Behaviour, Fault, offline_reply, running_server
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.dataset import Sample
-from graphrag.eval.run import Unit
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.runner.units import Unit
 from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import Answer, RetryPolicy

@@ -10,12 +10,12 @@ import yaml
 from click.testing import Result
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.analysis import draw_curves
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
-from graphrag.eval.results import aggregate_results
-from graphrag.eval.statistics import area_under, area_weights
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.results.budget_curves import draw_curves
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.stats.area import area_under, area_weights
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.methods import SearchMethod
 from graphrag.query.usage import Usage
 from graphrag.tokenizer.get_tokenizer import get_tokenizer

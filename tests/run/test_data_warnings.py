@@ -9,7 +9,7 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import LocalServer
 from support.projects import OFFLINE_SETTINGS
 
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
 
 MILL_TEXT = """\
 The miller Orla Finch runs the watermill of Dunmere. Orla Finch inherited the watermill from her

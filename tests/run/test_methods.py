@@ -8,11 +8,12 @@ import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import LocalServer
 
-from graphrag.eval import EvaluationConfig, EvaluationRunner
-from graphrag.eval.analysis import list_runs
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.run import MethodAnswer, describe_method, load_method
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.results.history import list_runs
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.methods import MethodAnswer, describe_method, load_method
+from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
@@ -20,7 +21,7 @@ from graphrag.query.structured_search.base import SearchResult
 DONE, USAGE = 0, 2
 WIDE = {"name": "wide", "method": "tog", "width": 5}
 MODULE = """
-from graphrag.eval.run.methods import MethodAnswer
+from graphrag.eval.runner.methods import MethodAnswer
 
 async def counted(question, index):
     return MethodAnswer(f"Idris Vane of {index}", ("The clock.",), 2, 30, 4, 0.5)

@@ -4,11 +4,13 @@ import tracemalloc
 from pathlib import Path
 from typing import Any
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.dataset import Sample
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import JudgeResult, Retrieved
-from graphrag.eval.run import describe_setup, read_run
-from graphrag.eval.store import EvaluationStore, Run, RunDetails, StoredResponse
+from graphrag.eval.runner.stored_outcome import read_run
+from graphrag.eval.runner.units import describe_setup
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run, RunDetails, StoredResponse
 from graphrag.query.usage import Usage
 
 FEW, MANY, CONTEXT = 100, 300, 50_000

@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from graphrag.eval.statistics import (
-    binary_agreement,
-    corrected_difference,
-    corrected_mean,
-    draw_for_labels,
-)
+from graphrag.eval.stats.agreement import binary_agreement
+from graphrag.eval.stats.correction import corrected_difference, corrected_mean, draw_for_labels
 
 scores = st.sampled_from([0, 1, None])
 
@@ -216,7 +212,7 @@ def test_a_draw_is_in_proportion():
 def test_the_libraries_leave_warnings_alone_and_load_late():
     code = """
 import sys, warnings
-from graphrag.eval.statistics import agreement, correction, gate
+from graphrag.eval.stats import agreement, correction, gate
 assert not {"scipy.stats", "statsmodels", "sklearn", "ppi_py"} & set(sys.modules)
 before = list(warnings.filters)
 correction.corrected_mean([0, 1] * 50, [0, 1] * 35 + [None] * 30)

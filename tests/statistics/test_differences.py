@@ -8,17 +8,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from graphrag.eval.statistics import (
-    bonett_price,
-    describe_tests,
-    difference_interval,
-    difference_test,
-    paired_binary,
-    paired_scale,
-    scale_interval,
-)
-from graphrag.eval.statistics.clustered import exact_sign_flip
-from graphrag.eval.statistics.differences import flip_signs
+from graphrag.eval.stats.clustered import exact_sign_flip
+from graphrag.eval.stats.differences import difference_interval, difference_test, flip_signs
+from graphrag.eval.stats.paired import bonett_price, describe_tests, paired_binary, paired_scale
+from graphrag.eval.stats.scales import scale_interval
 
 scores = st.sampled_from([0, 1, None])
 some_pairs = st.lists(st.tuples(scores, scores, st.integers(0, 14)), max_size=60)

@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphrag.eval.statistics import (
+from graphrag.eval.stats.estimates import (
     mean_binary,
     mean_binary_stratified,
-    mean_scale,
+    total_by_document,
+    view_of_totals,
 )
-from graphrag.eval.statistics.estimates import total_by_document, view_of_totals
+from graphrag.eval.stats.scales import mean_scale
 
 binary = st.lists(st.sampled_from([0, 1, True, False, None]), max_size=40)
 

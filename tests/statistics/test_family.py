@@ -12,20 +12,18 @@ from scipy.optimize import minimize_scalar
 from scipy.special import xlogy
 from scipy.stats import binom, multinomial, norm
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.statistics import (
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.stats.family import (
     EQUIVALENCE_MARGIN,
     Inference,
-    bonett_price,
     compare_family,
     correct_family,
-    detectable_difference,
-    holm,
     inference_of,
-    paired_binary,
     score_p,
-    verdict_in_words,
 )
+from graphrag.eval.stats.paired import bonett_price, holm, paired_binary
+from graphrag.eval.stats.power import detectable_difference
+from graphrag.eval.stats.verdicts import verdict_in_words
 
 
 def counts_of(n10, n01, ties, missing=0):

@@ -7,12 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphrag.eval.statistics import (
-    MARGIN,
-    GateOutcome,
-    combine_outcomes,
-    decide_gates,
-)
+from graphrag.eval.stats.gate import MARGIN, combine_outcomes, decide_gates
+from graphrag.eval.stats.gate_records import GateOutcome
 
 gate_probabilities = runpy.run_path(
     str(Path(__file__).parents[2] / "benchmarks" / "gate_simulation.py")

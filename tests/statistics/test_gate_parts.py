@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from graphrag.eval.statistics import (
-    FigureCase,
-    GateOutcome,
-    bonett_price,
-    check_figure,
-    decide_figure,
-)
+from graphrag.eval.stats.figure_gate import FigureCase, check_figure, decide_figure
+from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.stats.paired import bonett_price
 
 FAIL, PASS, INCONCLUSIVE = GateOutcome.FAIL, GateOutcome.PASS, GateOutcome.INCONCLUSIVE
 shifted_errors = runpy.run_path(

@@ -7,12 +7,9 @@ import pytest
 from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
 from scipy import stats
 
-from graphrag.eval.statistics import (
-    Corrected,
-    Estimate,
-    corrected_change,
-    corrected_difference,
-)
+from graphrag.eval.stats.correction import Corrected, corrected_difference
+from graphrag.eval.stats.estimates import Estimate
+from graphrag.eval.stats.judge_error import corrected_change
 
 
 def drawn(n: int, n_labels: int, seed: int, errors: float = 0.2, documents: int = 1):

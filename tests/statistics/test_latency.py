@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphrag.eval.statistics import (
+from graphrag.eval.stats.latency import (
     Latency,
     Tradeoff,
     cost_per_correct,

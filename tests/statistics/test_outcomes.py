@@ -4,14 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.statistics import (
-    Outcome,
-    Outcomes,
-    State,
-    mean_binary,
-    mean_binary_stratified,
-    summarize_outcomes,
-)
+from graphrag.eval.stats.estimates import mean_binary, mean_binary_stratified
+from graphrag.eval.stats.outcomes import Outcome, Outcomes, State, summarize_outcomes
 
 scored = st.builds(Outcome, st.just(State.SCORED), st.sampled_from([0, 1]))
 missing = st.builds(

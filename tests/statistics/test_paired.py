@@ -11,16 +11,9 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
 
-from graphrag.eval.statistics import (
-    bonett_price,
-    detectable_difference,
-    holm,
-    mcnemar_power,
-    paired_binary,
-    paired_scale,
-    questions_needed,
-    verdict_in_words,
-)
+from graphrag.eval.stats.paired import bonett_price, holm, paired_binary, paired_scale
+from graphrag.eval.stats.power import detectable_difference, mcnemar_power, questions_needed
+from graphrag.eval.stats.verdicts import verdict_in_words
 
 scores = st.sampled_from([0, 1, None])
 pair_lists = st.lists(st.tuples(scores, scores), max_size=40)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphrag.eval.statistics import (
+from graphrag.eval.stats.passes import (
     LOOK_LEVEL,
     LOOKS,
     Answers,

@@ -6,13 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphrag.eval.statistics import (
-    Structure,
-    choose_structure,
-    mean_binary_stratified,
-    mean_scale,
-)
-from graphrag.eval.statistics.clustered import cr2_variance, degrees_of_freedom
+from graphrag.eval.stats.clustered import cr2_variance, degrees_of_freedom
+from graphrag.eval.stats.estimates import mean_binary_stratified
+from graphrag.eval.stats.scales import mean_scale
+from graphrag.eval.stats.structure import Structure, choose_structure
 
 measure = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "coverage.py"))["measure"]
 sizes_of_documents = st.lists(st.integers(1, 9), min_size=2, max_size=8)

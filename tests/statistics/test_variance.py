@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.statistics import combine_orders, summarize_repeats
+from graphrag.eval.stats.variance import combine_orders, summarize_repeats
 
 
 @given(st.lists(st.lists(st.sampled_from([0, 1, None]), max_size=6), max_size=8))

@@ -13,19 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag.eval.dataset import Sample
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, Hop, JudgeResult, Retrieved
-from graphrag.eval.run import check_output
-from graphrag.eval.store import (
-    CallScope,
-    EvaluationStore,
-    Judgement,
-    RunSetup,
-    Standing,
-    StoredResponse,
-    StoredSession,
-)
+from graphrag.eval.runner.preflight import check_output
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
+from graphrag.eval.store.session import Standing, StoredSession
+from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,

@@ -9,29 +9,18 @@ import yaml
 from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.analysis import read_rows
-from graphrag.eval.cli import Place, SuiteOptions, run_suite_command
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.suite import SuiteOptions, run_suite_command
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.store import EvaluationStore
-from graphrag.eval.suite import (
-    CaseFailedError,
-    CaseResult,
-    CaseTools,
-    Evaluated,
-    Suite,
-    TestCase,
-    Thresholds,
-    find_suite_files,
-    parse_suite,
-    read_suite,
-    recommend,
-    run_suite,
-    run_suites,
-    status_of,
-    summarize_suite,
-)
+from graphrag.eval.results.runs import read_rows
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.suite.cases import Suite, Thresholds, find_suite_files, parse_suite, read_suite
+from graphrag.eval.suite.evaluation import Evaluated, TestCase
+from graphrag.eval.suite.running import run_suite, run_suites
+from graphrag.eval.suite.summary import CaseResult, recommend, status_of, summarize_suite
+from graphrag.eval.suite.tools import CaseFailedError, CaseTools
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 
@@ -84,7 +73,7 @@ OWN = """
 from dataclasses import dataclass
 from datetime import datetime
 
-from graphrag.eval.run.methods import MethodAnswer
+from graphrag.eval.runner.methods import MethodAnswer
 from graphrag.eval.suite import BaseEvaluator, Evaluated, EvaluationMetric, EvaluationResult
 
 

@@ -62,14 +62,14 @@ class Evaluation:
     @property
     def newest_folder(self) -> Path:
         """The folder of the newest run's own files."""
-        from graphrag.eval.store import EvaluationStore
+        from graphrag.eval.store.database import EvaluationStore
 
         with EvaluationStore(self.store_path) as store:
             return self.output / "runs" / store.runs()[0].run_id
 
     def count_calls(self) -> int:
         """Return the requests of the newest run, as its store counts them."""
-        from graphrag.eval.store import EvaluationStore
+        from graphrag.eval.store.database import EvaluationStore
 
         with EvaluationStore(self.store_path) as store:
             run_id = store.runs()[0].run_id

@@ -13,7 +13,7 @@ from support.clock_evaluation import ROWS, TEXT, Evaluation, MakeEvaluation, jud
 from support.openai_server import Behaviour, LocalServer, offline_reply, running_server
 from support.projects import OFFLINE_SETTINGS, server_settings
 
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
 
 
 @pytest.fixture(scope="session")

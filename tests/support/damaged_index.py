@@ -8,7 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from graphrag.eval.validation import PipelineValidationReport, validate_index
+from graphrag.eval.validation.pipeline import validate_index
+from graphrag.eval.validation.report import PipelineValidationReport
 
 ISLE = """\
 Marta Quill keeps the lighthouse on Gannet Isle. The lighthouse was built by Oswin Tarrant in

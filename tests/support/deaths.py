@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.store.database import EvaluationStore
 
 
 def kill_self() -> None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from graphrag.eval.analysis import LabelledQuestion, Row, keep_labels, question_stratum
 from graphrag.eval.records import METRICS
-from graphrag.eval.statistics import State, draw_for_labels
-from graphrag.eval.store import run_folder
+from graphrag.eval.results.judge_labels import LabelledQuestion, keep_labels, question_stratum
+from graphrag.eval.results.rows import Row
+from graphrag.eval.stats.correction import draw_for_labels
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.store.whole_files import run_folder
 
 METHODS = ("tog", "basic")
 Verdicts = Mapping[tuple[str, str], tuple[int | None, int | None]]

@@ -12,7 +12,7 @@ from graphrag.eval.records import (
     Retrieved,
     Walk,
 )
-from graphrag.eval.results import EvaluationResults, aggregate_results
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.query.usage import Usage
 
 METRICS = ("correctness", "faithfulness")

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import httpx
 
-from graphrag.eval import EvaluationConfig
-from graphrag.eval.cli import Place
+from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.view import viewed_of
-from graphrag.eval.dataset import Sample
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.run import describe_setup
-from graphrag.eval.store import EvaluationStore, RunDetails, StoredResponse
-from graphrag.eval.view import Listener, make_server
+from graphrag.eval.runner.units import describe_setup
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import RunDetails, StoredResponse
+from graphrag.eval.web.server import Listener, make_server
 from graphrag.query.usage import Usage
 
 METHODS = ("tog", "basic")

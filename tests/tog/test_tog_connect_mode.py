@@ -21,8 +21,9 @@ from support.tog_world import (
 from typer.testing import CliRunner, Result
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.run import MethodSet, build_index
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.runner.index_building import build_index
+from graphrag.eval.runner.methods import MethodSet
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.tog_search import (
     GraphStore,

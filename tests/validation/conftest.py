@@ -5,7 +5,7 @@ import pytest
 from support.damaged_index import FERRY, ISLE, DamagedIndex, copy_index
 from support.projects import OFFLINE_SETTINGS
 
-from graphrag.eval.run import build_index
+from graphrag.eval.runner.index_building import build_index
 
 
 @pytest.fixture(scope="session")

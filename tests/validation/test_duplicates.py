@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphrag.eval.validation import validate_index
+from graphrag.eval.validation.pipeline import validate_index
 
 SETTINGS = "vector_store: {type: azure_ai_search, url: 'https://localhost'}\n"
 DISTINCT = [

@@ -12,7 +12,8 @@ from graphrag_storage.file_storage import FileStorage
 from support.damaged_index import DamagedIndex, failed
 
 from graphrag.eval.errors import IndexUnavailableError
-from graphrag.eval.validation import PipelineValidationReport, validate_index
+from graphrag.eval.validation.pipeline import validate_index
+from graphrag.eval.validation.report import PipelineValidationReport
 
 TABLES = ("documents", "text_units", "entities", "relationships", "community_reports")
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from support.damaged_index import DamagedIndex
 
-from graphrag.eval.cli import ValidateOptions, run_validate, validate_indexes
+from graphrag.eval.cli.validate import ValidateOptions, run_validate, validate_indexes
 
 
 def test_a_sound_index_ends_with_0(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:

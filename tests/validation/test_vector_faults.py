@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from support.damaged_index import DamagedIndex
 
-from graphrag.eval.validation import Thresholds
+from graphrag.eval.validation.records import Thresholds
 
 Damage = Callable[[DamagedIndex], Any]
 

@@ -8,10 +8,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 from support.viewed_store import keep_run, serving
 
-from graphrag.eval.analysis import pin_baseline, read_rows
-from graphrag.eval.cli import AuditExportOptions, Place, run_audit_export
-from graphrag.eval.people import read_sheet
-from graphrag.eval.store import EvaluationStore
+from graphrag.eval.annotation.sheet import read_sheet
+from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
+from graphrag.eval.cli.location import Place
+from graphrag.eval.compare.baselines import pin_baseline
+from graphrag.eval.results.runs import read_rows
+from graphrag.eval.store.database import EvaluationStore
 
 
 @pytest.fixture

@@ -17,16 +17,22 @@ from graphrag_llm.config import ModelConfig
 from support.openai_server import running_server
 from support.viewed_store import NASTY, Served, keep_run, serving
 
-from graphrag.eval import EvaluationConfig, EvaluationRunner
-from graphrag.eval.analysis import pin_baseline, read_rows
-from graphrag.eval.cli import AuditExportOptions, Place, run_audit_export
-from graphrag.eval.dataset import Sample
+from graphrag.eval.annotation.sheet import read_sheet
+from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
+from graphrag.eval.cli.location import Place
+from graphrag.eval.compare.baselines import pin_baseline
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.metrics import LLMJudge
-from graphrag.eval.people import read_sheet
-from graphrag.eval.run import RunRequest, Unit, describe_setup
-from graphrag.eval.store import EvaluationStore, RunDetails, StoredSession
-from graphrag.eval.view import Listener
+from graphrag.eval.results.runs import read_rows
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.queue import RunRequest
+from graphrag.eval.runner.units import Unit, describe_setup
+from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import RunDetails
+from graphrag.eval.store.session import StoredSession
+from graphrag.eval.web.server import Listener
 from graphrag.query.models import open_completion
 
 

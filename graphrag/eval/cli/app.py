@@ -8,14 +8,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli import (
-    commands,
-    gate_commands,
-    over_time,
-    project_commands,
-    report,
-    view,
-)
+from graphrag.eval.cli import commands, gate_commands, over_time, project_commands, report, view
 from graphrag.eval.cli.first_look import look_at_questions, starting
 from graphrag.eval.cli.options import (
     AcceptIndexOption,

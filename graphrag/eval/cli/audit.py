@@ -7,21 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphrag.command_lines import eval_line_in
+from graphrag.eval.annotation.audit import Audit, analyse_audit, draw_items
+from graphrag.eval.annotation.audited_run import read_audited_run
+from graphrag.eval.annotation.page import render_page
+from graphrag.eval.annotation.sheet import read_sheet, write_sheet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.people import (
-    Audit,
-    analyse_audit,
-    draw_items,
-    read_audited_run,
-    read_sheet,
-    render_page,
-    write_sheet,
-)
-from graphrag.eval.reports import run_folder, show_audit, write_run
-from graphrag.eval.statistics import MIN_LABELS
-from graphrag.eval.store import open_store, write_file, write_whole
+from graphrag.eval.report.audit import show_audit
+from graphrag.eval.report.run_files import run_folder, write_run
+from graphrag.eval.stats.correction import MIN_LABELS
+from graphrag.eval.store.lookup import open_store
+from graphrag.eval.store.whole_files import write_file, write_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from rich.console import Console
 from graphrag.command_lines import again
 from graphrag.eval.cli.terminal import end_at_once, working
 from graphrag.eval.errors import BuildInterruptedError
-from graphrag.eval.run import build_index, is_built, list_input_warnings, unfinished_folder
+from graphrag.eval.runner.index_building import build_index, is_built, unfinished_folder
+from graphrag.eval.runner.input_files import list_input_warnings
 
 
 async def build_missing(

@@ -5,12 +5,7 @@ from typing import Annotated
 
 import typer
 
-from graphrag.eval.cli.first_look import (
-    look_at_place,
-    look_for_runs,
-    look_for_suites,
-    starting,
-)
+from graphrag.eval.cli.first_look import look_at_place, look_for_runs, look_for_suites, starting
 from graphrag.eval.cli.options import (
     AddressOption,
     ConfigOption,

@@ -10,22 +10,6 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import say_instead
-from graphrag.eval.analysis import (
-    GateTerms,
-    RunComparison,
-    RunRows,
-    check_samples,
-    compare_figures,
-    compare_runs,
-    list_runs,
-    pin_baseline,
-    read_both_labels,
-    read_gate_figures,
-    read_metric_terms,
-    read_rows,
-    read_usages,
-    shared_metrics,
-)
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -36,22 +20,32 @@ from graphrag.eval.cli.terminal import (
     tell_workflow,
     working,
 )
-from graphrag.eval.dataset import read_dataset
+from graphrag.eval.compare.baselines import pin_baseline
+from graphrag.eval.compare.compare import GateTerms, RunComparison, compare_runs, shared_metrics
+from graphrag.eval.compare.figure_changes import compare_figures
+from graphrag.eval.compare.gate_figures import read_gate_figures, read_metric_terms
+from graphrag.eval.compare.judge_changes import read_both_labels
+from graphrag.eval.compare.pairing import check_samples
+from graphrag.eval.dataset.samples import read_dataset
 from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.reports import (
+from graphrag.eval.report.comparison import (
     answer_line,
     list_annotations,
     list_figure_changes,
-    render_json,
-    render_junit,
-    render_markdown,
-    run_folder,
     show_comparison,
     show_runs,
 )
-from graphrag.eval.statistics import MARGIN, GateOutcome
-from graphrag.eval.store import DETAILED_FILE, PINNED, write_file
+from graphrag.eval.report.gate_lines import render_json
+from graphrag.eval.report.junit import render_junit
+from graphrag.eval.report.markdown import render_markdown
+from graphrag.eval.report.run_files import run_folder
+from graphrag.eval.results.history import list_runs, read_usages
+from graphrag.eval.results.runs import RunRows, read_rows
+from graphrag.eval.stats.gate import MARGIN
+from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.store.lookup import PINNED
+from graphrag.eval.store.whole_files import DETAILED_FILE, write_file
 from graphrag.redaction import redact
 from graphrag.text.controls import escape_controls
 from graphrag.text.phrases import counted

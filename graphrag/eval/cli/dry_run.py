@@ -6,21 +6,20 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.reports import describe_price, plain_table, say, show_table, tell
-from graphrag.eval.run import (
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.report.lines import plain_table, say, show_table, tell
+from graphrag.eval.report.run_lines import describe_price
+from graphrag.eval.runner.estimation import (
     MOST,
     TYPICAL,
     TYPICAL_ANSWER,
     Estimate,
-    Measured,
-    MethodSet,
     Reckoning,
-    Unit,
     estimate,
-    mean_tokens,
-    mean_usd,
 )
+from graphrag.eval.runner.measured import Measured, mean_tokens, mean_usd
+from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.runner.units import Unit
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted

@@ -20,59 +20,51 @@ from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor, was_interrupted
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.cli.validate import validate_indexes
-from graphrag.eval.config import EvaluationConfig, parse_config
-from graphrag.eval.dataset import Sample, check_keys
+from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.dataset.keys import check_keys
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.executors import Workers, open_executor
-from graphrag.eval.measures import IndexView, read_index_views
-from graphrag.eval.monitoring import NextRound
-from graphrag.eval.reports import list_faults
-from graphrag.eval.run import (
-    Measured,
-    MethodSet,
-    ResumeOptions,
-    RunOutcome,
-    RunPlan,
-    RunRequest,
-    Unit,
-    asks_judge,
+from graphrag.eval.monitoring.watch import NextRound
+from graphrag.eval.report.validation import list_faults
+from graphrag.eval.runner.budget_warnings import (
+    list_budget_warnings,
+    list_judge_limit_warnings,
+    list_once,
+)
+from graphrag.eval.runner.data_warnings import list_data_warnings
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.event_loop import run_coroutine
+from graphrag.eval.runner.headers import describe_indexes, read_headers, read_model_settings
+from graphrag.eval.runner.index_building import is_built
+from graphrag.eval.runner.index_facts import read_index_facts
+from graphrag.eval.runner.input_files import describe_unbuilt
+from graphrag.eval.runner.judge_choice import (
     check_judge_model,
+    describe_judge,
+    judge_model,
+    list_judge_name_warnings,
+    open_judge,
+)
+from graphrag.eval.runner.judgements import asks_judge
+from graphrag.eval.runner.measured import Measured, read_measured
+from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.runner.opening import Workers, open_executor
+from graphrag.eval.runner.preflight import (
     check_output,
     check_prices,
-    check_success,
-    choose_run,
-    describe_indexes,
-    describe_judge,
-    describe_setup,
-    describe_unbuilt,
-    is_built,
-    judge_model,
-    list_budget_warnings,
-    list_data_warnings,
-    list_judge_limit_warnings,
-    list_judge_name_warnings,
     list_judge_warnings,
-    list_once,
     list_setting_warnings,
-    open_judge,
-    plan_run,
-    read_headers,
-    read_index_facts,
-    read_measured,
-    read_model_settings,
-    run_coroutine,
 )
-from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import (
-    EvaluationStore,
-    MemorySession,
-    RunDetails,
-    RunSetup,
-    Session,
-    StoredSession,
-    new_run,
-    open_store,
-)
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.resume import ResumeOptions, RunPlan, choose_run
+from graphrag.eval.runner.success import check_success
+from graphrag.eval.runner.units import Unit, describe_setup, plan_run
+from graphrag.eval.scorers.index_view import IndexView, read_index_views
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import open_store
+from graphrag.eval.store.records import RunDetails, new_run
+from graphrag.eval.store.session import MemorySession, Session, StoredSession
+from graphrag.eval.store.setup import RunSetup
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
 from graphrag.text.phrases import counted

@@ -14,8 +14,8 @@ import typer
 
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
-    from graphrag.eval.config import EvaluationConfig
-    from graphrag.eval.dataset import Sample
+    from graphrag.eval.config.evaluation import EvaluationConfig
+    from graphrag.eval.dataset.samples import Sample
 
 
 @contextmanager
@@ -50,8 +50,8 @@ def look_at_questions(
 
     def look() -> None:
         from graphrag.config.built_tables import find_unbuilt
-        from graphrag.eval.config import parse_config
-        from graphrag.eval.dataset import check_keys
+        from graphrag.eval.config.evaluation import parse_config
+        from graphrag.eval.dataset.keys import check_keys
 
         config = place.read_config()
         changes = named_changes(config, methods, metrics, columns, budgets)
@@ -117,7 +117,7 @@ def look_for_suites(place: "Place", target: str) -> None:
     """
 
     def look() -> None:
-        from graphrag.eval.suite import EVALUATION_FILE, find_suite_files
+        from graphrag.eval.suite.cases import EVALUATION_FILE, find_suite_files
 
         place.store_path()
         if not (place.root / EVALUATION_FILE).is_file():
@@ -160,7 +160,7 @@ def look_for_runs(place: "Place", *names: str | None, question: str | None = Non
     """
 
     def look() -> None:
-        from graphrag.eval.store import (
+        from graphrag.eval.store.lookup import (
             PINNED,
             baseline_path,
             find_run,
@@ -213,7 +213,7 @@ def named_changes(
         If columns can't be read.
     """
     from graphrag.eval.cli.options import choose_budgets, choose_metrics
-    from graphrag.eval.dataset import parse_columns
+    from graphrag.eval.dataset.columns import parse_columns
     from graphrag.eval.errors import ConfigError
 
     changes: dict[str, object] = {}
@@ -245,7 +245,7 @@ def ask_of(
         If they can't be read.
     """
     from graphrag.command_lines import config_name
-    from graphrag.eval.dataset import read_dataset
+    from graphrag.eval.dataset.samples import read_dataset
     from graphrag.eval.errors import ConfigError
 
     keys = list(config.indexes)

@@ -18,16 +18,15 @@ from rich.console import Console
 from graphrag.command_lines import eval_line_here, put_place, without_place
 from graphrag.eval.cli.terminal import DONE, open_console
 from graphrag.eval.errors import EvalError
-from graphrag.eval.reports import record, replay
-from graphrag.eval.store import (
+from graphrag.eval.report.kept import record, replay
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import find_run, open_store
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,
     REPORT_FILE,
     SUMMARY_FILE,
-    EvaluationStore,
-    Run,
-    find_run,
-    open_store,
     run_folder,
 )
 
@@ -64,7 +63,10 @@ def digest_run(store: EvaluationStore, run_id: str, folder: Path) -> str:
 
 def keep_tables(report: "RunReport", made_of: str, gaps: bool) -> str:
     """Return the content of ``KEPT_FILE``; ``gaps``: indexes that were searched are not there."""
-    from graphrag.eval.reports import show_brief, show_figures, show_results, tell, verdict_line
+    from graphrag.eval.report.brief import show_brief, verdict_line
+    from graphrag.eval.report.lines import tell
+    from graphrag.eval.report.run import show_results
+    from graphrag.eval.report.sections import show_figures
 
     def show_all(console: Console) -> None:
         show_results(console, report.results)

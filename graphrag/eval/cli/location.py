@@ -5,9 +5,9 @@ from pathlib import Path
 
 from graphrag.command_lines import say_instead
 from graphrag.eval.cli.terminal import open_console
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.store import LATEST, explain_latest, latest_run, open_store
+from graphrag.eval.store.lookup import LATEST, explain_latest, latest_run, open_store
 
 _NOT_FOLDERS = (".csv", ".db", ".html", ".json", ".jsonl", ".md", ".txt", ".xml", ".yaml", ".yml")
 

@@ -11,15 +11,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from graphrag.command_lines import again, eval_line_here
-from graphrag.eval.analysis import RunRows, read_rows, read_usages, shared_metrics
 from graphrag.eval.cli.evaluate import CommandOptions, run_command
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.suite import (
-    SuiteOptions,
-    check_baseline,
-    read_suites,
-    run_suite_round,
-)
+from graphrag.eval.cli.suite import SuiteOptions, check_baseline, read_suites, run_suite_round
 from graphrag.eval.cli.terminal import (
     DONE,
     FAILED,
@@ -29,27 +23,31 @@ from graphrag.eval.cli.terminal import (
     explained,
     open_console,
 )
-from graphrag.eval.dataset import read_dataset
+from graphrag.eval.compare.compare import shared_metrics
+from graphrag.eval.dataset.samples import read_dataset
 from graphrag.eval.errors import UsageError
-from graphrag.eval.monitoring import (
+from graphrag.eval.monitoring.alarm import check_webhook, describe_alarm, post_alarm
+from graphrag.eval.monitoring.watch import (
     BASELINE_RUNS,
     LEVEL,
     MetricKey,
     NextRound,
     RoundNote,
     WatchState,
-    check_webhook,
-    describe_alarm,
     describe_figure,
     describe_power,
     plan_baseline_run,
     plan_round,
-    post_alarm,
     read_watch,
 )
-from graphrag.eval.reports import money
-from graphrag.eval.statistics import LOOKS, MIN_COVERAGE
-from graphrag.eval.store import PINNED, EvaluationStore, write_file
+from graphrag.eval.report.cells import money
+from graphrag.eval.results.history import read_usages
+from graphrag.eval.results.runs import RunRows, read_rows
+from graphrag.eval.stats.gate import MIN_COVERAGE
+from graphrag.eval.stats.passes import LOOKS
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import PINNED
+from graphrag.eval.store.whole_files import write_file
 from graphrag.text.phrases import counted
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}

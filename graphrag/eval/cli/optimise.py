@@ -11,7 +11,7 @@ from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.query.vector_index import (
     SMALL_TABLE,

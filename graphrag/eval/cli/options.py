@@ -10,7 +10,7 @@ from graphrag.command_lines import Invocation, remember, runnable
 
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
-    from graphrag.eval.config import EvaluationConfig
+    from graphrag.eval.config.evaluation import EvaluationConfig
 
 # Where results are has its variables without a command's name, e.g. GRAPHRAG_EVAL_ROOT.
 RootOption = Annotated[
@@ -108,7 +108,7 @@ def choose_metrics(config: "EvaluationConfig", given: str) -> dict[str, object]:
 
 def choose_budgets(config: "EvaluationConfig", given: str) -> dict[str, object]:
     """Return the changes that ``--budgets`` makes; it goes before what the file says of budgets."""
-    from graphrag.eval.config import without_budgets
+    from graphrag.eval.config.budgets import without_budgets
 
     methods, variants = without_budgets(config.methods, config.variants, config.budgets)
     changes: dict[str, object] = {

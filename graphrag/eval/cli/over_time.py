@@ -6,13 +6,7 @@ from typing import Annotated
 import typer
 
 from graphrag.eval.cli.first_look import look_at_place, look_for_runs, starting
-from graphrag.eval.cli.options import (
-    ConfigOption,
-    OutputOption,
-    QuietOption,
-    RootOption,
-    place_of,
-)
+from graphrag.eval.cli.options import ConfigOption, OutputOption, QuietOption, RootOption, place_of
 
 
 def history(

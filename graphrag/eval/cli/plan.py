@@ -7,19 +7,17 @@ from pathlib import Path
 
 from rich.table import Table
 
-from graphrag.eval.analysis import Row, RunRows, paired_score, read_rows
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
-from graphrag.eval.dataset import read_dataset
+from graphrag.eval.dataset.samples import read_dataset
 from graphrag.eval.errors import UsageError
-from graphrag.eval.reports import share
-from graphrag.eval.statistics import (
-    ALPHA,
-    detectable_difference,
-    mean_binary,
-    questions_needed,
-)
-from graphrag.eval.store import LATEST
+from graphrag.eval.report.cells import share
+from graphrag.eval.results.rows import Row, paired_score
+from graphrag.eval.results.runs import RunRows, read_rows
+from graphrag.eval.stats.estimates import mean_binary
+from graphrag.eval.stats.gate import ALPHA
+from graphrag.eval.stats.power import detectable_difference, questions_needed
+from graphrag.eval.store.lookup import LATEST
 
 _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
 

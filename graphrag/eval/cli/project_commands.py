@@ -32,8 +32,8 @@ def init(
     except SettingsError as error:
         echo(f"Error: {error}", err=True)
         raise typer.Exit(2) from None
-    from graphrag.eval.config import config_schema
-    from graphrag.eval.suite import suite_schema
+    from graphrag.eval.config.file_schema import config_schema
+    from graphrag.eval.suite.cases import suite_schema
 
     dataset, schema = Path("eval") / "questions.csv", Path("eval") / "eval_config.schema.json"
     config = CONFIG_TEMPLATE.format(

@@ -3,13 +3,16 @@
 import json
 from pathlib import Path
 
-from graphrag.eval.analysis import read_rows
+from graphrag.eval.annotation.ratings import join_ratings, read_ratings
+from graphrag.eval.annotation.satisfaction import report_ratings
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import UsageError
-from graphrag.eval.people import join_ratings, read_ratings, report_ratings
-from graphrag.eval.reports import render_ratings, write_run
-from graphrag.eval.store import LATEST, write_whole
+from graphrag.eval.report.ratings import render_ratings
+from graphrag.eval.report.run_files import write_run
+from graphrag.eval.results.runs import read_rows
+from graphrag.eval.store.lookup import LATEST
+from graphrag.eval.store.whole_files import write_whole
 
 RATINGS_FILE = "ratings.json"
 

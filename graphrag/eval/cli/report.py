@@ -13,7 +13,7 @@ from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, pl
 
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
-    from graphrag.eval.pages import Baseline
+    from graphrag.eval.web.baseline import Baseline
 
 
 def report(
@@ -50,7 +50,7 @@ async def _report(
     with starting():
         from graphrag.eval.cli.show import open_report
         from graphrag.eval.errors import UsageError
-        from graphrag.eval.store import PAGE_FILE, run_folder, write_file
+        from graphrag.eval.store.whole_files import PAGE_FILE, run_folder, write_file
 
     notes = open_console(stderr=True)
     to, is_opened = where
@@ -82,8 +82,10 @@ async def _report(
 
 def compare_for_page(store_path: Path, run_id: str, other: str) -> "Baseline":
     """Return what a run's page says of another run."""
-    from graphrag.eval.analysis import GateTerms, compare_runs, read_both_labels, read_rows
-    from graphrag.eval.pages import Baseline
+    from graphrag.eval.compare.compare import GateTerms, compare_runs
+    from graphrag.eval.compare.judge_changes import read_both_labels
+    from graphrag.eval.results.runs import read_rows
+    from graphrag.eval.web.baseline import Baseline
 
     new, old = (read_rows(name, store_path) for name in (run_id, other))
     terms = GateTerms(labels=read_both_labels(new, old, store_path.parent))

@@ -7,28 +7,25 @@ from datetime import datetime
 from pathlib import Path
 
 from graphrag.command_lines import eval_line_here, has_place
-from graphrag.eval.analysis import (
-    Analysis,
-    Figures,
-    FigureSources,
-    compute_figures,
-    correct_comparisons,
-    describe_forgotten,
-    label_embedded,
-    read_labels,
-    rows_of,
-)
-from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import IndexView
-from graphrag.eval.pages import Baseline, ReportInput, report_pieces
-from graphrag.eval.reports import render_files
-from graphrag.eval.results import (
-    EvaluationResults,
-    aggregate_results,
-)
-from graphrag.eval.run import AVERAGES, RunOutcome, is_asked
-from graphrag.eval.store import PAGE_FILE, Content, Run, RunDetails
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.report.run_files import render_files
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
+from graphrag.eval.results.judge_errors import correct_comparisons
+from graphrag.eval.results.judge_labels import read_labels
+from graphrag.eval.results.labels import label_embedded
+from graphrag.eval.results.means import describe_forgotten
+from graphrag.eval.results.rows import rows_of
+from graphrag.eval.results.sections import Figures, FigureSources, compute_figures
+from graphrag.eval.results.summary import Analysis
+from graphrag.eval.runner.queue import RunOutcome
+from graphrag.eval.runner.success import AVERAGES
+from graphrag.eval.runner.units import is_asked
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.store.records import Run, RunDetails
+from graphrag.eval.store.whole_files import PAGE_FILE, Content
+from graphrag.eval.web.baseline import Baseline
+from graphrag.eval.web.report import ReportInput, report_pieces
 from graphrag.query.usage import Usage
 
 

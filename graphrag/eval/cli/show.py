@@ -6,7 +6,6 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from graphrag.eval.analysis import pinned_run_id
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
@@ -14,32 +13,19 @@ from graphrag.eval.cli.show_questions import Wanted, show_questions
 from graphrag.eval.cli.suite_files import show_suite_run
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, StoreError, UsageError
-from graphrag.eval.reports import (
-    check_inspect_path,
-    check_table_file,
-    inspect_pieces,
-    place_log,
-    read_shown_run,
-    render_table,
-    run_folder,
-    tabulate_rows,
-    write_run,
-)
-from graphrag.eval.run import ReadRun, describe_unmeasured, read_run, read_searched_views
-from graphrag.eval.store import (
-    LATEST,
-    PINNED,
-    SUMMARY_FILE,
-    EvaluationStore,
-    Run,
-    find_run,
-    hold_folder,
-    open_store,
-    write_file,
-    write_whole,
-)
+from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
+from graphrag.eval.report.row_table import check_table_file, render_table, tabulate_rows
+from graphrag.eval.report.run_files import read_shown_run, run_folder, write_run
+from graphrag.eval.results.runs import pinned_run_id
+from graphrag.eval.runner.searched_views import describe_unmeasured, read_searched_views
+from graphrag.eval.runner.stored_outcome import ReadRun, read_run
+from graphrag.eval.store.connection import hold_folder
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import LATEST, PINNED, find_run, open_store
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import SUMMARY_FILE, write_file, write_whole
 from graphrag.text.phrases import counted
 
 

@@ -7,13 +7,16 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import again
-from graphrag.eval.analysis import compare_runs, label_embedded, read_rows
 from graphrag.eval.cli.run_report import RunDescription, make_report
 from graphrag.eval.cli.terminal import open_console, working
-from graphrag.eval.dataset import Sample
+from graphrag.eval.compare.compare import compare_runs
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult
-from graphrag.eval.reports import ShownQuestion, is_wrong, say, show_question
-from graphrag.eval.run import ReadRun
+from graphrag.eval.report.lines import say
+from graphrag.eval.report.questions import ShownQuestion, is_wrong, show_question
+from graphrag.eval.results.labels import label_embedded
+from graphrag.eval.results.runs import read_rows
+from graphrag.eval.runner.stored_outcome import ReadRun
 from graphrag.text.phrases import counted
 
 _MOST = 10  # questions that are shown unless all are asked for

@@ -5,14 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from graphrag.command_lines import move_to
-from graphrag.eval.analysis import (
-    Row,
-    RunRows,
-    paired_score,
-    pin_baseline,
-    pinned_run_id,
-    read_rows,
-)
 from graphrag.eval.cli.compare import CompareOptions, run_compare
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
@@ -28,25 +20,31 @@ from graphrag.eval.cli.terminal import (
     open_console,
     working,
 )
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.compare.baselines import pin_baseline
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ResumeError, RunStoppedError, ServiceDownStop, UsageError
-from graphrag.eval.monitoring import RoundNote
-from graphrag.eval.reports import p_value, say, show_suite_answers, show_suites, write_run
-from graphrag.eval.run import run_coroutine
-from graphrag.eval.statistics import MARGIN
-from graphrag.eval.store import EvaluationStore, Run, find_run, write_whole
-from graphrag.eval.suite import (
+from graphrag.eval.monitoring.watch import RoundNote
+from graphrag.eval.report.cells import p_value
+from graphrag.eval.report.lines import say
+from graphrag.eval.report.run_files import write_run
+from graphrag.eval.report.suite import show_suite_answers, show_suites
+from graphrag.eval.results.rows import Row, paired_score
+from graphrag.eval.results.runs import RunRows, pinned_run_id, read_rows
+from graphrag.eval.runner.event_loop import run_coroutine
+from graphrag.eval.stats.gate import MARGIN
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import find_run
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import write_whole
+from graphrag.eval.suite.cases import (
     EVALUATION_FILE,
-    CaseResult,
     Suite,
-    SuiteOutcome,
     find_suite_files,
-    hold_against,
     read_evaluation_file,
     read_suite,
-    run_suites,
-    worst_status,
 )
+from graphrag.eval.suite.running import SuiteOutcome, hold_against, run_suites
+from graphrag.eval.suite.summary import CaseResult, worst_status
 
 EXIT_CODES = {"passed": DONE, "incomplete": INCOMPLETE, "failed": FAILED}
 

@@ -9,9 +9,13 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.reports import run_folder, say, show_suite_answers, show_suites
-from graphrag.eval.store import EvaluationStore, Run, write_whole
-from graphrag.eval.suite import SuiteOutcome
+from graphrag.eval.report.lines import say
+from graphrag.eval.report.run_files import run_folder
+from graphrag.eval.report.suite import show_suite_answers, show_suites
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import write_whole
+from graphrag.eval.suite.running import SuiteOutcome
 
 SUITES_FILE = "suite_results.json"
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here, eval_line_in
-from graphrag.eval.analysis import FAILED_AS_0
 from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files, name_more
 from graphrag.eval.cli.run_report import RunDescription, RunReport, make_report
 from graphrag.eval.cli.terminal import (
@@ -23,38 +22,34 @@ from graphrag.eval.cli.terminal import (
     open_console,
     working,
 )
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, StoreError
-from graphrag.eval.pages import is_library_ready
 from graphrag.eval.records import DEFAULT_METRICS, METRICS
-from graphrag.eval.reports import (
-    BarProgress,
-    LineProgress,
+from graphrag.eval.report.brief import show_brief, verdict_line
+from graphrag.eval.report.cells import has_two_means
+from graphrag.eval.report.lines import say, tell
+from graphrag.eval.report.progress import BarProgress, LineProgress
+from graphrag.eval.report.run import show_results
+from graphrag.eval.report.run_files import (
     ShownRun,
-    describe_failures,
-    has_two_means,
     read_shown_run,
     remove_others,
     run_folder,
-    say,
     set_aside,
-    show_brief,
-    show_figures,
-    show_results,
-    tell,
-    verdict_line,
     write_run,
 )
-from graphrag.eval.results import EvaluationResults
-from graphrag.eval.run import (
-    ChosenRun,
-    RunOutcome,
-    RunRequest,
-    asks_judge,
-    needs_new_run,
-)
-from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import PAGE_FILE, SUMMARY_FILE, Run, write_whole
+from graphrag.eval.report.run_lines import describe_failures
+from graphrag.eval.report.sections import show_figures
+from graphrag.eval.results.evaluation_results import EvaluationResults
+from graphrag.eval.results.rows import FAILED_AS_0
+from graphrag.eval.runner.bounds import needs_new_run
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.judgements import asks_judge
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.resume import ChosenRun
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, write_whole
+from graphrag.eval.web.library import is_library_ready
 from graphrag.text.phrases import counted
 
 INTERRUPTED_REASON = "interrupted"

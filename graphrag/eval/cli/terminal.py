@@ -12,7 +12,7 @@ from rich.segment import Segment
 
 from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
-from graphrag.eval.reports import beating
+from graphrag.eval.report.heartbeat import beating
 from graphrag.redaction import redact
 from graphrag.text.controls import ShownText, strip_controls
 

@@ -9,11 +9,11 @@ from rich.console import Console
 
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.reports import show_faults, show_validation, show_validity
-from graphrag.eval.store import write_file
+from graphrag.eval.report.validation import show_faults, show_validation, show_validity
+from graphrag.eval.store.whole_files import write_file
 
 if TYPE_CHECKING:
-    from graphrag.eval.validation import PipelineValidationReport
+    from graphrag.eval.validation.report import PipelineValidationReport
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def validate_indexes(
     reports: dict[str, PipelineValidationReport] = {}
     for key, root in roots.items():
         with working(console, f"Checking index {key}"):
-            from graphrag.eval.validation import validate_index
+            from graphrag.eval.validation.pipeline import validate_index
 
             reports[key] = validate_index(root)
         show_faults(console, reports[key])
@@ -60,7 +60,7 @@ def validate_indexes(
 
 def _validate(root: Path, options: ValidateOptions) -> int:
     with working(open_console(stderr=True, quiet=options.quiet), f"Checking the index of {root}"):
-        from graphrag.eval.validation import validate_index
+        from graphrag.eval.validation.pipeline import validate_index
 
         report = validate_index(root)
     _write(options.json, report.to_json() + "\n")

@@ -14,7 +14,7 @@ from pydantic import (
 )
 
 from graphrag.config.models.strict_section import StrictSection, nearest
-from graphrag.eval.dataset import check_columns
+from graphrag.eval.dataset.columns import check_columns
 from graphrag.eval.records import METRICS
 from graphrag.query.methods import SearchMethod
 
@@ -218,7 +218,7 @@ class Variant(BaseModel):
         tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a
         setting of that method, in place of what settings.yaml says.
     function : str or None
-        ``module:function``, see ``graphrag.eval.run.methods``. One of the two is given.
+        ``module:function``, see ``graphrag.eval.runner.methods``. One of the two is given.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

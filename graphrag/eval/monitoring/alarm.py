@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring.watch import LEVEL, WatchState, describe_figure
-from graphrag.eval.store import now
+from graphrag.eval.store.records import now
 
 _TIMEOUT_S = 10.0
 

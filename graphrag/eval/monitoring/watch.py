@@ -11,27 +11,24 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from graphrag.eval.analysis import (
-    Row,
-    RunRows,
-    list_setup_changes,
-    paired_score,
-    stored_rows,
-)
-from graphrag.eval.statistics import (
-    ALPHA,
+from graphrag.eval.compare.setup_changes import list_setup_changes
+from graphrag.eval.results.rows import Row, paired_score
+from graphrag.eval.results.runs import RunRows, stored_rows
+from graphrag.eval.stats.gate import ALPHA, MIN_COVERAGE
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.stats.paired import holm
+from graphrag.eval.stats.passes import (
     LOOK_LEVEL,
     LOOKS,
-    MIN_COVERAGE,
     Answers,
-    State,
     fall_p,
-    holm,
     next_look,
     steadiness,
     watch_power,
 )
-from graphrag.eval.store import EvaluationStore, Run, RunSetup
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.setup import RunSetup
 from graphrag.text.phrases import counted
 
 LEVEL = ALPHA

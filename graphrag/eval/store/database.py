@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from graphrag.eval.config import EvaluationConfig
-from graphrag.eval.dataset import Sample
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.connection import open_connection
 from graphrag.eval.store.damage import names_damage

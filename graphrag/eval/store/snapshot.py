@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from graphrag.eval.dataset import Sample
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement, StoredResponse

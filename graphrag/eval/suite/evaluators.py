@@ -8,23 +8,15 @@ from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.measures import (
+from graphrag.eval.runner.methods import load_method
+from graphrag.eval.scorers.entities import (
     MatchScores,
     NameRule,
-    aspect_coverage,
-    keyword_relevance,
     score_entities,
     score_relationships,
-    time_score,
 )
-from graphrag.eval.run import load_method
-from graphrag.eval.suite.cases import (
-    CaseExpected,
-    CaseInput,
-    Suite,
-    explain_values,
-    read_case,
-)
+from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.suite.cases import CaseExpected, CaseInput, Suite, explain_values, read_case
 from graphrag.eval.suite.evaluation import Evaluated, Evaluator, TestCase
 from graphrag.eval.suite.metric_evaluators import (
     GraphConnectivityEvaluator,
@@ -129,7 +121,7 @@ class QueryResponse(StrictSection):
 
     The score is the weighted mean of the parts that a case expects: the judge's verdict on the
     answer (0 or 1), the share of keywords, the share of aspects, and the time score (see
-    ``graphrag.eval.measures.wording``).
+    ``graphrag.eval.scorers.wording``).
 
     Attributes
     ----------

@@ -3,7 +3,8 @@
 import hashlib
 from typing import TYPE_CHECKING
 
-from graphrag.eval.measures import Extraction, texts_of
+from graphrag.eval.scorers.entities import Extraction
+from graphrag.eval.scorers.index_columns import texts_of
 from graphrag.query.index_header import model_name, public_call_args
 from graphrag.query.models import open_completion
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any, NamedTuple, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.statistics import holm, paired_scale
+from graphrag.eval.stats.paired import holm, paired_scale
 from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,

@@ -5,15 +5,9 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from graphrag.eval.measures import (
-    ANY_WORD,
-    aspect_coverage,
-    graph_connectivity,
-    keyword_relevance,
-    phrase_key,
-    score_entities,
-    time_score,
-)
+from graphrag.eval.scorers.entities import graph_connectivity, score_entities
+from graphrag.eval.scorers.quotes import phrase_key
+from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.suite.cases import read_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
@@ -198,7 +192,7 @@ class GraphConnectivityEvaluator(MetricEvaluator):
 
 
 class ProcessingTimeEvaluator(MetricEvaluator):
-    """The time against its limit, see :func:`graphrag.eval.measures.time_score`."""
+    """The time against its limit, see :func:`graphrag.eval.scorers.time_score`."""
 
     metric = EvaluationMetric.QUERY_PROCESSING_TIME
     compared = "max_processing_time"

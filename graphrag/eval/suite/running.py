@@ -8,13 +8,15 @@ from typing import cast
 
 from pydantic import TypeAdapter
 
-from graphrag.eval.analysis import label_usages
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, StoreError
-from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.run import ChosenRun, ResumeOptions, RunPlan, choose_run, run_bounded
-from graphrag.eval.store import EvaluationStore, Judgement, RunDetails, StoredResponse, now
+from graphrag.eval.results.labels import label_usages
+from graphrag.eval.runner.pool import run_bounded
+from graphrag.eval.runner.resume import ChosenRun, ResumeOptions, RunPlan, choose_run
+from graphrag.eval.scorers.judge import Judge
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Judgement, RunDetails, StoredResponse, now
 from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
 from graphrag.eval.suite.evaluation import BaseEvaluator, Evaluated, Evaluator
 from graphrag.eval.suite.evaluators import needs_of

@@ -8,24 +8,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.config import EvaluationConfig, parse_config
-from graphrag.eval.dataset import Sample
+from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError
-from graphrag.eval.measures import Extraction, IndexView
-from graphrag.eval.metrics import Judge
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.run import (
-    Unit,
+from graphrag.eval.runner.bounds import (
     check_asked,
     judge_bound,
     judge_time,
     open_limit,
-    read_headers,
     search_bound,
     search_time,
 )
-from graphrag.eval.runner import EvaluationRunner
-from graphrag.eval.store import StoredResponse
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.headers import read_headers
+from graphrag.eval.runner.units import Unit
+from graphrag.eval.scorers.entities import Extraction
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.judge import Judge
+from graphrag.eval.store.records import StoredResponse
 from graphrag.eval.suite.extractor import ModelExtractor
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader

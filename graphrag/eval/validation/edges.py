@@ -4,15 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphrag.eval.validation.tables import (
-    Array,
-    Offenders,
-    Rows,
-    Table,
-    arrow,
-    compute,
-    to_numpy,
-)
+from graphrag.eval.validation.tables import Array, Offenders, Rows, Table, arrow, compute, to_numpy
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,0 @@
-"""From rows to figures: summaries, comparisons, histories."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,3 +1,0 @@
-from .page import write_dashboard
-
-__all__ = ["write_dashboard"]

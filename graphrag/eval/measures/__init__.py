@@ -1,5 +1,0 @@
-"""What is computed without asking a model: one family of measures a module."""
-
-import lazy_loader
-
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

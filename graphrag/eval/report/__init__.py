@@ -1,0 +1,1 @@
+"""What a run answered, as text for a terminal and as files."""

@@ -1,0 +1,132 @@
+"""Figures as text, the same in every table and sentence.
+
+What is missing is "-" in a cell and "unknown" in a sentence. Two words stand in cells beside
+them, as they say why a judge's figure is missing: "not judged" where no verdict was asked for, and
+"unscored" where none that was asked for could be read. A share of exactly 1 is 100, without
+decimals, so that it can be told from one that is rounded up to 100.0. Limits are rounded outwards,
+so that an interval is never shown narrower than it is.
+"""
+
+from collections.abc import Callable
+from math import ceil, copysign, floor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from graphrag.eval.stats.estimates import Estimate
+    from graphrag.eval.stats.latency import LatencyQuantile
+    from graphrag.eval.stats.outcomes import Outcomes
+
+MISSING = "-"
+UNKNOWN = "unknown"
+UNSCORED = "unscored"
+NOT_JUDGED = "not judged"
+EACH_ALONE = "Each interval is for its own figure, not corrected for how many there are."
+_LEAST_P = 0.001
+
+
+def number(value: float | None, form: str = ".2f", missing: str = MISSING) -> str:
+    """Return a figure in a format such as ``.3f``."""
+    return missing if value is None else format(value, form)
+
+
+def mean_cell(outcomes: "Outcomes") -> str:
+    """Return the mean that tables show, in per cent, or why there is none."""
+    is_judged = outcomes.coverage is not None or not outcomes.n_not_judged
+    return percent(outcomes.mean, UNSCORED if is_judged else NOT_JUDGED)
+
+
+def mean_and_n(outcomes: "Outcomes", failed_as_0: bool = False) -> str:
+    """Return ``mean_cell`` with its n; ``failed_as_0``: of the mean that ``by_method`` holds."""
+    of = outcomes.end_to_end if failed_as_0 else outcomes.mean
+    return f"{percent(of)} n {of.n:,}" if of.n else mean_cell(outcomes)
+
+
+def has_two_means(outcomes: "Outcomes") -> bool:
+    """Say whether failed searches make the mean of ``by_method`` another than that of tables."""
+    counts_0 = outcomes.end_to_end.n > outcomes.given_answer.n
+    return counts_0 and not outcomes.failed_search_is_zero
+
+
+def money(usd: float | None, sign: str = "", missing: str = MISSING) -> str:
+    """Return US dollars, after ``sign`` where they are known."""
+    return missing if usd is None else f"{sign}{usd:.4f}"
+
+
+def plain_amount(value: float) -> str:
+    """Return a figure of any size with four digits or more, and without an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def p_value(p: float | None) -> str:
+    """Return "p = 0.016", "p < 0.001", or that p is unknown."""
+    if p is None:
+        return f"p {UNKNOWN}"
+    return f"p < {_LEAST_P}" if p < _LEAST_P else f"p = {p:.3f}"
+
+
+def seconds(quantile: "LatencyQuantile", form: str = ".2f", missing: str = MISSING) -> str:
+    """Return a latency, or how long it is at least."""
+    if quantile.value is None and quantile.at_least is not None:
+        return f">= {number(quantile.at_least, form)}"
+    return number(quantile.value, form, missing)
+
+
+def unfinished(quantile: "LatencyQuantile") -> str:
+    """Return how many of the searches a latency only knows to be longer; blank without any."""
+    part = quantile.censored_share
+    if not part:
+        return ""
+    return f" ({'<1' if part < 0.01 else f'{100 * part:.0f}'} % unfinished)"
+
+
+def points(value: float | None, missing: str = MISSING) -> str:
+    """Return a difference of two shares in percentage points, with its sign."""
+    return missing if value is None else f"{100 * value:+.1f}"
+
+
+def share(value: float | None, sign: str = "", missing: str = MISSING) -> str:
+    """Return a share in per cent, before ``sign`` where it is known."""
+    if value is None:
+        return missing
+    return f"{'100' if value == 1 else f'{100 * value:.1f}'}{sign}"
+
+
+def percent(estimate: "Estimate", missing: str = MISSING) -> str:
+    """Return a mean in per cent and, where there are any, its limits."""
+    return share(estimate.mean, missing=missing) + _limits(estimate, 100, ".0f")
+
+
+def plain(
+    estimate: "Estimate", form: str = ".2f", limits: str = ".2f", missing: str = MISSING
+) -> str:
+    """Return a mean in its own unit and, where there are any, its limits."""
+    return number(estimate.mean, form, missing) + _limits(estimate, 1, limits)
+
+
+def span(
+    low: float | None,
+    high: float | None,
+    shown: Callable[[float], str] = points,
+    decimals: int = 3,
+    missing: str = MISSING,
+) -> str:
+    """Return two limits, each as ``shown`` shows it, rounded outwards to so many decimals."""
+    if low is None or high is None:
+        return missing
+    return f"{shown(_outwards(low, decimals, floor))} to {shown(_outwards(high, decimals, ceil))}"
+
+
+def _limits(estimate: "Estimate", scale: float, form: str) -> str:
+    if estimate.mean is None or estimate.low is None or estimate.high is None:
+        return ""
+    decimals = int(form.strip(".f"))
+    low = _outwards(scale * estimate.low, decimals, floor)
+    high = _outwards(scale * estimate.high, decimals, ceil)
+    return f" ({format(low, form)}-{format(high, form)})"
+
+
+def _outwards(limit: float, decimals: int, towards: Callable[[float], int]) -> float:
+    steps = limit * 10**decimals
+    # 100 * 0.57 is 56.99999999999999: what only the arithmetic took away is put back first.
+    rounded = towards(round(steps, 9))
+    return copysign(rounded / 10**decimals, limit)

@@ -1,0 +1,328 @@
+"""A run as an evaluation log of Inspect, which its viewer and its data frames read.
+
+Written from Inspect's published log format (version 2 of its JSON form) without the library: one
+log a run, one sample a question and method, one epoch a trial.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from graphrag.eval.errors import UsageError
+from graphrag.eval.records import QueryResult, measured_latency
+from graphrag.eval.results.evaluation_results import EvaluationResults
+from graphrag.eval.results.means import is_judged
+from graphrag.eval.results.rows import state_of
+from graphrag.eval.stats.outcomes import Outcomes, State
+from graphrag.query.usage import Usage
+from graphrag.text.json_pieces import json_pieces
+
+_TASK = "graphrag-eval"
+_SUFFIX = ".json"
+_ROLES = ("search", "judge")
+_COUNTS = ("input_tokens", "input_tokens_cache_read", "output_tokens", "total_tokens")
+Usages: TypeAlias = dict[str, dict[str, Any]]
+"""Model or role -> its tokens and US dollars, as Inspect names them."""
+_Means: TypeAlias = Mapping[str, Mapping[str, Outcomes]]
+
+
+def check_inspect_path(path: Path) -> None:
+    """Refuse a file of another form than JSON.
+
+    Raises
+    ------
+    UsageError
+        Naming what can be written.
+    """
+    if path.suffix not in ("", _SUFFIX) and not path.is_dir():
+        msg = f"--inspect {path}: name a folder, or a file that ends in {_SUFFIX}."
+        raise UsageError(msg)
+
+
+def place_log(path: Path, results: EvaluationResults) -> Path:
+    """Return the file of a log: ``path``, or one in the folder ``path``.
+
+    In a folder it is named as Inspect lists logs, which begin with a time.
+    """
+    if path.suffix == _SUFFIX and not path.is_dir():
+        return path
+    stamp = str(results.metadata["timestamp"]).replace(":", "-")
+    return path / f"{stamp}_{_TASK}_{results.metadata.get('run_id') or 'run'}{_SUFFIX}"
+
+
+def render_inspect(results: EvaluationResults, retrieval: Mapping[str, Any]) -> str:
+    """Return a run as a log of Inspect; see :func:`inspect_pieces`."""
+    return "".join(inspect_pieces(results, retrieval))
+
+
+def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a run as a log of Inspect, as JSON, a sample a piece.
+
+    A verdict is a score of 0 or 1 with the judge's reason. One that is missing or that no mean
+    counts, as an abstention's, is none, and stands with its cause in the sample's metadata; a
+    failed search is the sample's error, and 0 where the means count it as 0. The results have each
+    metric's mean by method, of the first trial, as the tables have it. A sum of usages has no
+    figure where one of them is not known: it is left out, of a sample and of the whole log, and
+    the log's metadata counts the samples whose usage is not known.
+
+    Parameters
+    ----------
+    results : EvaluationResults
+    retrieval : mapping
+        The content of retrieval_results.json of the same run.
+    """
+    given = results.metadata
+    measured = {
+        (question["imdb_key"], question["id"], method): told["measures"]
+        for question in retrieval["results"]
+        for method, told in question["methods"].items()
+    }
+    means = {} if results.analysis is None else results.analysis.outcomes
+    samples = (
+        _sample(r, _counted(r, results.metrics, means), measured.get(key))
+        for r in results.read_whole(results.results)
+        for key in [(r.imdb_key, r.sample_id, r.method)]
+    )
+    stamp, run_id = given["timestamp"], given.get("run_id") or "unknown"
+    values = {
+        "version": 2,
+        "status": "success" if given.get("is_complete", True) else "cancelled",
+        "eval": {
+            "eval_id": run_id,
+            "run_id": run_id,
+            "created": stamp,
+            "task": _TASK,
+            "task_id": run_id,
+            "dataset": {"name": "questions", "samples": given.get("total_questions")},
+            "model": _asked(results.results),
+            "config": {"epochs": 1 + max((r.trial for r in results.results), default=0)},
+            "tags": list(given.get("methods", ())),
+            "scorers": [{"name": metric} for metric in results.metrics],
+            "metadata": {
+                **{
+                    name: given.get(name)
+                    for name in (
+                        "embedded_models",
+                        "methods",
+                        "models",
+                        "judge",
+                        "setup",
+                        "warnings",
+                    )
+                },
+                "n_usage_unknown": _count_unknown(results.results),
+            },
+        },
+        # The reader of a log's header takes no log without it.
+        "plan": {"name": "plan", "steps": [{"solver": m} for m in given.get("methods", ())]},
+        "results": {
+            "total_samples": given.get("n_planned", len(results.results)),
+            "completed_samples": sum(r.failure is None for r in results.results),
+            "scores": [_mean(metric, means) for metric in results.metrics],
+        },
+        "stats": {
+            "completed_at": stamp,
+            **_stats(results.results),
+        },
+        "samples": samples,
+    }
+    yield from json_pieces(values)
+    yield "\n"
+
+
+def _mean(metric: str, means: _Means) -> dict[str, Any]:
+    found = {method: of[metric].mean for method, of in means.items()}
+    return {
+        "name": metric,
+        "scorer": metric,
+        "metrics": {
+            method: {"name": method, "value": each.mean}
+            for method, each in found.items()
+            if each.mean is not None
+        },
+    }
+
+
+def _counted(result: QueryResult, metrics: Sequence[str], means: _Means) -> dict[str, bool]:
+    """Return metric -> whether the tables' means count this result's score."""
+    found: dict[str, bool] = {}
+    for metric in metrics:
+        state, of = state_of(result, metric), means.get(result.method)
+        counts_0 = of is not None and of[metric].failed_search_is_zero and of[metric].mean.n > 0
+        found[metric] = state is State.SCORED or (state is State.SEARCH_FAILED and counts_0)
+    return found
+
+
+def _sample(
+    result: QueryResult, metrics: Mapping[str, bool], measures: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    roles = _by_role(result)
+    where = [each for each in (result.imdb_key, result.sample_id, result.method) if each]
+    answered = {"role": "assistant", "content": result.response, "source": "generate"}
+    seconds = measured_latency(result.efficiency.latency)
+    values: dict[str, Any] = {
+        "id": "/".join(where),
+        "epoch": result.trial + 1,
+        "input": result.question,
+        "target": result.ground_truth,
+        "messages": [{"role": "user", "content": result.question, "source": "input"}, answered],
+        "output": {
+            "model": _asked([result]),
+            "choices": [{"message": answered, "stop_reason": "unknown"}],
+            "time": seconds,
+        },
+        "scores": _scores(result, metrics),
+        "metadata": _metadata(result, metrics, measures),
+        "model_usage": _by_model([roles]),
+        "role_usage": {role: _total(used) for role, used in roles.items() if used},
+        "total_time": seconds,
+    }
+    if result.failure is not None:
+        told = f"{result.failure.kind}: {result.failure.message}"
+        values["error"] = {"message": told, "traceback": told, "traceback_ansi": told}
+    return values
+
+
+def _scores(result: QueryResult, metrics: Mapping[str, bool]) -> dict[str, Any]:
+    verdicts = {metric: result.scores.get(metric) for metric in metrics}
+    return {
+        metric: {
+            "value": verdict.score,
+            "explanation": verdict.reason,
+            "metadata": {
+                "state": state_of(result, metric).value,
+                "repeats": list(verdict.repeats),
+            },
+        }
+        for metric, verdict in verdicts.items()
+        if metrics[metric]
+    }
+
+
+def _metadata(
+    result: QueryResult, metrics: Mapping[str, bool], measures: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    unscored = {
+        metric: {"state": state_of(result, metric).value, "reason": verdict.reason}
+        for metric, is_counted in metrics.items()
+        for verdict in [result.scores.get(metric)]
+        if not is_counted
+    }
+    return {
+        "method": result.method,
+        "document": result.imdb_key,
+        "question_id": result.sample_id,
+        "trial": result.trial,
+        "abstained": result.abstained,
+        "unscored": unscored,
+        "measures": dict(measures or {}) if result.trial == 0 else {},
+        "cost_usd": None if result.usage is None else result.usage.cost_usd,
+        **result.grades,
+        "context": result.context_text,
+    }
+
+
+def _asked(results: Iterable[QueryResult]) -> str:
+    """Return the models that were asked for completions, as one name."""
+    usages = [result.usage for result in results if result.usage is not None]
+    names = {
+        name
+        for usage in usages
+        for name in (usage.models if usage.completion_models is None else usage.completion_models)
+    }
+    return " + ".join(sorted(names)) or "none"
+
+
+def _stats(results: Sequence[QueryResult]) -> dict[str, Usages]:
+    """Return all samples' usage by model and by role; nothing for what is not known of them all."""
+    found = [_by_role(result) for result in results]
+    roles: Usages = {}
+    for role in _ROLES:
+        used = [of[role] for of in found]
+        known = [each for each in used if each is not None]
+        total = _total(_add(known)) if len(known) == len(used) else None
+        if total is not None:
+            roles[role] = total
+    return {"model_usage": _by_model(found), "role_usage": roles}
+
+
+def _by_role(result: QueryResult) -> dict[str, Usages | None]:
+    """Return what the search and the verdicts used, each by model; None where it is not known."""
+    is_unjudged = result.judge_usage is None and not is_judged(result)
+    return {
+        "search": _usage_of(result.usage),
+        "judge": {} if is_unjudged else _usage_of(result.judge_usage),
+    }
+
+
+def _by_model(found: Iterable[Mapping[str, Usages | None]]) -> Usages:
+    """Return the sum by model; nothing where a part is not known, which any model may have had."""
+    used = [each for of in found for each in of.values()]
+    known = [each for each in used if each is not None]
+    return _add(known) if len(known) == len(used) else {}
+
+
+def _count_unknown(results: Iterable[QueryResult]) -> dict[str, int]:
+    found = [_by_role(result) for result in results]
+    return {role: sum(of[role] is None for of in found) for role in _ROLES}
+
+
+def _usage_of(usage: Usage | None) -> Usages | None:
+    """Return what was used by model; None where it was not counted.
+
+    Several models that were asked for the same kind of call share an entry, as their tokens are
+    not known apart.
+    """
+    if usage is None or not usage.is_counted:
+        return None
+    cached, embedded = usage.cached_prompt_tokens, usage.embedding_tokens
+    completions = (usage.prompt_tokens - (cached or 0), cached, usage.output_tokens)
+    asked, searched = usage.completion_models, usage.embedding_models
+    if asked is None or searched is None or set(asked) & set(searched):
+        groups = [(usage.models, (completions[0] + embedded, *completions[1:]))]
+    else:
+        groups = [
+            (asked, completions),
+            (searched, (embedded, None, 0)),
+        ]
+    found: Usages = {}
+    for names, counts in groups:
+        if not names:
+            continue
+        costs = [usage.cost_usd_by_model.get(name) for name in names]
+        known = [cost for cost in costs if cost is not None]
+        found[" + ".join(names)] = {
+            **dict(zip(_COUNTS, (*counts, sum(n or 0 for n in counts)), strict=True)),
+            "total_cost": sum(known) if len(known) == len(costs) else None,
+        }
+    return found
+
+
+def _add(usages: Iterable[Usages]) -> Usages:
+    total: Usages = {}
+    for each in usages:
+        for name, used in each.items():
+            total[name] = _sum(total[name], used) if name in total else used
+    return total
+
+
+def _total(usages: Usages) -> dict[str, Any] | None:
+    """Return all models together; None where none was asked."""
+    found: dict[str, Any] | None = None
+    for used in usages.values():
+        found = used if found is None else _sum(found, used)
+    return found
+
+
+def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    costs = one["total_cost"], other["total_cost"]
+    return {
+        **{name: _plus(one[name], other[name]) for name in _COUNTS},
+        "total_cost": None if None in costs else sum(costs),
+    }
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    """Add counts up, leaving out one that was not reported."""
+    known = [count for count in (one, other) if count is not None]
+    return sum(known) if known else None

@@ -1,0 +1,198 @@
+"""One question of a run on the terminal: answers, verdicts, evidence, cost, and ToG's paths."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.records import METRICS, QueryResult, Retrieved, Walk
+from graphrag.eval.report.cells import UNKNOWN, money, number, share
+from graphrag.eval.report.lines import tell
+from graphrag.eval.scorers.citations import read_citations
+from graphrag.redaction import redact
+from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from rich.tree import Tree
+
+
+@dataclass(frozen=True, slots=True)
+class ShownQuestion:
+    """One question and what the methods made of it.
+
+    Attributes
+    ----------
+    sample : Sample
+    results : sequence of (name, QueryResult)
+        What is to be shown, and what it is called.
+    measures : mapping
+        Name of a result -> measure -> value, as in retrieval_results.json; empty where nothing
+        was measured.
+    notes : mapping
+        Name of a result -> what it must be labelled with, where that is not the others' label.
+    """
+
+    sample: Sample
+    results: Sequence[tuple[str, QueryResult]]
+    measures: Mapping[str, Mapping[str, Any]]
+    notes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def show_question(
+    console: Console, question: ShownQuestion, note: str = "", full: bool = False
+) -> None:
+    """Print a question: each method's answer, verdicts with reasons, evidence, cost and paths.
+
+    Parameters
+    ----------
+    console : Console
+    question : ShownQuestion
+    note : str
+        What the answers must be labelled with.
+    full : bool
+        Whether every pruned edge and the context that the model was shown are printed.
+    """
+    sample = question.sample
+    where = f" of {sample.imdb_key}" if sample.imdb_key else ""
+    tell(console, f"{sample.id}{where}: {sample.question}", "bold")
+    if sample.ground_truth:
+        tell(console, f"Expected: {sample.ground_truth}")
+    for quote in sample.evidence:
+        tell(console, f"Evidence: {quote}")
+    for name, result in question.results:
+        console.print()
+        said = result.response if result.failure is None else "no answer"
+        tell(console, f"{name}{question.notes.get(name, note)}: {said}")
+        measures = question.measures.get(name, {})
+        for line in (*_verdicts(result), *_evidence(sample, measures), _cost(result)):
+            tell(console, f"  {line}")
+        tree = None if result.retrieved is None else _tree_of(result, result.retrieved, full)
+        if tree is not None:
+            console.print(tree)
+        if full and result.context_text:
+            tell(console, f"Context:\n{result.context_text}", "dim")
+    console.print()
+
+
+def is_wrong(result: QueryResult) -> bool:
+    """Whether the search failed, or a verdict is 0 or was not given."""
+    verdicts = [result.scores.get(metric) for metric in METRICS]
+    return result.failure is not None or any(v.score == 0 or v.failure for v in verdicts)
+
+
+def _verdicts(result: QueryResult) -> list[str]:
+    if result.failure is not None:
+        return [f"search failed ({result.failure.kind}): {result.failure.message}"]
+    lines = ["abstained"] if result.abstained else []
+    for metric in METRICS:
+        verdict = result.scores.get(metric)
+        if verdict.failure is not None:
+            cause = f"({verdict.failure.kind}): {verdict.failure.message}"
+            lines.append(f"{metric}: unscored {cause}")
+        elif verdict.score is not None:
+            votes = f" ({sum(v == verdict.score for v in verdict.repeats)} of "
+            votes += f"{len(verdict.repeats)} verdicts)"
+            word = "right" if verdict.score else "wrong"
+            lines.append(
+                f"{metric}: {word}{votes if verdict.repeats else ''}: {verdict.reason or '-'}"
+            )
+    return lines or ["not judged"]
+
+
+def _evidence(sample: Sample, measures: Mapping[str, Any]) -> list[str]:
+    """Return whether the evidence was retrieved; no line where there is none to look for."""
+    if not sample.evidence and not sample.expected_sources:
+        return []
+    recall, rank = measures.get("recall"), measures.get("mrr")
+    if recall is None:
+        return ["evidence: not measured"]
+    if not recall:
+        return ["evidence: not found"]
+    first = f", first at rank {1 / rank:.0f}" if rank else ""
+    return [f"evidence: {'found' if recall == 1 else f'{share(recall)} % of it found'}{first}"]
+
+
+def _cost(result: QueryResult) -> str:
+    spent = result.efficiency
+    seconds = number(spent.latency, ".2f", UNKNOWN)
+    calls = f"{UNKNOWN} calls" if spent.llm_calls is None else counted(spent.llm_calls, "call")
+    failed = 0 if result.usage is None else result.usage.failed_calls
+    calls += f" and {failed} that failed" if failed else ""
+    dollars = None if result.usage is None else result.usage.cost_usd
+    paid = "" if dollars == 0 else f", {money(dollars, '$', 'price not known')}"
+    return f"{calls}, {number(spent.tokens, ',', UNKNOWN)} tokens, {seconds} s{paid}"
+
+
+def _tree_of(result: QueryResult, found: Retrieved, full: bool) -> "Tree | None":
+    """Return the search's paths; None of a method without any."""
+    starts, edges = _walk_of(found)
+    if not edges and not starts:
+        return None
+    named = name_edges(edges, _descriptions(result.context_text))
+    shown = [_redacted(edge) for edge in named]
+    says = found.walk is not None and found.walk.rests_on
+    cited = cited_rows(result.response) if says else ()
+    return path_tree("Paths", [redact(name) for name in starts], shown, full, cited)
+
+
+def _redacted(edge: ShownEdge) -> ShownEdge:
+    """Return an edge without the keys that a text may hold."""
+    return replace(
+        edge,
+        source=redact(edge.source),
+        target=redact(edge.target),
+        relationship=redact(edge.relationship),
+    )
+
+
+def _walk_of(found: Retrieved) -> tuple[list[str], list[ShownEdge]]:
+    """Return where a search began and its edges: all it scored, or those of the paths it kept."""
+    walk = found.walk
+    if walk is not None and walk.edges:
+        return [walk.entities[place] for place in walk.starts], edges_of(walk)
+    seen: dict[tuple[int, str, str], ShownEdge] = {}
+    starts: dict[str, None] = {}
+    for path in found.paths:
+        for hop in path:
+            ends = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
+            edge = ShownEdge(hop.hop, *ends, hop.relationship_id, hop.forward, hop.score, "kept")
+            seen.setdefault((hop.hop, *ends), edge)
+            if hop.hop == 1:
+                starts.setdefault(ends[0])
+    return list(starts), list(seen.values())
+
+
+def edges_of(walk: Walk) -> list[ShownEdge]:
+    """Return all edges of a walk, in order."""
+    names, rests_on = walk.entities, walk.rests_on or ((),) * len(walk.edges)
+    return [
+        ShownEdge(depth, names[start], names[end], name, forward, score, fate, rows)
+        for (depth, start, end, name, forward, score, fate), rows in zip(
+            walk.edges, rests_on, strict=True
+        )
+    ]
+
+
+def cited_rows(response: str) -> list[str]:
+    """Return the rows of its context that an answer cites."""
+    return [name_row(citation.table, citation.id) for citation in read_citations(response)]
+
+
+def _descriptions(context: str) -> dict[tuple[str, str], str]:
+    """Return (source, target) -> description of the relationships that the model was shown."""
+    _, _, table = context.partition("-----Relationships-----\n")
+    lines = table.partition("\n\n")[0].splitlines()
+    rows = csv.DictReader(lines, delimiter="|")
+    found: dict[tuple[str, str], str] = {}
+    try:
+        for row in rows:
+            source, target, text = row.get("source"), row.get("target"), row.get("description")
+            if source and target and text:
+                found.setdefault((source, target), text)
+    except csv.Error:  # a text that is no table of ours: the ids stand for the descriptions
+        return found
+    return found

@@ -1,0 +1,400 @@
+"""Adding results up, and writing them down."""
+
+import itertools
+import json
+import pkgutil
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.dataset.samples import fold_wording
+from graphrag.eval.errors import UsageError
+from graphrag.eval.records import (
+    DEFAULT_METRICS,
+    METRICS,
+    EfficiencyMetrics,
+    MetricScores,
+    QueryResult,
+    ReadWhole,
+)
+from graphrag.eval.results.budget_curves import BudgetCurves, draw_curves
+from graphrag.eval.results.detailed_file import list_questions, list_states
+from graphrag.eval.results.frames import tidy_frame
+from graphrag.eval.results.labels import label_embedded
+from graphrag.eval.results.means import (
+    AVERAGES,
+    MethodSummary,
+    cost_of_searches,
+    cost_of_verdicts,
+    mean_efficiency,
+)
+from graphrag.eval.results.repeats import RepeatAnalysis, analyse_repeats
+from graphrag.eval.results.rows import rows_of
+from graphrag.eval.results.summary import Analysis, analyse
+from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
+from graphrag.eval.stats.outcomes import Outcomes
+from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
+from graphrag.text.json_pieces import json_pieces
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "EfficiencyMetrics",
+    "EvaluationResults",
+    "MethodSummary",
+    "MetricScores",
+    "QueryResult",
+    "aggregate_results",
+]
+
+_NOTEBOOK_VIEW = "graphrag.eval.web:render_cell"  # by name: how results look stands above them
+_NESTED = ("scores", "reasons", "efficiency", "failure")
+
+
+@dataclass(frozen=True)
+class EvaluationResults:
+    """The results of an evaluation and their plain means.
+
+    Attributes
+    ----------
+    metadata : dict
+        timestamp, total_questions (distinct), methods, movies, metrics (what responses were to
+        be judged on, the primary one first), models, embedded_models (a
+        label that says in which roles offline baseline models were asked, None when they were
+        not), cost_usd (of the searches and verdicts in ``results``, repeats included; further
+        judges stand apart in the section further_judges_cost_usd; None: a price is not known, or a
+        result does not say what it took),
+        earlier_attempts (of failed searches that were asked again and of calls that were not
+        used, in no other figure; only where there are any), and what the run adds.
+    results : list of QueryResult
+        Every trial.
+    by_method : dict
+        method -> metric -> mean in [0, 1] or None, ``analysis.outcomes[...].end_to_end``. A failed
+        search counts 0 where the metric was asked, an unscored verdict is left out. Where questions
+        were searched more than once it is the mean of their means.
+    by_movie : dict
+        index key -> method -> metric -> mean or None.
+    efficiency : dict
+        method -> avg_latency (seconds, over responses whose latency was measured, None
+        without any), n_latency, n_impossible_latency (searches whose stored latency can't be
+        one, left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls,
+        avg_prompt_tokens, avg_output_tokens (None for a method of one's own that does not count),
+        avg_exploring_calls, avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase,
+        prompt_tokens_by_phase, output_tokens_by_phase (sums), cached_prompt_tokens,
+        calls_reporting_cached_tokens and judge_cached_prompt_tokens (see ``Usage``), cost_usd,
+        cost_usd_by_model, judge_cost_usd (None: the price of a model, or of its cached tokens, is
+        not known).
+        Failed searches count with the calls that they made.
+    counts : dict
+        method -> n (searches), n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
+    analysis : Analysis or None
+        States, means with intervals, comparisons of the methods, and efficiency figures; None
+        when the results were not put together by :func:`aggregate_results`.
+    repeats : RepeatAnalysis or None
+        What repeated searches or verdicts tell; None when nothing was repeated.
+    curves : BudgetCurves or None
+        Of a run at several context budgets: scores against tokens, and the areas under them.
+    figures : dict
+        Further sections of the summary file, by name; see ``figures.Figures``.
+    read_whole : callable
+        Gives results with their contexts; ``results`` hold these themselves but in the commands,
+        which leave them in the store.
+    command : str
+        That began the run, for the answer; in no file of the results.
+    """
+
+    metadata: dict[str, Any]
+    results: list[QueryResult] = field(repr=False)
+    by_method: dict[str, dict[str, float | None]]
+    by_movie: dict[str, dict[str, dict[str, float | None]]]
+    efficiency: dict[str, dict[str, Any]]
+    counts: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    analysis: Analysis | None = field(default=None, repr=False)
+    repeats: RepeatAnalysis | None = field(default=None, repr=False)
+    curves: BudgetCurves | None = field(default=None, repr=False)
+    figures: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    read_whole: ReadWhole = field(default=iter, repr=False, compare=False)
+    command: str = field(default="", repr=False, compare=False)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What responses were to be judged on; the default where the metadata does not say."""
+        return tuple(self.metadata.get("metrics", DEFAULT_METRICS))
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the summary as JSON-ready values; sections that were not computed are left out."""
+        given = {
+            "metadata": self.metadata,
+            "by_method": self.by_method,
+            "by_movie": self.by_movie,
+            "efficiency": self.efficiency,
+        }
+        if self.analysis is None:
+            return {**given, **self.figures}
+        return {
+            **given,
+            "counts": self.counts,
+            **self.analysis.to_dict(),
+            "repeats": None if self.repeats is None else self.repeats.to_dict(),
+            **({} if self.curves is None else self.curves.sections()),
+            **self.figures,
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """Return the summary as JSON; there is no NaN in it."""
+        return _to_json(self.to_dict(), indent)
+
+    def to_detailed_dict(self) -> dict[str, object]:
+        """Return every response with its verdicts, grouped by question.
+
+        Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
+        """
+        return {"metadata": self.metadata, "results": list(list_questions(self.results))}
+
+    def to_detailed_json(self, indent: int | None = 2) -> str:
+        """Return every response as JSON."""
+        return "".join(self.detailed_pieces(indent))
+
+    def detailed_pieces(self, indent: int | None = 2) -> Iterator[str]:
+        """Yield every response as JSON, a question a piece."""
+        values = {"metadata": self.metadata, "results": list_questions(self.results)}
+        yield from json_pieces(values, indent)
+        yield "\n"
+
+    def save(self, output_dir: Path | str) -> tuple[Path, Path]:
+        """Write the summary and the detailed file, both whole or neither.
+
+        Returns
+        -------
+        tuple of Path
+            The summary and the detailed file.
+
+        Raises
+        ------
+        StoreError
+            If the folder can't be written.
+        """
+        summary, detailed = write_whole(
+            Path(output_dir),
+            {SUMMARY_FILE: self.to_json(), DETAILED_FILE: self.detailed_pieces()},
+        )
+        return summary, detailed
+
+    def to_pandas(self, tidy: bool = False) -> "pd.DataFrame":
+        """Return one row a result: question, method, response, scores, reasons and costs.
+
+        What further judges said stands in columns such as ``rubric_relevance``,
+        ``rubric_relevance_reasoning`` and ``quality_reasoning``. With ``tidy``: one row a
+        question, method, trial and metric that was asked for, as ``analysis.tidy_frame`` says.
+        """
+        if tidy:
+            label = self.metadata.get("embedded_models")
+            return tidy_frame(self.results, self.metrics, label)
+        import pandas as pd
+
+        rows: list[dict[str, object]] = []
+        for result in self.results:
+            scores, failure = result.scores, result.failure
+            ungraded = replace(result, grades={})
+            rows.append(
+                {
+                    **{k: v for k, v in ungraded.to_dict().items() if k not in _NESTED},
+                    **scores.to_dict(),
+                    **{f"{metric}_state": state for metric, state in list_states(result).items()},
+                    **{f"{metric}_reason": scores.get(metric).reason for metric in METRICS},
+                    **result.efficiency.to_dict(),
+                    "failure": failure.message if failure else None,
+                    **_spread(result.grades),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def summaries(self) -> list[MethodSummary]:
+        """Return the figures of each method, in the order of the methods."""
+        found: list[MethodSummary] = []
+        for method in self.metadata.get("methods", self.by_method):
+            counts = self.counts.get(method, {"n": 0})
+            means = self.by_method.get(method, {})
+            efficiency = self.efficiency.get(method, {})
+            found.append(
+                MethodSummary(
+                    **{metric: means.get(metric) for metric in DEFAULT_METRICS},
+                    **{name: efficiency.get(name) for name in AVERAGES},
+                    method=method,
+                    means=means,
+                    count=counts["n"],
+                    **{name: value for name, value in counts.items() if name != "n"},
+                )
+            )
+        return found
+
+    def _repr_html_(self) -> str:
+        return pkgutil.resolve_name(_NOTEBOOK_VIEW)(self)
+
+
+def aggregate_results(
+    results: Iterable[QueryResult],
+    metrics: Sequence[str] = DEFAULT_METRICS,
+    planned: Mapping[str, Mapping[str, int]] | None = None,
+    equivalence_margin: float = EQUIVALENCE_MARGIN,
+    curves: Mapping[str, Mapping[int, str]] | None = None,
+) -> EvaluationResults:
+    """Add results up; an empty list gives total_questions 0 and empty sections.
+
+    Parameters
+    ----------
+    results : iterable of QueryResult
+        Questions are joined on ``imdb_key`` and ``sample_id``, without an id on their text.
+    metrics : sequence of str
+        What was judged; methods are compared on the first by tests that are corrected for the
+        number of pairs, on the others exploratively.
+    planned : dict, optional
+        Method -> index key -> searches that it was to make; None: those that any method has a
+        result for.
+    equivalence_margin : float
+        The difference of two means, in (0, 1), below which methods count as equivalent.
+    curves : dict, optional
+        Method -> context budget -> its name there, ``EvaluationConfig.curves`` of a run at several
+        budgets: methods are then compared by the areas under their curves alone.
+
+    Raises
+    ------
+    UsageError
+        If a metric does not exist, or results of one id have other texts, or those of one text
+        other ids: they would count as two questions.
+    ValueError
+        If a result has more or other than numbers may say: NaN tokens or cost, or more results
+        than were planned.
+
+    Warns
+    -----
+    UserWarning
+        If a method has more than one result for one trial of a question: they count as repeats.
+    """
+    results, repeated = _number_repeats(results)
+    if repeated:
+        warnings.warn(_describe_repeated(repeated), stacklevel=2)
+    _check(results, metrics)
+    methods = list(dict.fromkeys(result.method for result in results))
+    movies = list(dict.fromkeys(result.imdb_key for result in results))
+    usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
+    models = sorted({model for usage in usages for model in usage.models})
+    costs = [cost_of_searches(results), cost_of_verdicts(results)]
+    of_method = {m: [r for r in results if r.method == m] for m in methods}
+    rows = rows_of(results)
+    analysis = analyse(rows, methods, metrics, planned, equivalence_margin, is_compared=not curves)
+    return EvaluationResults(
+        metadata={
+            "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+            "total_questions": len({(r.imdb_key, r.sample_id, r.question) for r in results}),
+            "methods": methods,
+            "movies": movies,
+            "metrics": list(metrics),
+            "models": models,
+            "embedded_models": label_embedded(results),
+            "cost_usd": None if None in costs else sum(cost for cost in costs if cost),
+        },
+        results=results,
+        by_method={m: _plain_means(found) for m, found in analysis.outcomes.items()},
+        by_movie={
+            movie: {m: _plain_means(found) for m, found in by_method.items()}
+            for movie, by_method in analysis.outcomes_by_document.items()
+        },
+        efficiency={m: mean_efficiency(found) for m, found in of_method.items()},
+        counts={m: _counts(found, of_method[m]) for m, found in analysis.outcomes.items()},
+        analysis=analysis,
+        repeats=analyse_repeats(results, methods, metrics),
+        curves=draw_curves(curves or {}, results, metrics),
+    )
+
+
+def _number_repeats(
+    results: Iterable[QueryResult],
+) -> tuple[list[QueryResult], list[QueryResult]]:
+    """Return the results, each a trial of its own, and those that had the trial of another."""
+    given = list(results)
+    folded = {text: fold_wording(text) for text in {r.question for r in given}}
+    keys = [(r.imdb_key, r.sample_id, folded[r.question], r.method) for r in given]
+    taken = defaultdict[tuple[str, ...], set[int]](set)
+    for key, result in zip(keys, given, strict=True):
+        taken[key].add(result.trial)
+    seen = set[tuple[tuple[str, ...], int]]()
+    repeated: list[QueryResult] = []
+    for place, (key, result) in enumerate(zip(keys, given, strict=True)):
+        if (key, result.trial) in seen and any(key[1:3]):
+            trial = next(n for n in itertools.count() if n not in taken[key])
+            taken[key].add(trial)
+            given[place] = replace(result, trial=trial)
+            repeated.append(result)
+        seen.add((key, result.trial))
+    return given, repeated
+
+
+def _describe_repeated(repeated: Sequence[QueryResult]) -> str:
+    first, verb = repeated[0], "repeats" if len(repeated) == 1 else "repeat"
+    return (
+        f"{counted(len(repeated), 'result')} {verb} the question of another, e.g. "
+        f"{first.method}'s for {first.question!r} of {first.imdb_key!r}; they count as repeats of "
+        "one question."
+    )
+
+
+def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:
+    return {metric: found.end_to_end.mean for metric, found in outcomes.items()}
+
+
+def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) -> dict[str, Any]:
+    return {
+        "n": len(results),
+        "n_search_failed": sum(result.failure is not None for result in results),
+        "n_scored": {m: of.n_scored for m, of in outcomes.items()},
+        "n_unscored": {m: of.n_judge_failed + of.n_judge_unparseable for m, of in outcomes.items()},
+        "n_not_judged": {m: of.n_not_judged + of.n_abstained for m, of in outcomes.items()},
+    }
+
+
+def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
+    for metric in metrics:
+        if metric not in METRICS:
+            msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}"
+            raise UsageError(as_sentence(msg))
+    by_id = Counter((r.imdb_key, r.sample_id, r.method, r.trial) for r in results if r.sample_id)
+    # A run that an old release kept without its questions has no text to tell them apart by.
+    folded = {text: fold_wording(text) for text in {r.question for r in results if r.question}}
+    by_text = Counter(
+        (r.imdb_key, folded[r.question], r.method, r.trial) for r in results if r.question
+    )
+    for times in (by_id, by_text):
+        (document, question, method, trial), n = max(
+            times.items(), key=lambda entry: entry[1], default=(("", "", "", 0), 0)
+        )
+        if n > 1:
+            msg = (
+                f"{method} has {n} results for {question!r} of {document!r} in trial {trial}, and "
+                f"would count it {n} times; keep one, or number the repeats by their trial."
+            )
+            raise UsageError(msg)
+
+
+def _spread(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
+    """Return what further judges said as columns; a score goes by the name of what it scores."""
+    columns: dict[str, object] = {}
+    for name, value in grades.items():
+        if name == "failure":  # the reasoning says so
+            continue
+        if isinstance(value, Mapping):
+            columns |= _spread(cast("Mapping[str, object]", value), f"{prefix}{name}_")
+        else:
+            columns[prefix.removesuffix("_") if name == "score" else f"{prefix}{name}"] = value
+    return columns
+
+
+def _to_json(values: dict[str, object], indent: int | None) -> str:
+    return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"

@@ -1,0 +1,268 @@
+"""The labels that an audit left in a run's folder, and the corrections that they allow."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from graphrag.command_lines import eval_line_here
+from graphrag.eval.records import METRICS
+from graphrag.eval.results.rows import QuestionKey, Row, paired_score
+from graphrag.eval.stats.correction import (
+    MIN_LABELS,
+    Corrected,
+    corrected_difference,
+    corrected_mean,
+)
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.store.whole_files import run_folder
+
+Stratum: TypeAlias = tuple[str, tuple[str, ...]]
+"""A document, and how each method's response ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLabel:
+    """What a person said of one response, beside the verdict; ``stratum`` is a code."""
+
+    document: str
+    id: str
+    method: str
+    label: Literal[0, 1]
+    verdict: Literal[0, 1]
+    stratum: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLabels:
+    """The labels of one run and metric, as an import keeps them; no text of a response.
+
+    Attributes
+    ----------
+    metric : str
+    methods : tuple of str
+        Of the run, in the order of the strata.
+    fingerprint : str
+        Code of all verdicts of the run on the metric: labels are of no use once they change.
+    strata : dict
+        Code of each group that questions were drawn from -> its questions.
+    responses : tuple of KeptLabel
+    """
+
+    metric: str
+    methods: tuple[str, ...]
+    fingerprint: str
+    strata: dict[str, int]
+    responses: tuple[KeptLabel, ...]
+
+
+class LabelledQuestion(NamedTuple):
+    """A question with what the judge and people said of its responses.
+
+    Attributes
+    ----------
+    key : (str, str)
+        Document and id.
+    stratum : Stratum
+    scores : dict
+        Method -> 0, 1 or None; a failed search is 0 where the metric says so.
+    judged : collection of str
+        Methods whose score is the judge's.
+    labels : dict
+        Method -> 0 or 1.
+    """
+
+    key: QuestionKey
+    stratum: Stratum
+    scores: Mapping[str, int | None]
+    judged: Collection[str]
+    labels: Mapping[str, int]
+
+
+class RunLabels(NamedTuple):
+    """A run's questions with the labels of one metric.
+
+    ``refused`` says why they can't be used; there are no questions then.
+    """
+
+    questions: Mapping[QuestionKey, LabelledQuestion]
+    refused: str | None = None
+
+
+def question_stratum(rows: Mapping[str, Row], methods: Sequence[str], metric: str) -> Stratum:
+    """Return the group that a question is drawn in, from its row by each method (one or more)."""
+    document = next(iter(rows.values())).document
+    return document, tuple(_end(rows.get(method), metric) for method in methods)
+
+
+def group_code(stratum: Stratum, fingerprint: str) -> str:
+    """Return the code of a group, which hides what its verdicts are."""
+    return "g" + hash_values([fingerprint, stratum])
+
+
+def hash_values(values: Sequence[object]) -> str:
+    """Return a short code of JSON-ready values."""
+    return hashlib.blake2b(json.dumps(values).encode(), digest_size=8).hexdigest()
+
+
+def keep_labels(
+    questions: Sequence[LabelledQuestion], methods: Sequence[str], metric: str
+) -> KeptLabels:
+    """Return what a later correction needs of a run's questions and labels."""
+    answered = [question for question in questions if question.scores]
+    fingerprint = _fingerprint(answered)
+    strata: dict[str, int] = {}
+    for question in answered:
+        if question.judged:
+            code = group_code(question.stratum, fingerprint)
+            strata[code] = strata.get(code, 0) + 1
+    return KeptLabels(
+        metric=metric,
+        methods=tuple(methods),
+        fingerprint=fingerprint,
+        strata=strata,
+        responses=tuple(
+            KeptLabel(
+                *question.key,
+                method,
+                _binary(label),
+                _binary(question.scores[method]),
+                group_code(question.stratum, fingerprint),
+            )
+            for question in answered
+            for method, label in question.labels.items()
+        ),
+    )
+
+
+def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, RunLabels]:
+    """Read the labels that imports left in a run's folder.
+
+    Parameters
+    ----------
+    output_dir : Path
+        The folder of eval.db.
+    run_id : str or None
+        None: of a file that names no run, which has no labels.
+    rows : sequence of Row
+        The run's rows, of which those on the labelled metrics must be as they were.
+
+    Returns
+    -------
+    dict
+        Metric -> RunLabels, of the metrics that labels were imported for.
+    """
+    found: dict[str, RunLabels] = {}
+    for metric in METRICS if run_id is not None else ():
+        path = run_folder(output_dir, run_id or "") / f"audit_{metric}.json"
+        if path.exists():
+            found[metric] = _join(_read(path), rows, metric)
+    return found
+
+
+def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> Corrected:
+    """Correct the mean of one method, or the difference between two.
+
+    ``n_labels`` are the questions that are labelled, and known on every method named. A failed
+    search that counts 0 needs no label to be known; it is left out when there are too few labels,
+    so that it does not help to reach the least number.
+    """
+    known = [[_known(question, method) for method in methods] for question in questions]
+    touched = [any(method in question.labels for method in methods) for question in questions]
+    n_labels = sum(was and None not in values for was, values in zip(touched, known, strict=True))
+    if n_labels < MIN_LABELS:
+        nothing = [None] * len(methods)
+        known = [v if was else nothing for was, v in zip(touched, known, strict=True)]
+    strata = [question.stratum for question in questions]
+    if len(methods) == 1:
+        scores = [question.scores.get(methods[0]) for question in questions]
+        corrected = corrected_mean(scores, [value for (value,) in known], strata)
+    else:
+        a, b = methods
+        corrected = corrected_difference(
+            [(question.scores.get(a), question.scores.get(b)) for question in questions],
+            [(of_a, of_b) for of_a, of_b in known],
+            strata,
+            [question.key[0] or None for question in questions],
+        )
+    return replace(corrected, n_labels=n_labels)
+
+
+def _known(question: LabelledQuestion, method: str) -> int | None:
+    if method in question.judged:
+        return question.labels.get(method)
+    return question.scores.get(method)
+
+
+def _binary(value: int | None) -> Literal[0, 1]:
+    if value not in (0, 1):
+        msg = f"a label and its verdict must be 0 or 1, not {value!r}"
+        raise ValueError(msg)
+    return value
+
+
+def _end(row: Row | None, metric: str) -> str:
+    if row is None:
+        return "missing"
+    state = row.states[metric]
+    return str(row.scores[metric]) if state is State.SCORED else state.value
+
+
+def _fingerprint(answered: Sequence[LabelledQuestion]) -> str:
+    return hash_values(sorted([*question.key, *question.stratum[1]] for question in answered))
+
+
+def _read(path: Path) -> KeptLabels | str:
+    """Return the labels of a file, or why there are none."""
+    try:
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
+        kept = cast("dict[str, Any]", values).get("labels")
+        if kept is None:
+            return f"{path.name} was written without them; {_import_again(path)}"
+        return TypeAdapter(KeptLabels).validate_python(kept)
+    except (OSError, ValueError, AttributeError, ValidationError):
+        return f"{path.name} can't be read; {_import_again(path)}"
+
+
+def _import_again(path: Path) -> str:
+    """Name the command for its sheet: in the run's folder, where another's was drawn since."""
+    own = path.with_suffix(".csv")
+    sheet = own if own.exists() else path.parents[2] / own.name
+    return f"import its sheet again with: {eval_line_here('audit', 'import', sheet)}"
+
+
+def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
+    if isinstance(kept, str):
+        return RunLabels({}, kept)
+    said: dict[QuestionKey, dict[str, int]] = {}
+    for each in kept.responses:
+        said.setdefault((each.document, each.id), {})[each.method] = each.label
+    questions = list(_questions(rows, kept.methods, metric, said))
+    if _fingerprint(questions) != kept.fingerprint:
+        return RunLabels(
+            {}, "the verdicts have changed since they were imported; export the audit again"
+        )
+    return RunLabels({question.key: question for question in questions})
+
+
+def _questions(
+    rows: Sequence[Row],
+    methods: Sequence[str],
+    metric: str,
+    said: Mapping[QuestionKey, Mapping[str, int]],
+) -> Iterator[LabelledQuestion]:
+    found: dict[QuestionKey, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row.key, {})[row.method] = row
+    for key, by_method in found.items():
+        yield LabelledQuestion(
+            key=key,
+            stratum=question_stratum(by_method, methods, metric),
+            scores={method: paired_score(row, metric) for method, row in by_method.items()},
+            judged=[m for m, row in by_method.items() if row.states[metric] is State.SCORED],
+            labels=said.get(key, {}),
+        )

@@ -1,0 +1,221 @@
+"""Results as rows: what became of each question, and what it counts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from math import isfinite
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
+
+from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.records import METRICS, JudgeResult, QueryResult
+from graphrag.eval.stats.outcomes import State
+
+QuestionKey: TypeAlias = tuple[str, str]
+"""A document, and the id of a question in it: two documents may number their questions alike."""
+
+FAILED_AS_0 = ", failed as 0"
+"""After the name of a metric: its mean over failed searches as well, each 0."""
+ZERO_IF_FAILED = {name for name, metric in JUDGED_METRICS.items() if metric.zero_if_failed}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One question answered by one method, as far as figures need it.
+
+    Attributes
+    ----------
+    question_id, document, method : str
+    states : dict
+        Metric -> State.
+    scores : dict
+        Metric -> 0, 1, or None unless the state is scored.
+    latency_s : float or None
+        Seconds; None when it was not measured.
+    censored : bool
+        Whether the search failed, so that its answer would have taken longer.
+    tokens : int or None
+        Prompt and output tokens of the search's completions; None when they are not counted.
+    cost_usd : float or None
+        Of the search; None when a price is not known.
+    trial : int
+        Which repeat of the search it is, from 0.
+    question, reference : str or None
+        The question's text and a digest of the accepted answer; None where they were not kept.
+
+    Raises
+    ------
+    ValueError
+        If a state and its score do not fit, or a count is negative, NaN or infinite.
+    """
+
+    question_id: str
+    document: str
+    method: str
+    states: Mapping[str, State]
+    scores: Mapping[str, int | None]
+    latency_s: float | None = None
+    censored: bool = False
+    tokens: int | None = 0
+    cost_usd: float | None = None
+    question: str | None = None
+    reference: str | None = None
+    trial: int = 0
+
+    def __post_init__(self) -> None:
+        check_states(self.states, self.scores)
+        for name, value in (("tokens", self.tokens), ("cost_usd", self.cost_usd)):
+            if value is not None and not (isfinite(value) and value >= 0):
+                msg = f"the {name} of {self.method} on {self.question_id!r} can't be {value!r}"
+                raise ValueError(msg)
+
+    @property
+    def key(self) -> QuestionKey:
+        """What the question is joined on."""
+        return self.document, self.question_id
+
+
+class End(NamedTuple):
+    """How one search and its verdicts ended; among many results few ends differ.
+
+    Attributes
+    ----------
+    failed, abstained : bool
+        Of the search.
+    verdicts : tuple
+        One (score or None, kind of the judge's failure or None) for each of ``METRICS``.
+    """
+
+    failed: bool
+    abstained: bool
+    verdicts: tuple[tuple[int | None, str | None], ...]
+
+
+def end_of(result: QueryResult) -> End:
+    """Return how a search and its verdicts ended."""
+    verdicts = [result.scores.get(metric) for metric in METRICS]
+    return End(
+        result.failure is not None,
+        result.abstained,
+        tuple([(v.score, v.failure.kind if v.failure else None) for v in verdicts]),
+    )
+
+
+def rows_of(results: Sequence[QueryResult]) -> list[Row]:
+    """Make rows of results; those that ended alike share their states and scores."""
+    ends: dict[End, tuple[Mapping[str, State], Mapping[str, int | None]]] = {}
+    rows: list[Row] = []
+    for result in results:
+        end = end_of(result)
+        if end not in ends:
+            ends[end] = _states_and_scores(result)
+        rows.append(_row(result, *ends[end]))
+    return rows
+
+
+def check_states(states: Mapping[str, State], scores: Mapping[str, int | None]) -> None:
+    """Raise ValueError unless just what is scored has a score, 0 or 1."""
+    for metric, state in states.items():
+        score = scores.get(metric)
+        if (state is State.SCORED) != (score is not None) or score not in (0, 1, None):
+            msg = f"{metric} is {state.value!r}, and its score can't be {score!r}"
+            raise ValueError(msg)
+
+
+def with_every_metric(row: Row) -> Row:
+    """Return a row that was kept when there were fewer metrics; those were not judged."""
+    missing = State.SEARCH_FAILED if row.censored else State.NOT_JUDGED
+    return replace(
+        row,
+        states={**dict.fromkeys(METRICS, missing), **row.states},
+        scores={**dict.fromkeys(METRICS), **row.scores},
+    )
+
+
+def state_of(result: QueryResult, metric: str) -> State:
+    """Return how one (question, method, metric) ended."""
+    verdict: JudgeResult = result.scores.get(metric)
+    if result.failure is not None:
+        # Only what can't be judged at all, for want of an answer to compare with, has no score.
+        return State.NOT_JUDGED if verdict.score is None else State.SEARCH_FAILED
+    if result.abstained and not JUDGED_METRICS[metric].judges_abstentions:
+        return State.ABSTAINED
+    if verdict.failure is not None:
+        unreadable = verdict.failure.kind in ("unreadable", "cut_off")
+        return State.JUDGE_UNPARSEABLE if unreadable else State.JUDGE_FAILED
+    return State.NOT_JUDGED if verdict.score is None else State.SCORED
+
+
+def paired_score(row: Row, metric: str) -> int | None:
+    """Return a row's score in a comparison: a failed search is 0 where the metric says so."""
+    if row.states[metric] is State.SEARCH_FAILED and metric in ZERO_IF_FAILED:
+        return 0
+    return row.scores[metric]
+
+
+def has_nothing_to_judge(row: Row, metric: str) -> bool:
+    """Say whether a row has no score of a metric, and is not to have one."""
+    state = row.states[metric]
+    if state is State.SEARCH_FAILED:
+        return metric not in ZERO_IF_FAILED
+    return state in (State.NOT_JUDGED, State.ABSTAINED)
+
+
+def item_scores(rows: Sequence[Row], metric: str) -> dict[QuestionKey, float | None]:
+    """Return the mean score of each question over its searches; None where none has a score."""
+    if not any(row.trial for row in rows):
+        return {row.key: paired_score(row, metric) for row in rows}
+    scores: dict[QuestionKey, list[int]] = {}
+    for row in rows:
+        score = paired_score(row, metric)
+        scores.setdefault(row.key, []).extend([] if score is None else [score])
+    return {key: fmean(known) if known else None for key, known in scores.items()}
+
+
+def gate_score(row: Row, metric: str) -> int | None:
+    """Return a row's score in the gate: whether the search did well on this metric.
+
+    A failed search did not, whatever the metric, nor an abstention that leaves nothing to judge:
+    left out, a run whose searches fail would pass on the few that did not. An abstention that was
+    judged correct, as the documents do not say, did. Only a verdict that is missing is None.
+    """
+    state = row.states[metric]
+    if state is State.SEARCH_FAILED:
+        return 0
+    if state is State.ABSTAINED:
+        return int(row.scores.get("correctness") == 1)
+    return row.scores[metric]
+
+
+def digest_reference(text: str) -> str:
+    """Return a digest of an accepted answer that case and blanks do not change."""
+    folded = " ".join(text.casefold().split())
+    return blake2b(folded.encode(), digest_size=8).hexdigest()
+
+
+def _states_and_scores(
+    result: QueryResult,
+) -> tuple[Mapping[str, State], Mapping[str, int | None]]:
+    states = {metric: state_of(result, metric) for metric in METRICS}
+    scores = {
+        metric: result.scores.get(metric).score if state is State.SCORED else None
+        for metric, state in states.items()
+    }
+    return states, scores
+
+
+def _row(result: QueryResult, states: Mapping[str, State], scores: Mapping[str, int | None]) -> Row:
+    return Row(
+        question_id=result.sample_id or result.question,
+        document=result.imdb_key,
+        method=result.method,
+        states=states,
+        scores=scores,
+        latency_s=result.efficiency.latency,
+        censored=result.failure is not None,
+        tokens=result.efficiency.tokens,
+        cost_usd=result.usage.cost_usd if result.usage is not None else None,
+        question=result.question or None,
+        reference=digest_reference(result.ground_truth) if result.ground_truth else None,
+        trial=result.trial,
+    )

@@ -1,0 +1,332 @@
+"""What is said of a run beyond the verdicts: retrieval, losses, further judges."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.records import QueryResult, ReadWhole, measured_latency
+from graphrag.eval.results.budget_curves import BudgetCurves, draw_curves
+from graphrag.eval.results.criteria import CriterionResult, check_criteria
+from graphrag.eval.results.evaluation_file import EvaluatedAnswer, evaluation_reports, judge_source
+from graphrag.eval.results.means import calls_of, tokens_of
+from graphrag.eval.results.retrieval_file import retrieval_report
+from graphrag.eval.results.rows import paired_score, rows_of
+from graphrag.eval.runner.judgements import pair_kind
+from graphrag.eval.runner.units import Unit
+from graphrag.eval.scorers.combined import CombinedSettings
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.llm_evaluation import LLMEvaluation
+from graphrag.eval.scorers.loss import NOT_NEEDED, LossRecord, LossSettings, trace_loss
+from graphrag.eval.scorers.loss_summary import LossRow, summarize_loss
+from graphrag.eval.scorers.measuring import (
+    MeasuredAnswer,
+    MethodMeasures,
+    measure,
+    summarize_measures,
+)
+from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
+from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
+from graphrag.eval.scorers.quality import QualityEvaluation
+from graphrag.eval.scorers.response import Answered, MeasureSettings
+from graphrag.eval.scorers.rubric import DimensionSummary, summarize_rubric
+from graphrag.eval.stats.estimates import Estimate
+from graphrag.eval.stats.scales import mean_real
+from graphrag.eval.store.records import Judgement
+from graphrag.query.usage import Usage, sum_usages
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of the first trial.
+
+    Attributes
+    ----------
+    measures : dict
+        Method -> measures that need no model.
+    loss : list of LossRow
+        Where answers were lost: by method and index, then by method.
+    criteria : list of CriterionResult
+    rubric : dict
+        Method -> dimension -> summary; empty unless judged.
+    quality : dict
+        Method -> measure -> mean in [0, 1] with t limits; empty unless judged.
+    pairwise : dict
+        (a, b) -> preferences; empty unless judged.
+    usage : Usage
+        What the further judges cost.
+    retrieval : dict
+        The content of retrieval_results.json but for what was retrieved; see
+        :func:`retrieval_pieces`.
+    evaluations : dict
+        Method -> content of its evaluation file.
+    curves : BudgetCurves or None
+        Of a run at several context budgets; no section of these.
+    """
+
+    measures: dict[str, MethodMeasures]
+    loss: list[LossRow]
+    criteria: list[CriterionResult]
+    rubric: dict[str, dict[str, DimensionSummary]]
+    quality: dict[str, dict[str, Estimate]]
+    pairwise: dict[tuple[str, str], PreferenceSummary]
+    usage: Usage
+    retrieval: dict[str, Any]
+    evaluations: dict[str, dict[str, Any]]
+    curves: BudgetCurves | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sections of the summary file."""
+        return {
+            "measures": {method: found.to_dict() for method, found in self.measures.items()},
+            "loss": [row.to_dict() for row in self.loss],
+            "criteria": [asdict(result) for result in self.criteria],
+            "rubric": {
+                method: {name: summary.to_dict() for name, summary in found.items()}
+                for method, found in self.rubric.items()
+            },
+            "quality": {
+                method: {name: asdict(estimate) for name, estimate in found.items()}
+                for method, found in self.quality.items()
+            },
+            "pairwise": {f"{a} vs {b}": asdict(found) for (a, b), found in self.pairwise.items()},
+            "further_judges_cost_usd": self.usage.cost_usd,
+            "further_judges": {
+                "calls": calls_of(self.usage),
+                "tokens": tokens_of(self.usage),
+                "cost_usd": self.usage.cost_usd,
+            }
+            if self.rubric or self.quality or self.pairwise
+            else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSources:
+    """What figures are computed from, beside the results.
+
+    Attributes
+    ----------
+    samples : sequence of Sample
+    views : mapping
+        Index key -> view; results of other indexes are not measured.
+    search_methods : mapping
+        Method name -> the search method behind it.
+    judged : sequence of (Unit, Judgement)
+    means : mapping
+        Method -> name -> mean of what the results hold, for success criteria.
+    is_judged : bool
+        Whether the judge was to be asked; else a failed search has no score of it either.
+    read_whole : callable
+        Gives the results with what they retrieved and were shown.
+    """
+
+    samples: Sequence[Sample]
+    views: Mapping[str, IndexView]
+    search_methods: Mapping[str, str]
+    judged: Sequence[tuple[Unit, Judgement]] = ()
+    means: Mapping[str, Mapping[str, float | None]] = field(
+        default_factory=dict[str, Mapping[str, float | None]]
+    )
+    is_judged: bool = True
+    read_whole: ReadWhole = iter
+
+
+def compute_figures(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    sources: FigureSources,
+    metadata: Mapping[str, Any],
+) -> Figures:
+    """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
+    first = [result for result in results if result.trial == 0]
+    samples = {sample.id: sample for sample in sources.samples}
+    settings = _measure_settings(config)
+    overall = _overall_scores(sources.judged)
+    given = [_answered(result, config, sources.is_judged, overall) for result in first]
+    measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
+    answered = [a for a in given if a.imdb_key in sources.views and a.sample_id in samples]
+    # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
+    telling = {each.method for each in measurable if each.retrieved is not None}
+    loss_settings = LossSettings(
+        not_needed={
+            name: NOT_NEEDED[method]
+            for name, method in sources.search_methods.items()
+            if method in NOT_NEEDED
+        }
+    )
+    measured: list[MeasuredAnswer] = []
+    records: list[LossRecord] = []
+    for outline, result in zip(answered, sources.read_whole(measurable), strict=True):
+        sample, view = samples[result.sample_id], sources.views[result.imdb_key]
+        whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
+        is_told = result.method in telling
+        measured.append(measure(sample, whole, view, settings, is_told=is_told))
+        records.append(trace_loss(sample, whole, view, loss_settings))
+    by_method = summarize_measures(measured, settings)
+    rubric = _rubric(config, first, sources.judged)
+    quality = _quality(config, first, sources.judged)
+    by_answer = {(m.sample_id, m.method): m for m in measured}
+    evaluations = evaluation_reports(
+        config,
+        [
+            EvaluatedAnswer(
+                result.question, a, settings.judged(a), by_answer.get((a.sample_id, a.method))
+            )
+            for result, a in zip(first, given, strict=True)
+        ],
+        metadata,
+    )
+    means: dict[str, dict[str, float | None]] = {
+        method: {
+            **sources.means.get(method, {}),
+            **(by_method[method].means() if method in by_method else {}),
+            **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
+            **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
+            "judge_score": report["summary"]["avg_judge_score"],
+        }
+        for method, report in evaluations.items()
+    }
+    return Figures(
+        measures=by_method,
+        loss=summarize_loss(records),
+        criteria=check_criteria(config.measures.criteria, means),
+        rubric=rubric,
+        quality=quality,
+        pairwise=_pairwise(config, first, sources.judged),
+        usage=sum_usages(judged.usage for _, judged in sources.judged),
+        retrieval=retrieval_report(
+            [samples[key] for key in dict.fromkeys(a.sample_id for a in answered)],
+            list(zip(answered, measured, strict=True)),
+            criteria=config.measures.criteria,
+            settings=settings,
+            means=means,
+            metadata=metadata,
+            timestamp=datetime.fromisoformat(metadata["timestamp"]),
+            tells_retrieved=False,
+        ),
+        evaluations=evaluations,
+        curves=draw_curves(
+            config.curves, results, config.metrics if sources.is_judged else (), measured
+        ),
+    )
+
+
+def _measure_settings(config: EvaluationConfig) -> MeasureSettings:
+    given = config.measures
+    return MeasureSettings(
+        judge_score=judge_source(config),
+        cutoffs=given.cutoffs,
+        aspect_share=given.aspect_share,
+        time_limit_s=given.time_limit_s,
+        combined=CombinedSettings(given.alpha, given.beta, given.gamma),
+        aliases=given.aliases,
+    )
+
+
+def _answered(
+    result: QueryResult,
+    config: EvaluationConfig,
+    is_judged: bool,
+    overall: Mapping[tuple[str, str], float | None],
+) -> Answered:
+    """Return what is known of a response beside what it retrieved and was shown."""
+    (row,) = rows_of([result])
+    failed = result.failure is not None
+    # A failed search is 0 in what the judge was to be asked, and in nothing else.
+    has_verdict = not failed or (is_judged and "correctness" in config.metrics)
+    quality = overall.get((result.sample_id, result.method))
+    if failed and is_judged and overall:  # of a run that the quality judge has not come to, nothing
+        quality = 0.0
+    return Answered(
+        sample_id=result.sample_id,
+        imdb_key=result.imdb_key,
+        method=result.method,
+        response=result.response,
+        correctness=paired_score(row, "correctness") if has_verdict else None,
+        quality=quality,
+        tokens=result.efficiency.tokens,
+        latency_s=measured_latency(result.efficiency.latency),
+        failed=failed,
+        abstained=result.abstained,
+    )
+
+
+def _overall_scores(
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[tuple[str, str], float | None]:
+    """Return (sample's id, method) -> what the quality judge says of the first trial."""
+    return {
+        (unit.sample.id, unit.method): QualityEvaluation.from_dict(found.value).overall_score
+        for unit, found in judged
+        if found.kind == "quality" and unit.trial == 0
+    }
+
+
+def _values(
+    judged: Sequence[tuple[Unit, Judgement]], kind: str, method: str
+) -> list[tuple[dict[str, Any], str]]:
+    """Return what was judged of each first answer, with its document."""
+    return [
+        (found.value, unit.sample.imdb_key)
+        for unit, found in judged
+        if found.kind == kind and unit.method == method and unit.trial == 0
+    ]
+
+
+def _rubric(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[str, dict[str, DimensionSummary]]:
+    if not config.judge.rubric:
+        return {}
+    found: dict[str, dict[str, DimensionSummary]] = {}
+    for method in dict.fromkeys(result.method for result in results):
+        given = _values(judged, "rubric", method)
+        missing = [None] * (sum(result.method == method for result in results) - len(given))
+        found[method] = summarize_rubric(
+            [*(LLMEvaluation.from_dict(value) for value, _ in given), *missing],
+            [*(document for _, document in given), *missing],
+        )
+    return found
+
+
+def _quality(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[str, dict[str, Estimate]]:
+    if not config.judge.quality:
+        return {}
+    found: dict[str, dict[str, Estimate]] = {}
+    for method in dict.fromkeys(result.method for result in results):
+        given = _values(judged, "quality", method)
+        graded = [QualityEvaluation.from_dict(value) for value, _ in given]
+        documents = [document for _, document in given]
+        found[method] = {
+            name: mean_real([getattr(each, name) for each in graded], documents, (0.0, 1.0))
+            for name in QUALITY_MEASURES
+        }
+    return found
+
+
+def _pairwise(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[tuple[str, str], PreferenceSummary]:
+    found: dict[tuple[str, str], PreferenceSummary] = {}
+    for a, b in config.judge.pairs(config.methods):
+        compared = {
+            unit.sample.id: PairwiseResult.from_dict(given.value)
+            for unit, given in judged
+            if given.kind == pair_kind(a, b)
+        }
+        asked = {r.sample_id: r.imdb_key for r in results if r.method == a}
+        found[a, b] = summarize_preferences(
+            [compared.get(sample_id) for sample_id in asked], list(asked.values())
+        )
+    return found

@@ -1,0 +1,5 @@
+"""One run: plan, search, judge, stop, resume."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,238 @@
+"""Whether questions belong to their documents, and what their evidence is worth."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log
+from typing import TYPE_CHECKING
+
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.quotes import phrase_key
+
+if TYPE_CHECKING:
+    from graphrag.query.index_header import IndexHeader
+
+_NAME = re.compile(r"(?<=[a-z,;] )([^\W\d_a-z]\w+)")
+_FEWEST_NAMES = 3
+_NAMES_BELOW = 0.35
+_FEWEST_QUOTES = 3
+_HALF = 0.5
+_FEWEST_WORDS = 12
+_WORD_SHARE = 0.2
+_TIMES = 3
+_SMOOTHING = 2_000
+"""Words of both texts together that are added to each, at most: what a text much shorter than
+the other lacks says little."""
+_MARGIN = 1.0
+_SHOWN = 80
+_MOST_UNITS = 5_000
+"""The most text units that are read word by word; of more, every second, third, ..."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Quoted:
+    """The evidence of the questions of one index, looked up in one index."""
+
+    n_questions: int
+    n_items: int
+    n_held: int
+    quotes: list[tuple[Sample, str]] = field(default_factory=list[tuple[Sample, str]])
+    sources: list[tuple[Sample, str]] = field(default_factory=list[tuple[Sample, str]])
+
+    @property
+    def share(self) -> float:
+        return self.n_held / self.n_items
+
+
+async def list_data_warnings(
+    samples: Sequence[Sample], headers: "Mapping[str, IndexHeader]"
+) -> list[str]:
+    """Warn of evidence that the texts do not hold, and of questions about something else.
+
+    An index is opened for each look and not kept, as all together may be large.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+    headers : mapping
+        Index key -> header, of every index that is asked.
+
+    Notes
+    -----
+    Questions seem to belong elsewhere, by the first of three signs that says anything: at least
+    half of three or more quotes stand in another index's text and less than half in their own; of
+    the words that tell two texts apart three times as many point to the other, and twelve and a
+    fifth of all words at least; less than 35 % of three or more names (capitalised words that
+    begin no sentence) occur in the index.
+    """
+    asked = {key: [s for s in samples if s.imdb_key == key] for key in headers}
+    quoted = {key: await _look_up(asked[key], headers[key]) for key in headers}
+    warnings = _describe_lacking([found for found in quoted.values() if found is not None])
+    open_keys = [key for key in headers if not _is_telling(quoted[key])]
+    for key, found in quoted.items():
+        if found is not None and _is_telling(found) and found.share < _HALF:
+            said = await _quoted_elsewhere(key, found, asked[key], headers)
+            if said is None:
+                open_keys.append(key)
+            else:
+                warnings.append(said)
+    words = {key: _words_of(asked[key]) for key in open_keys}
+    elsewhere = await _worded_elsewhere(words, headers) if len(headers) > 1 and words else {}
+    for key in open_keys:
+        said = elsewhere.get(key) or await _names_missing(key, asked[key], headers[key])
+        if said is not None:
+            warnings.append(said)
+    return warnings
+
+
+async def _look_up(samples: Sequence[Sample], header: "IndexHeader") -> _Quoted | None:
+    """Look the evidence of samples up, None without any."""
+    quoting = [sample for sample in samples if sample.expected_sources or sample.evidence]
+    if not quoting:
+        return None
+    view = await IndexView.open(header, ("text_units", "documents"))
+    if not view.has_text:
+        return None
+    n_items = n_held = 0
+    quotes: list[tuple[Sample, str]] = []
+    sources: list[tuple[Sample, str]] = []
+    for sample in quoting:
+        for item in view.evidence_of(sample):
+            n_items += 1
+            n_held += item.is_held
+            if not item.is_held:
+                (sources if item.kind == "source" else quotes).append((sample, item.text))
+    return _Quoted(len(quoting), n_items, n_held, quotes, sources) if n_items else None
+
+
+def _is_telling(found: _Quoted | None) -> bool:
+    return found is not None and found.n_items >= _FEWEST_QUOTES
+
+
+def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
+    sides = (
+        (
+            [each for quoted in found for each in quoted.quotes],
+            "quote what their document does not hold",
+            "these quotes are left out of the retrieval figures and of where answers were lost",
+        ),
+        (
+            [each for quoted in found for each in quoted.sources],
+            "expect a source that their index does not hold",
+            "no search can have found these, and they count so",
+        ),
+    )
+    n_questions = sum(quoted.n_questions for quoted in found)
+    return [
+        f"{_named(lacking, n_questions, what, len(found))}; {then}"
+        for lacking, what, then in sides
+        if lacking
+    ]
+
+
+def _named(lacking: Sequence[tuple[Sample, str]], of: int, what: str, n_indexes: int) -> str:
+    per_key: dict[str, set[str]] = {}
+    for sample, _ in lacking:
+        per_key.setdefault(sample.imdb_key, set()).add(sample.id)
+    n = sum(map(len, per_key.values()))
+    sample, text = lacking[0]
+    where = "" if n_indexes == 1 else f" ({_counted({k: len(v) for k, v in per_key.items()})})"
+    shown = " ".join(text.split())
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+    return f"{n} of {of} questions with evidence {what}{where}, e.g. {sample.name}: {shown!r}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{key} {n}" for key, n in counts.items())
+
+
+async def _quoted_elsewhere(
+    key: str, own: _Quoted, samples: Sequence[Sample], headers: "Mapping[str, IndexHeader]"
+) -> str | None:
+    for other, header in headers.items():
+        found = await _look_up(samples, header) if other != key else None
+        if found is not None and found.share >= _HALF:
+            return (
+                f"{key}: of the quotes in its questions {own.n_held} of {own.n_items} stand in its "
+                f"own text, and {found.n_held} of {found.n_items} in that of {other}; are the "
+                "documents swapped?"
+            )
+    return None
+
+
+def _words_of(samples: Sequence[Sample]) -> set[str]:
+    texts = (f"{sample.question} {sample.ground_truth}" for sample in samples)
+    return {word for text in texts for word in phrase_key(text).split()}
+
+
+async def _worded_elsewhere(
+    words: Mapping[str, set[str]], headers: "Mapping[str, IndexHeader]"
+) -> dict[str, str]:
+    """Return what is to be said of the indexes whose questions use another one's words."""
+    wanted = set[str]().union(*words.values())
+    counts: dict[str, Counter[str]] = {}
+    lengths: dict[str, int] = {}
+    for key, header in headers.items():
+        counts[key] = Counter()
+        lengths[key] = 0
+        for unit in await _read_words(header):
+            lengths[key] += len(unit)
+            counts[key].update(word for word in unit if word in wanted)
+    said: dict[str, str] = {}
+    for key, own in words.items():
+        for other in (each for each in headers if each != key):
+            pair = [(counts[k], lengths[k]) for k in (key, other)]
+            margins = [_margin(word, *pair) for word in own]
+            ours = sum(margin > _MARGIN for margin in margins)
+            theirs = sum(margin < -_MARGIN for margin in margins)
+            if theirs >= max(_FEWEST_WORDS, _TIMES * ours, _WORD_SHARE * len(own)):
+                said[key] = (
+                    f"{key}: of the {theirs + ours} words in its questions that tell its text from "
+                    f"that of {other}, {theirs} point to the other; are the documents swapped?"
+                )
+    return said
+
+
+async def _read_words(header: "IndexHeader") -> list[list[str]]:
+    """Return the words of text units, evenly spaced ones where there are too many."""
+    texts = list((await IndexView.open(header, ("text_units",))).texts.values())
+    every = -(-len(texts) // _MOST_UNITS) or 1
+    return [phrase_key(text).split() for text in texts[::every]]
+
+
+def _margin(word: str, own: tuple[Counter[str], int], other: tuple[Counter[str], int]) -> float:
+    """Return the log of how much likelier a word is in one text than in another.
+
+    Smoothed by the two together (Dirichlet), so that what a short text lacks says little.
+    """
+    given = own[0][word] + other[0][word]
+    if not given:
+        return 0.0
+    length = own[1] + other[1]
+    smoothing = min(_SMOOTHING, length / 2)
+    added = smoothing * given / length
+    here, there = ((n[word] + added) / (size + smoothing) for n, size in (own, other))
+    return log(here / there)
+
+
+async def _names_missing(key: str, samples: Sequence[Sample], header: "IndexHeader") -> str | None:
+    names = {
+        word
+        for sample in samples
+        for name in _NAME.findall(f"{sample.question} , {sample.ground_truth}")
+        for word in phrase_key(name).split()
+    }
+    if len(names) < _FEWEST_NAMES:
+        return None
+    entities = (await IndexView.open(header, ("entities",))).entities
+    found = names & {word for entity in entities for word in phrase_key(entity.title).split()}
+    if len(found) < _NAMES_BELOW * len(names):
+        found |= names & {word for unit in await _read_words(header) for word in unit}
+    if len(found) >= _NAMES_BELOW * len(names):
+        return None
+    return (
+        f"{key}: only {len(found)} of the {len(names)} names in its {len(samples)} questions occur "
+        "in the index; are the documents swapped?"
+    )

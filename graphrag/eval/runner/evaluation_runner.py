@@ -1,0 +1,386 @@
+"""Runs an evaluation: who is asked and who judges, and what becomes of a failure."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from graphrag.config.models.prompt_files import SettingsError
+from graphrag.config.settings_files import is_project
+from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, parse_config
+from graphrag.eval.config.sections import CONTROLS
+from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
+from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
+from graphrag.eval.judged.declaration import DEFAULT_METRICS
+from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
+from graphrag.eval.runner.answered import Answer, read_answer, record_response
+from graphrag.eval.runner.bounds import describe_timeout, search_failure
+from graphrag.eval.runner.controls import ask_control, response_type
+from graphrag.eval.runner.executor import Executor
+from graphrag.eval.runner.headers import (
+    describe_indexes,
+    find_project,
+    own_header,
+    read_headers,
+    read_model_settings,
+    read_settings_of,
+)
+from graphrag.eval.runner.judge_choice import (
+    check_judge,
+    describe_judge,
+    open_answering,
+    open_judge,
+)
+from graphrag.eval.runner.judgements import FurtherJudges, FurtherWork, asks_judge, is_wanted
+from graphrag.eval.runner.methods import Method, MethodSet, ask_method
+from graphrag.eval.runner.progress import ProgressCallback, watching
+from graphrag.eval.runner.queue import RunOutcome, RunRequest, Stop, Work
+from graphrag.eval.runner.units import Unit, describe_setup, plan_run
+from graphrag.eval.runner.verdicts import ask_verdicts
+from graphrag.eval.scorers.evaluable import read_entity_types
+from graphrag.eval.scorers.judge import Judge
+from graphrag.eval.scorers.retrieved import RetrievalReader
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import RunDetails, StoredResponse
+from graphrag.eval.store.session import MemorySession, Session, StoredSession
+from graphrag.query.calls import describe_error
+from graphrag.query.graph_index import GraphIndex, SearchError
+from graphrag.query.index_tables import IndexNotBuiltError
+from graphrag.query.usage import CallLog, current_scope, measure_calls
+
+if TYPE_CHECKING:
+    from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.query.structured_search.base import SearchResult
+
+__all__ = [
+    "EfficiencyMetrics",
+    "EvaluationConfig",
+    "EvaluationRunner",
+    "QueryResult",
+    "RunOutcome",
+    "RunRequest",
+    "run_evaluation",
+]
+
+
+class EvaluationRunner:
+    """Asks every question by every method and has the responses judged.
+
+    Parameters
+    ----------
+    config : EvaluationConfig, GraphRagConfig or object
+        A project's own configuration stands for the default settings, and its default
+        completion model judges. Of any other object nothing is read. Only an EvaluationConfig
+        lets the runner write files.
+    judge : Judge or object
+        Any object with ``evaluate_all``; None: made from ``config.judge`` and the indexes'
+        settings when first needed.
+    index_roots : mapping or None
+        Index key -> project folder; None: the configuration's. For a key that is not among them
+        the folder of that name in the working directory is taken, if it is a project.
+    methods : mapping or None
+        Name -> ``async def method(question)`` or ``async def method(question, index)``: methods
+        of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
+        ``graphrag.eval.runner.methods``.
+    executor : Executor or None
+        Who searches and judges; None: this process. See ``graphrag.eval.runner``.
+
+    Raises
+    ------
+    ConfigError
+        If a function that the configuration names can't be imported.
+
+    Notes
+    -----
+    One limit of ``config.concurrency`` holds for all model calls of all samples, methods and
+    metrics together. A failed search or verdict is recorded with its cause and stops nothing
+    else, except that a service which refuses every request stops the run.
+    """
+
+    def __init__(
+        self,
+        config: object,
+        judge: Judge | None = None,
+        index_roots: Mapping[str, Path | str] | None = None,
+        methods: Mapping[str, Method] | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self.config = config
+        self.judge = judge
+        self._settings = read_settings_of(config)
+        self.index_roots: Mapping[str, Path | str] = (
+            self._settings.index_roots if index_roots is None else index_roots
+        )
+        self._methods = MethodSet(self._settings, methods)
+        self._own_judge: Judge | None = None
+        self._executor: Executor = executor or self
+        self._indexes: dict[str, GraphIndex] = {}
+        self._varied: dict[tuple[str, str], GraphIndex] = {}
+        self._readers: dict[str, RetrievalReader] = {}
+        self._types: dict[str, Mapping[str, str]] = {}
+        self._opening = asyncio.Lock()
+        self._stop = Stop()
+
+    async def evaluate_single(
+        self, imdb_key: str, question: str, ground_truth: str, method: str
+    ) -> QueryResult:
+        """Ask one question by one method and have the response judged; keeps nothing.
+
+        A failed search gives the response ``ERROR: ...`` and score 0 with the reason "Search
+        failed" in every metric; RunStoppedError if the service refuses every request.
+        """
+        sample = Sample("", imdb_key, question, ground_truth)
+        outcome = await self.run(RunRequest([Unit("single", sample, method)]))
+        if outcome.stopped is not None:
+            raise RunStoppedError(outcome.stopped)
+        return outcome.results[0]
+
+    async def run_evaluation(
+        self,
+        dataset: "Iterable[Sample | Mapping[str, object]]",
+        methods: Sequence[str] | None = None,
+        progress_callback: ProgressCallback | None = None,
+    ) -> list[QueryResult]:
+        """Ask every question of a dataset by every method.
+
+        Parameters
+        ----------
+        dataset : iterable of Sample or mapping
+            Rows as in the dataset file.
+        methods : sequence of str or None
+            None: ``config.methods``.
+        progress_callback : callable or None
+            Called with (current, total, imdb_key, method) after each; None: a progress bar in
+            a notebook, nothing elsewhere.
+
+        Returns
+        -------
+        list of QueryResult
+            In the order of the dataset, and of the methods within a question.
+
+        Raises
+        ------
+        EvalError
+            If the dataset or a method can't be used, nor the store, or the service refuses every
+            request; what was paid for is in the store, unless ``save_intermediate`` is off.
+        """
+        samples = as_samples(dataset, list(self.index_roots))
+        chosen = self._methods.chosen(methods)
+        config = self._settings.model_copy(update={"methods": list(chosen)})
+        asked, keeps = {sample.imdb_key for sample in samples}, config.output.save_intermediate
+        found = {k: root for k in sorted(asked) if (root := find_project(k, self.index_roots))}
+        # The headers give the stored results their meaning; without a store nothing needs them.
+        kept = {k: r for k, r in found.items() if keeps and is_project(r)}
+        headers = await read_headers(kept, self._methods.reads_vectors(chosen))
+        descriptions = describe_indexes(headers, self._methods, chosen, asked)
+        units = plan_run(samples, chosen, descriptions, config.trials)
+        with contextlib.ExitStack() as stack:
+            progress = watching(progress_callback)
+            session: Session = MemorySession()
+            store: EvaluationStore | None = None
+            if keeps:
+                store = stack.enter_context(EvaluationStore.of(config))
+                judge = describe_judge(config, headers, self.judge)
+                indexes = {key: str(root) for key, root in found.items()}
+                details = RunDetails(
+                    origin="python",
+                    n_units=len(units),
+                    config={**config.to_dict(), "indexes": indexes},
+                    search_methods=self._methods.search_methods(),
+                )
+                setup = describe_setup(config, samples, descriptions, judge)
+                run = store.add_run(setup, samples, details)
+                session = StoredSession(store, run.run_id)
+            outcome = await self.run(RunRequest(units, session, progress=progress))
+            if outcome.stopped is not None:
+                raise RunStoppedError(outcome.stopped)
+            if store is not None and isinstance(session, StoredSession):
+                store.finish_run(session.run_id)
+        return outcome.results
+
+    def stop(self, reason: str) -> None:
+        """Begin no new work; what is in flight has ten seconds to finish."""
+        self._stop.request(reason)
+
+    async def run(self, request: RunRequest) -> RunOutcome:
+        """Run the units that are not in the session yet.
+
+        Raises
+        ------
+        ConfigError
+            If the judge can't grade one of the metrics; nothing is asked.
+        StoreError
+            If something that was paid for can't be kept; nothing further is asked.
+        """
+        metrics, asked = self._settings.metrics, self._executor
+        judges_here = asked is self or not set(metrics) <= set(DEFAULT_METRICS)
+        if judges_here and not request.skip_judge and asks_judge(self._settings):
+            check_judge(await self._load_judge(), metrics)  # before anything is paid for
+        self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
+        work = Work(request, self._settings, *ask, self._stop, elsewhere=asked is not self)
+        await work.run()
+        outcome = work.outcome()
+        if request.skip_judge or not outcome.is_complete or not is_wanted(self._settings):
+            return outcome
+        judges = FurtherJudges.of(await self._load_judge(), self._settings)
+        further = FurtherWork(self._settings, judges, self._entity_types)
+        return await further.run(request, outcome, work)
+
+    async def _entity_types(self, imdb_key: str) -> Mapping[str, str]:
+        """Return title -> type of an index's entities; empty when there is no index any more."""
+        if imdb_key not in self._types:
+            try:
+                index = await self._load_index(imdb_key)
+                types = read_entity_types(index.tables.table("entities"))
+            except (IndexNotBuiltError, IndexUnavailableError, SettingsError):
+                types = {}
+            self._types[imdb_key] = types
+        return self._types[imdb_key]
+
+    async def _run_search(self, method: str, query: str, imdb_key: str) -> "SearchResult":
+        """Answer a question; the only place where an index is opened."""
+        index = await self._load_index(imdb_key)
+        if (imdb_key, method) not in self._varied:
+            self._varied[imdb_key, method] = index.under(self._methods.header(method, index.header))
+        return await self._varied[imdb_key, method].search(
+            self._methods.search_method(method), query, log=current_scope()
+        )
+
+    async def _respond(self, sample: Sample, method: str) -> "SearchResult":
+        """Answer a question by a search, a function or a control."""
+        function = self._methods.function(method)
+        if function is not None:
+            return await ask_method(function, sample.question, sample.imdb_key)
+        if method in CONTROLS:
+            key = sample.imdb_key
+            header = read_model_settings({key: self._known_root(key)})[key]
+            form = response_type(header, self._settings.equal_terms)
+            return await ask_control(open_answering(header), method, sample, form)
+        return await self._run_search(method, sample.question, sample.imdb_key)
+
+    async def _load_index(self, imdb_key: str) -> GraphIndex:
+        """Return an index, opened at its first question and then kept."""
+        async with self._opening:
+            if imdb_key not in self._indexes:
+                root = self._known_root(imdb_key)
+                self._indexes[imdb_key] = await GraphIndex.open(root, vectors=False)
+            return self._indexes[imdb_key]
+
+    def _known_root(self, key: str) -> Path:
+        root = find_project(key, self.index_roots)
+        if root is None:
+            msg = f"no index is configured for {key!r}"
+            raise IndexUnavailableError(msg)
+        return root
+
+    async def _load_judge(self) -> Judge:
+        if self.judge is not None:
+            return self.judge
+        async with self._opening:
+            if self._own_judge is None:
+                roots = {key: Path(root) for key, root in self.index_roots.items()}
+                headers = own_header(self.config) or await read_headers(roots, vectors=False)
+                self._own_judge = open_judge(self._settings, headers)
+            return self._own_judge
+
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        """Answer one question, recording a failure with its cause.
+
+        Raises
+        ------
+        RunStoppedError
+            If the service would refuse every further request as well.
+        """
+        sample = unit.sample
+        failure: Failure | None = None
+        result: SearchResult | None = None
+        answer: Answer | None = None
+        started, waited_s = time.perf_counter(), log.waited_s
+        limit_s = self._settings.timeout_s
+        with measure_calls(log):
+            try:
+                async with log.own_time.deadline(limit_s):
+                    result = await self._respond(sample, unit.method)
+                answer = read_answer(result, log)
+            except TimeoutError:
+                failure = Failure("search", "timeout", describe_timeout(limit_s, log))
+            except SearchError as error:
+                if error.refused:
+                    msg = f"The model's service refuses the requests of {unit.method}: {error}"
+                    raise RunStoppedError(msg) from error
+                failure = search_failure(str(error), error.__cause__, log)
+            except StoreError:
+                raise
+            except Exception as error:
+                failure = Failure("search", "error", describe_error(error))
+        if answer is not None and not answer.response.strip():
+            failure, answer = Failure("search", "empty", "the response is empty"), None
+        latency = time.perf_counter() - started - (log.waited_s - waited_s)
+        timed = unit.method in CONTROLS or self._methods.function(unit.method) is not None
+        if answer is not None and answer.latency_s is not None and not timed:
+            latency = answer.latency_s
+        told = None if result is None or answer is None else self._read_retrieved(unit, result)
+        ending = failure if answer is None else answer
+        assert ending is not None
+        return record_response(unit, ending, latency, log, told)
+
+    def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
+        """Return what a search of an index showed; None for what is not such a search."""
+        key = unit.sample.imdb_key
+        if (key, unit.method) not in self._varied:
+            return None
+        if key not in self._readers:
+            self._readers[key] = RetrievalReader(self._indexes[key].tables)
+        method = self._methods.search_method(unit.method)
+        return self._readers[key].read(method, result.context_data)
+
+    async def judge_unit(
+        self, unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        """Have a response judged on some metrics.
+
+        Raises
+        ------
+        RunStoppedError
+            If the judge's service would refuse every further request as well.
+        """
+        judge = await self._load_judge()
+        with measure_calls(log):
+            return await ask_verdicts(judge, unit, found, metrics, self._settings.judge.repeats)
+
+
+async def run_evaluation(
+    qa_dataset_path: Path | str,
+    index_configs: Mapping[str, Path | str],
+    methods: Sequence[str] = DEFAULT_METHODS,
+) -> "EvaluationResults":
+    """Ask every question of a file by every method, judge the responses, and add them up.
+
+    Nothing is written. The default completion model of the indexes judges.
+
+    Parameters
+    ----------
+    qa_dataset_path : Path or str
+        The dataset; paths are relative to the working directory.
+    index_configs : mapping
+        Key in the dataset -> project folder.
+    methods : sequence of str
+        As in ``EvaluationConfig``.
+
+    Raises
+    ------
+    EvalError
+        If the dataset, an index or a method can't be used, or the service refuses every request.
+    """
+    from graphrag.eval.results.evaluation_results import (
+        aggregate_results,  # numpy: no run of a runner needs it
+    )
+
+    roots = {key: str(root) for key, root in index_configs.items()}
+    given = {"index_roots": roots, "methods": list(methods), "save_intermediate": False}
+    config = parse_config(given, "run_evaluation")
+    samples = read_samples(qa_dataset_path, next(iter(roots)) if len(roots) == 1 else None)
+    await read_headers(config.project_folders(), MethodSet(config).reads_vectors(config.methods))
+    return aggregate_results(await EvaluationRunner(config).run_evaluation(samples))

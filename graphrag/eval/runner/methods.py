@@ -1,0 +1,351 @@
+"""Methods that are not this project's own: any async callable that answers questions."""
+
+import hashlib
+import inspect
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from pydantic import BaseModel, ValidationError
+
+from graphrag.config.models.prompt_files import SettingsError
+from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import CONTROLS
+from graphrag.eval.errors import ConfigError
+from graphrag.eval.runner.controls import answering_config, describe_control
+from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.methods import METHODS, embeds, section_name
+from graphrag.query.usage import Usage
+
+if TYPE_CHECKING:
+    from graphrag.query.structured_search.base import SearchResult
+
+
+@dataclass(frozen=True, slots=True)
+class MethodAnswer:
+    """What a method of one's own answers.
+
+    Attributes
+    ----------
+    response : str
+    contexts : tuple of str
+        The texts that it retrieved and showed to its model, best first.
+    llm_calls, prompt_tokens, output_tokens : int or None
+        What it cost; None when the method does not count. Completions that it asks of a
+        graphrag model itself are counted anyway, and these figures are then not looked at.
+    cost_usd : float or None
+        US dollars; None when not known.
+    abstained : bool
+        Whether the response is none to the question. A refusal by a graphrag model that the
+        method asked last is noticed without it.
+    """
+
+    response: str
+    contexts: tuple[str, ...] = ()
+    llm_calls: int | None = None
+    prompt_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    abstained: bool = False
+
+    def usage(self) -> Usage:
+        """Return the figures as a usage."""
+        counts = (self.llm_calls, self.prompt_tokens, self.output_tokens)
+        calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
+        return Usage(
+            llm_calls=calls,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            cost_usd=self.cost_usd,
+            is_counted=None not in counts,
+        )
+
+
+Method = Callable[..., Awaitable["MethodAnswer | SearchResult | str"]]
+"""``async def method(question)`` or ``async def method(question, index)``.
+
+``index`` is the key of the index in eval_config.yaml that the question is asked of. What it raises
+is recorded as the failure of that search.
+"""
+
+
+def load_method(spec: str, root: Path) -> Method:
+    """Import a method.
+
+    Parameters
+    ----------
+    spec : str
+        ``module:function``; the module may lie in ``root``.
+    root : Path
+        Folder of eval_config.yaml.
+
+    Raises
+    ------
+    ConfigError
+        If it can't be imported or can't be called.
+    """
+    module_name, colon, name = spec.partition(":")
+    if not colon or not module_name or not name:
+        msg = f"{spec!r} does not name a function; write it as module:function."
+        raise ConfigError(msg)
+    folder = str(root.resolve())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = import_module(module_name)
+    except (Exception, SystemExit) as error:
+        msg = f"{spec}: {module_name} can't be imported ({type(error).__name__}: {error})."
+        raise ConfigError(msg) from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        msg = f"{spec}: {module_name} holds no function {name}."
+        raise ConfigError(msg)
+    return cast("Method", found)
+
+
+def _load_own(spec: str, root: Path) -> Method:
+    """Import a method, which is none of Python: ``os:system`` takes a question, too."""
+    method = load_method(spec, root)
+    module = sys.modules[spec.partition(":")[0]]
+    is_own = Path(getattr(module, "__file__", None) or "").is_relative_to(root.resolve())
+    if module.__name__.partition(".")[0] in sys.stdlib_module_names and not is_own:
+        msg = f"{spec} is part of Python, not a method; name a function of your own."
+        raise ConfigError(msg)
+    return method
+
+
+class MethodSource(TypedDict):
+    """What is known of a function from outside."""
+
+    function: str
+    source: str | None
+    version: object
+
+
+def describe_method(method: Method) -> MethodSource:
+    """Return what changes the answers of a method, as far as it can be told from outside.
+
+    That is its name and the hash of its module's source (None where there is none). A method
+    whose answers change with more than its source says so in an attribute ``version``.
+    """
+    kind: Callable[..., object] = method if inspect.isroutine(method) else type(method)
+    try:
+        source = inspect.getsource(inspect.getmodule(kind) or kind)
+    except (OSError, TypeError):  # written at a prompt
+        source = None
+    digest = None if source is None else hashlib.blake2b(source.encode(), digest_size=16)
+    return {
+        "function": f"{kind.__module__}:{kind.__qualname__}",
+        "source": None if digest is None else digest.hexdigest(),
+        "version": getattr(method, "version", None),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a method answered, by the names of a search's result; ``completion_time`` in seconds."""
+
+    response: str
+    context_data: dict[str, Any]
+    context_text: list[str]
+    completion_time: float
+    usage: Usage
+    abstained: bool
+
+
+async def ask_method(method: Method, question: str, index: str) -> "SearchResult":
+    """Ask a method, handing it the index key when it takes one.
+
+    Raises
+    ------
+    TypeError
+        If it answers with something else.
+    """
+    started = time.perf_counter()
+    answer = await _answer_of(method, question, index)
+    # Nobody has one before its module is loaded, and that loads pandas.
+    released: Any = sys.modules.get("graphrag.query.structured_search.base")
+    if released is not None and isinstance(answer, released.SearchResult):
+        return cast("SearchResult", answer)
+    if isinstance(answer, str):
+        answer = MethodAnswer(answer)
+    if not isinstance(answer, MethodAnswer):
+        msg = f"a method answers with a MethodAnswer or text, not with {type(answer).__name__}"
+        raise TypeError(msg)
+    given = _Given(
+        response=answer.response,
+        context_data={},
+        context_text=list(answer.contexts),
+        completion_time=time.perf_counter() - started,
+        usage=answer.usage(),
+        abstained=answer.abstained,
+    )
+    return cast("SearchResult", given)  # without loading it
+
+
+async def _answer_of(method: Method, question: str, index: str) -> object:
+    takes_index = "index" in inspect.signature(method).parameters
+    try:
+        asked: object = method(question, index=index) if takes_index else method(question)
+        if not inspect.isawaitable(asked):
+            msg = "the method is not an async function; write it with async def"
+            raise TypeError(msg)
+        return await asked
+    except SystemExit as error:  # it would end the whole run, with an exit code of its own
+        msg = f"the method called sys.exit({error.code!r})"
+        raise RuntimeError(msg) from error
+
+
+class MethodSet:
+    """What each method name of a run means.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    registered : mapping
+        Name -> function, for methods that are registered in Python.
+
+    Raises
+    ------
+    ConfigError
+        If a function can't be imported.
+    """
+
+    def __init__(
+        self, config: EvaluationConfig, registered: Mapping[str, Method] | None = None
+    ) -> None:
+        self._config = config
+        named = {name: v.function for name, v in config.variants.items() if v.function is not None}
+        self._functions = {
+            **{name: _load_own(spec, config.root) for name, spec in named.items()},
+            **(registered or {}),
+        }
+
+    def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        """Return the names of the methods that are asked: the configuration's unless given.
+
+        Raises
+        ------
+        ConfigError
+            If the names are one text, whose letters would be asked as methods.
+        """
+        if isinstance(names, str):
+            msg = f"methods must be a list of names, such as [{names!r}], not text."
+            raise ConfigError(msg)
+        return tuple(names or self._config.methods)
+
+    def function(self, name: str) -> Method | None:
+        """Return the function behind a name, None for a search of graphrag or a control."""
+        return self._functions.get(name)
+
+    def search_method(self, name: str) -> str:
+        """Return the search method behind a name."""
+        variant = self._config.variants.get(name)
+        return name if variant is None or variant.method is None else variant.method
+
+    def reads_vectors(self, names: Sequence[str]) -> bool:
+        """Say whether one of these methods is a search that reads an index's vectors."""
+        others = {*CONTROLS, *self._functions}
+        return any(name not in others and embeds(self.search_method(name)) for name in names)
+
+    def search_methods(self) -> dict[str, str]:
+        """Return name -> search method of every method of the run that is a search."""
+        others = {*CONTROLS, *self._functions}
+        return {n: self.search_method(n) for n in self._config.methods if n not in others}
+
+    def header(self, name: str, header: IndexHeader) -> IndexHeader:
+        """Return an index's header with the settings under which this method searches it.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such method, or a variant names a setting that its method lacks, or
+            gives it a wrong value.
+        """
+        method = self.search_method(name)
+        if method in CONTROLS or name in self._functions:
+            return header
+        if method not in METHODS:
+            known = [*METHODS, *CONTROLS, *self._config.variants, *self._functions]
+            msg = f"methods: unknown name {method!r}{nearest(method, known)}"
+            raise ConfigError(msg)
+        terms, variant = self._config.equal_terms, self._config.variants.get(name)
+        section: Any = header.section(method)
+        changes = {} if variant is None else variant.changes
+        if terms is not None:
+            header = replace(
+                header, options=replace(header.options, response_type=terms.response_type)
+            )
+            has_budget = "max_context_tokens" in type(section).model_fields
+            if terms.max_context_tokens is not None and has_budget:
+                changes = {**changes, "max_context_tokens": terms.max_context_tokens}
+        return header if not changes else _change(name, method, header, changes)
+
+    def without_budget(self, header: IndexHeader) -> list[str]:
+        """Return the searches whose settings hold no context budget, as those of DRIFT."""
+        return [
+            name
+            for name, method in self.search_methods().items()
+            if "max_context_tokens" not in type(header.section(method)).model_fields
+        ]
+
+    def describe(self, name: str, header: IndexHeader | None) -> Mapping[str, object]:
+        """Return everything that changes what a method answers on an index.
+
+        Raises
+        ------
+        ConfigError
+            If a prompt file that the method needs is not there.
+        """
+        function = self._functions.get(name)
+        if function is not None:
+            return describe_method(function)
+        if header is None:
+            return {}
+        if name in CONTROLS:
+            return describe_control(name, header, self._config.equal_terms)
+        try:
+            return self.header(name, header).describe(self.search_method(name))
+        except SettingsError as error:
+            raise ConfigError(f"Method {name}: {error}") from error
+
+    def models(self, name: str, header: IndexHeader) -> list[str]:
+        """Return the models of a method as ``provider/model``; empty when it names none."""
+        if name in self._functions:
+            return []
+        if name in CONTROLS:
+            return [model_name(answering_config(header))]
+        return self.header(name, header).models(self.search_method(name))
+
+    def answering_model(self, name: str, header: IndexHeader) -> str | None:
+        """Return the completion model that writes the responses, None when it is not known."""
+        if name in self._functions:
+            return None
+        if name in CONTROLS:
+            return model_name(answering_config(header))
+        varied = self.header(name, header)
+        return model_name(varied.model_configs(self.search_method(name))["completion"])
+
+
+def _change(
+    name: str, method: str, header: IndexHeader, changes: Mapping[str, object]
+) -> IndexHeader:
+    section: Any = header.section(method)
+    kind = cast("type[BaseModel]", type(section))
+    for key in changes:
+        if key not in kind.model_fields:
+            known = list(kind.model_fields)
+            msg = f"variants.{name}: {method} has no setting {key!r}{nearest(key, known)}"
+            raise ConfigError(as_sentence(msg))
+    try:
+        changed = kind.model_validate({**section.model_dump(exclude_unset=True), **changes})
+    except ValidationError as error:
+        first = error.errors()[0]
+        msg = f"variants.{name}.{'.'.join(map(str, first['loc']))}: {first['msg']}."
+        raise ConfigError(msg) from error
+    return replace(header, config=header.config.model_copy(update={section_name(method): changed}))

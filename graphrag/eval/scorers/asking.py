@@ -1,0 +1,149 @@
+"""Asking a judge: one structured reply, asked for again while it can't be read, never raising."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import BaseModel
+
+from graphrag.eval.records import Failure
+from graphrag.eval.scorers.any_model import can_be_asked, read_completion, read_stream, way_to_ask
+from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
+from graphrag.query.replies import UnreadableReplyError, read_reply
+
+Form = TypeVar("Form", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyForm(Generic[Form]):
+    """What a judge must reply: the pydantic class, and its shape as shown to the judge."""
+
+    form: type[Form]
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A judge that gave no usable reply.
+
+    Attributes
+    ----------
+    failure : Failure
+        ``unreadable``, ``cut_off``, ``error`` or ``refused``.
+    replies : tuple of str
+        The replies that can't be used as they came, in order; empty when the first call failed.
+    """
+
+    failure: Failure
+    replies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeModel:
+    """A model and how it is asked.
+
+    Parameters
+    ----------
+    model : LLMCompletion or object
+        A graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
+        function, asked without streaming for a structured reply; else any object whose
+        ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
+    temperature : float
+        Sampling temperature, 0 to 2.
+    max_retries : int
+        How often a reply that can't be read is asked for again, >= 0.
+
+    Raises
+    ------
+    TypeError
+        If the model can be asked in neither way.
+    """
+
+    model: object
+    temperature: float = 0.0
+    max_retries: int = 2
+
+    def __post_init__(self) -> None:
+        if not can_be_asked(self.model):
+            msg = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
+            raise TypeError(msg)
+
+    async def ask(self, prompt: str, wanted: ReplyForm[Form]) -> Form | Unanswered:
+        """Ask until the reply has the form, at most ``max_retries`` times more; never raises.
+
+        A reply that was cut off is not asked for again.
+        """
+        messages = [{"role": "user", "content": prompt}]
+        replies: list[str] = []
+        problem = ""
+        for _ in range(self.max_retries + 1):
+            try:
+                return await self._ask_once(messages, wanted.form)
+            except UnreadableReplyError as error:
+                problem = str(error)
+                replies.append(error.content)
+                messages = [messages[0], *_repair(error, wanted.shape)]
+            except CutOffReplyError as error:  # asked again, it would be cut off again
+                return Unanswered(judge_failure(error), (*replies, error.content))
+            except Exception as error:
+                return Unanswered(judge_failure(error), tuple(replies))
+        return Unanswered(Failure("judge", "unreadable", problem), tuple(replies))
+
+    async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
+        shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
+        model: Any = self.model
+        if way_to_ask(model) == "completion_async":
+            told = await read_completion(
+                model.completion_async(
+                    messages=messages, temperature=self.temperature, response_format=form
+                )
+            )
+            if isinstance(told.formatted, form):
+                return told.formatted
+            return read_reply(told.text, form, shown)
+        streamed = model.achat_stream(
+            prompt=messages[-1]["content"],
+            history=messages[:-1],
+            model_parameters={"temperature": self.temperature},
+        )
+        return read_reply(await read_stream(streamed), form, shown)
+
+
+NO_REASON = "No reason provided"
+"""Stands for the reason of a grade that came without one."""
+
+
+def fill_reason(values: object, name: str) -> object:
+    """Put :data:`NO_REASON` where a reply's reason is missing: the grade counts without one."""
+    if not isinstance(values, Mapping):
+        return values
+    given = cast("Mapping[str, object]", values)
+    return {**given, name: NO_REASON} if given.get(name) in (None, "") else given
+
+
+def whole_number(value: object) -> object:
+    """Read a grade: 4, 4.0 and "4" are 4; true is none; all else is left for the form to refuse."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str) and len(value.strip()) == 1 and value.strip() in "0123456789":
+        return int(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _repair(error: UnreadableReplyError, shape: str) -> list[dict[str, str]]:
+    request = f"{error} Grade the same material again and reply with only the JSON object {shape}."
+    return [
+        {"role": "assistant", "content": error.content},
+        {"role": "user", "content": request},
+    ]
+
+
+_JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
+
+
+def judge_failure(error: Exception) -> Failure:
+    """Return the failure of a judge's call that raised."""
+    message = name_remedy(describe_error(error), _JUDGE_BUDGET)
+    if isinstance(error, CutOffReplyError):
+        return Failure("judge", "cut_off", message)
+    return Failure("judge", "refused" if is_refusal(error) else "error", message)

@@ -1,0 +1,229 @@
+"""Extracted entities and relationships against expected ones, and how connected a graph is."""
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphrag.eval.scorers.quotes import fold_text
+
+Pair: TypeAlias = tuple[str, str]
+Comparison = Literal["exact", "normalized"]
+_JOINERS = re.compile(r"[\s_\-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class MatchScores:
+    """How a found set and an expected set agree.
+
+    Attributes
+    ----------
+    precision : float or None
+        ``n_matched / n_found`` in [0, 1]; None when nothing was found.
+    recall : float or None
+        ``n_matched / n_expected`` in [0, 1]; None when nothing was expected.
+    f1 : float or None
+        ``2 n_matched / (n_found + n_expected)``; None when both are empty.
+    n_found, n_expected, n_matched : int
+        Distinct under the comparison.
+    missed, unexpected : tuple of str
+        What was expected and not found, and the reverse, sorted; a relationship as
+        ``source -> target``.
+    """
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    n_found: int
+    n_expected: int
+    n_matched: int
+    missed: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What was found in a text, or is expected of it: names, and pairs (source, target).
+
+    ``types`` has one for each name, or is empty where nobody says; it is not compared.
+    """
+
+    entities: tuple[str, ...] = ()
+    relationships: tuple[Pair, ...] = ()
+    types: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NameRule:
+    """When two names are the same.
+
+    Attributes
+    ----------
+    comparison : {"exact", "normalized"}
+        "normalized": NFKC, case folded, blanks, hyphens and underscores all one blank, quotes
+        as :func:`fold_text` folds them. "exact": character by character, aliases unused.
+    aliases : mapping
+        Other name -> name, followed to its end; names in a circle are one name.
+    """
+
+    comparison: Comparison = "normalized"
+    aliases: Mapping[str, str] = field(default_factory=dict[str, str])
+    _folded: dict[str, str] = field(init=False, repr=False, default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        self._folded.update((_fold_name(a), _fold_name(b)) for a, b in self.aliases.items())
+
+    def key(self, name: str) -> str:
+        """Return what is compared; "" for a name that is blank."""
+        if self.comparison == "exact":
+            return name if name.strip() else ""
+        key, seen = _fold_name(name), set[str]()
+        while key in self._folded and key not in seen:
+            seen.add(key)
+            key = self._folded[key]
+        return min(seen) if key in seen else key
+
+
+@dataclass(frozen=True, slots=True)
+class GraphConnectivity:
+    """How a graph hangs together, relationships taken without direction.
+
+    Attributes
+    ----------
+    n_entities, n_relationships : int
+        Relationships whose two entities both exist; parallel ones and loops included.
+    n_dangling : int
+        Relationships that name an entity which is not there.
+    n_components : int
+        Connected components, an isolated entity being one.
+    largest_component_share : float or None
+        Entities in the largest component by all entities, in (0, 1].
+    n_isolated : int
+        Entities without a relationship to another one.
+    isolated_share : float or None
+        By all entities, in [0, 1].
+    relationships_per_entity : float or None
+        ``n_relationships / n_entities``. The three shares are None without entities.
+    """
+
+    n_entities: int
+    n_relationships: int
+    n_dangling: int
+    n_components: int
+    largest_component_share: float | None
+    n_isolated: int
+    isolated_share: float | None
+    relationships_per_entity: float | None
+
+
+def score_entities(
+    found: Iterable[str], expected: Iterable[str], rule: NameRule | None = None
+) -> MatchScores:
+    """Compare entity names; blank ones are left out.
+
+    The expected list must be complete for the precision and F1 to mean anything: against the
+    titles of a whole index and the entities of one question, read the recall only.
+    """
+    rule = rule or NameRule()
+    found_keys = {key for key in map(rule.key, found) if key}
+    expected_keys = {key for key in map(rule.key, expected) if key}
+    return _compare(found_keys, expected_keys)
+
+
+def score_relationships(
+    found: Iterable[Pair],
+    expected: Iterable[Pair],
+    rule: NameRule | None = None,
+    directed: bool = True,
+) -> MatchScores:
+    """Compare pairs (source, target); without direction (a, b) is (b, a)."""
+    rule = rule or NameRule()
+    return _compare(_pair_keys(found, rule, directed), _pair_keys(expected, rule, directed))
+
+
+def graph_connectivity(
+    entities: Sequence[Hashable], sources: Sequence[Hashable], targets: Sequence[Hashable]
+) -> GraphConnectivity:
+    """Measure how a graph hangs together.
+
+    Parameters
+    ----------
+    entities : sequence
+        Titles; one that comes again counts once.
+    sources, targets : sequence
+        Titles, of equal length.
+
+    Notes
+    -----
+    ``scipy.sparse.csgraph.connected_components``.
+    """
+    pandas: Any = import_module("pandas")
+    titles = pandas.Index(entities).unique()
+    ends = np.stack([titles.get_indexer(pandas.Index(sources)), titles.get_indexer(targets)])
+    pairs: NDArray[np.int64] = ends[:, (ends >= 0).all(axis=0)]
+    n, n_pairs = len(titles), pairs.shape[1]
+    if n == 0:
+        return GraphConnectivity(0, 0, ends.shape[1], 0, None, 0, None, None)
+    labels = component_labels(n, pairs)
+    sizes = np.bincount(labels)
+    linked = np.unique(pairs[:, pairs[0] != pairs[1]])
+    return GraphConnectivity(
+        n_entities=n,
+        n_relationships=n_pairs,
+        n_dangling=ends.shape[1] - n_pairs,
+        n_components=len(sizes),
+        largest_component_share=float(sizes.max()) / n,
+        n_isolated=n - len(linked),
+        isolated_share=(n - len(linked)) / n,
+        relationships_per_entity=n_pairs / n,
+    )
+
+
+def component_labels(n_nodes: int, pairs: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Return the connected component of each node, direction ignored.
+
+    Parameters
+    ----------
+    n_nodes : int
+    pairs : numpy.ndarray
+        Integers, shape (2, number of pairs), each in [0, n_nodes).
+
+    Returns
+    -------
+    numpy.ndarray
+        int32, shape (n_nodes,).
+    """
+    sparse: Any = import_module("scipy.sparse")
+    csgraph: Any = import_module("scipy.sparse.csgraph")
+    weights = np.ones(pairs.shape[1], dtype=np.int32)
+    matrix = sparse.coo_array((weights, (pairs[0], pairs[1])), shape=(n_nodes, n_nodes))
+    labels: NDArray[np.int32] = csgraph.connected_components(matrix.tocsr(), directed=False)[1]
+    return labels
+
+
+def _fold_name(name: str) -> str:
+    return _JOINERS.sub(" ", fold_text(name)).strip()
+
+
+def _pair_keys(pairs: Iterable[Pair], rule: NameRule, directed: bool) -> set[str]:
+    named = ((rule.key(source), rule.key(target)) for source, target in pairs)
+    return {" -> ".join(p if directed else sorted(p)) for p in named if all(p)}
+
+
+def _compare(found: set[str], expected: set[str]) -> MatchScores:
+    n_matched = len(found & expected)
+    total = len(found) + len(expected)
+    return MatchScores(
+        precision=n_matched / len(found) if found else None,
+        recall=n_matched / len(expected) if expected else None,
+        f1=2 * n_matched / total if total else None,
+        n_found=len(found),
+        n_expected=len(expected),
+        n_matched=n_matched,
+        missed=tuple(sorted(expected - found)),
+        unexpected=tuple(sorted(found - expected)),
+    )

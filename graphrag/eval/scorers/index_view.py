@@ -1,0 +1,210 @@
+"""One built index as measures, losses, suites and warnings look at it."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.scorers.entities import Extraction
+from graphrag.eval.scorers.evidence import Evidence, SourceIndex
+from graphrag.eval.scorers.index_columns import counts_of, id_lists_of, texts_of
+from graphrag.eval.scorers.index_graph import IndexGraph, StoredEdge, StoredEntity
+from graphrag.eval.scorers.named_text import NamedText, name_key
+from graphrag.query.index_header import IndexHeader
+from graphrag.query.index_tables import Tables, open_tables
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TABLES = ("documents", "text_units", "entities", "relationships")
+
+
+class IndexView:
+    """An index of which each table is read at most once, when a part first needs it.
+
+    Only the columns that are looked at are read and kept, as far as the storage can tell them
+    apart. A table that is missing or lacks one of them counts as empty.
+
+    Parameters
+    ----------
+    tables : Tables
+        ``text_units``, ``documents``, ``entities`` and ``relationships`` are looked at.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._named: dict[str, NamedText] = {}
+        self._evidence: dict[Hashable, tuple[Evidence, ...]] = {}
+
+    @classmethod
+    async def open(cls, header: IndexHeader, tables: Sequence[str] = _TABLES) -> "IndexView":
+        """Open an index; ``tables`` are those that will be needed."""
+        return cls(await open_tables(header.config, tables))
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there are text units to look at; without them nothing can be measured."""
+        return self._units is not None
+
+    @cached_property
+    def sources(self) -> SourceIndex:
+        """Where quotes and documents stand; empty without text units."""
+        documents = self._tables.columns("documents", ("id", "title", "text"))
+        return SourceIndex(self._units, documents)
+
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Id of a text unit -> its text."""
+        return _columns(self._units, "id", "text")
+
+    @cached_property
+    def entities(self) -> tuple[StoredEntity, ...]:
+        """The entities, in the table's order."""
+        table = self._tables.columns("entities", ("title", "human_readable_id", "text_unit_ids"))
+        rows = zip(
+            texts_of(table, "title"),
+            texts_of(table, "human_readable_id"),
+            id_lists_of(table, "text_unit_ids"),
+            strict=True,
+        )
+        return tuple(StoredEntity(*row) for row in rows)
+
+    @cached_property
+    def edges(self) -> dict[str, StoredEdge]:
+        """Id of a relationship -> as it is stored."""
+        table = self._tables.columns(
+            "relationships", ("id", "source", "target", "human_readable_id", "text_unit_ids")
+        )
+        rows = zip(
+            texts_of(table, "source"),
+            texts_of(table, "target"),
+            texts_of(table, "human_readable_id"),
+            id_lists_of(table, "text_unit_ids"),
+            strict=True,
+        )
+        ids = texts_of(table, "id")
+        return {edge: StoredEdge(*row) for edge, row in zip(ids, rows, strict=True)}
+
+    @cached_property
+    def graph(self) -> IndexGraph:
+        """The entities and relationships by text unit."""
+        return IndexGraph(self.entities, self.edges.values())
+
+    @cached_property
+    def cited(self) -> dict[str, dict[str, str]]:
+        """Table as it is cited -> human_readable_id -> id; an entity's id is its title.
+
+        The tables are "sources", "relationships" and "entities".
+        """
+        return {
+            "sources": _columns(self._units, "human_readable_id", "id"),
+            "relationships": {edge.short_id: stored for stored, edge in self.edges.items()},
+            "entities": {entity.short_id: entity.title for entity in self.entities},
+        }
+
+    def token_counts(self) -> list[int] | None:
+        """Return the tokens of each text unit as the index counted them, None if it did not.
+
+        The texts themselves, which may be large, are not read for it.
+        """
+        table = self._tables.columns("text_units", ("n_tokens",))
+        return None if table is None else counts_of(table, "n_tokens")
+
+    def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
+        """Return :meth:`SourceIndex.evidence_of`; every method's response shares the look-up."""
+        key = (sample.evidence, sample.expected_sources)
+        if key not in self._evidence:
+            self._evidence[key] = self.sources.evidence_of(sample)
+        return self._evidence[key]
+
+    def extraction(self, text: str | None = None, document: str | None = None) -> Extraction:
+        """Return what was taken from a passage, a document, or both; from everything without one.
+
+        Raises
+        ------
+        ValueError
+            If no text unit holds the passage, or there is no such document.
+        """
+        wanted: frozenset[str] | None = None
+        if text is not None:
+            wanted = self.sources.units_with(text)
+            if not wanted:
+                msg = "no text unit of the index holds the passage"
+                raise ValueError(msg)
+        if document is not None:
+            units = self.sources.units_of(document)
+            if units is None:
+                msg = f"the index has no document {document!r}"
+                raise ValueError(msg)
+            wanted = units if wanted is None else wanted & units
+
+        def is_wanted(found: StoredEntity | StoredEdge) -> bool:
+            return wanted is None or not wanted.isdisjoint(found.text_unit_ids)
+
+        return Extraction(
+            tuple(entity.title for entity in self.entities if is_wanted(entity)),
+            tuple((e.source, e.target) for e in self.edges.values() if is_wanted(e)),
+        )
+
+    def text_of(self, text_unit_id: str) -> NamedText | None:
+        """Return the text of a text unit; None when the index has no such unit."""
+        if text_unit_id not in self.texts:
+            return None
+        if text_unit_id not in self._named:
+            self._named[text_unit_id] = NamedText(self.texts[text_unit_id])
+        return self._named[text_unit_id]
+
+    def entities_in(self, text: str) -> tuple[str, ...]:
+        """Return the titles of the index that stand in a text as whole words, each once.
+
+        Where titles overlap the longest one counts: with both in the index, "Oak Hill" is not
+        also "Hill". Of titles that differ only in case or punctuation the first one stands
+        for all.
+        """
+        named = NamedText(text)
+        words = named.words
+        found: dict[str, None] = {}
+        at = 0
+        while at < len(words):
+            step = 1
+            for length in self._title_lengths:
+                title = self._titles.get(f" {' '.join(words[at : at + length])} ")
+                if title is not None:
+                    found[title] = None
+                    step = length
+                    break
+            at += step
+        found.update((title, None) for title in self._wordless_titles if title in named)
+        return tuple(found)
+
+    @cached_property
+    def _units(self) -> "pd.DataFrame | None":
+        return self._tables.columns(
+            "text_units", ("id", "human_readable_id", "text", "document_id")
+        )
+
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        titles: dict[str, str] = {}
+        for entity in self.entities:
+            titles.setdefault(name_key(entity.title), entity.title)
+        titles.pop("", None)
+        return titles
+
+    @cached_property
+    def _title_lengths(self) -> tuple[int, ...]:
+        return tuple(sorted({len(key.split()) for key in self._titles}, reverse=True))
+
+    @cached_property
+    def _wordless_titles(self) -> tuple[str, ...]:
+        return tuple(entity.title for entity in self.entities if not name_key(entity.title))
+
+
+async def read_index_views(headers: Mapping[str, IndexHeader]) -> dict[str, IndexView]:
+    """Return key -> view of each index that has text units; others can't be measured."""
+    views = {key: await IndexView.open(header) for key, header in headers.items()}
+    return {key: view for key, view in views.items() if view.has_text}
+
+
+def _columns(table: "pd.DataFrame | None", key: str, value: str) -> dict[str, str]:
+    return dict(zip(texts_of(table, key), texts_of(table, value), strict=True))

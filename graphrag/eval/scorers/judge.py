@@ -1,0 +1,152 @@
+"""The judge: a model that grades one response on one metric at a time."""
+
+import asyncio
+import json
+from functools import lru_cache
+from typing import Literal, Protocol
+
+from pydantic import ConfigDict, field_validator, model_validator
+
+from graphrag.eval.judged.declaration import JudgedMetric
+from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.records import JudgeResult, MetricScores
+from graphrag.eval.scorers.asking import (
+    JudgeModel,
+    ReplyForm,
+    Unanswered,
+    fill_reason,
+    whole_number,
+)
+from graphrag.query.replies import StructuredReply
+
+
+class JudgeReply(StructuredReply):
+    """What the judge must reply; the reason comes first, so that the score follows from it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    reason: str
+    score: Literal[0, 1]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_reason(cls, values: object) -> object:
+        return fill_reason(values, "reason")
+
+    @field_validator("score", mode="before")
+    @classmethod
+    def _plain_number(cls, value: object) -> object:
+        return whole_number(value)
+
+
+_WANTED = ReplyForm(JudgeReply, '{"reason": "...", "score": 0 or 1}')
+
+
+class Judge(Protocol):
+    """Grades responses; :class:`LLMJudge` or any object with the same methods.
+
+    A metric of another name is asked of ``judge_<name>``, given the metric's fields in order.
+    """
+
+    async def judge_correctness(
+        self, question: str, ground_truth: str, predicted: str
+    ) -> JudgeResult:
+        """Grade whether ``predicted`` means the same as ``ground_truth``."""
+        ...
+
+    async def judge_faithfulness(self, context: str, answer: str) -> JudgeResult:
+        """Grade whether every claim of ``answer`` can be traced to ``context``."""
+        ...
+
+    async def judge_relevance(self, question: str, context: str) -> JudgeResult:
+        """Grade whether ``context`` helps to answer ``question``."""
+        ...
+
+    async def judge_completeness(self, question: str, answer: str) -> JudgeResult:
+        """Grade whether every part of ``question`` is addressed."""
+        ...
+
+    async def evaluate_all(
+        self, question: str, ground_truth: str, predicted: str, context: str
+    ) -> MetricScores:
+        """Grade a response on the four metrics that are judged by default; never raises."""
+        ...
+
+
+class LLMJudge:
+    """Grades with a language model.
+
+    Parameters
+    ----------
+    model : LLMCompletion or object
+        A graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
+        function, asked without streaming for a structured reply; else any object whose
+        ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
+    temperature : float
+        Sampling temperature, 0 to 2.
+    max_retries : int
+        How often a reply that can't be read is asked for again, >= 0.
+
+    Notes
+    -----
+    A reply that stays unreadable, and a call that fails, give score None and a reason that
+    says so; they are never read as a grade.
+    """
+
+    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
+        JudgeModel(model, temperature, max_retries)  # refuses a model that can't be asked
+        self.model = model
+        self.temperature = temperature
+        self.max_retries = max_retries
+
+    async def judge_correctness(
+        self, question: str, ground_truth: str, predicted: str
+    ) -> JudgeResult:
+        """Score 1 if ``predicted`` means the same as ``ground_truth``, wording aside, else 0."""
+        return await self._grade(
+            "correctness", question=question, ground_truth=ground_truth, predicted=predicted
+        )
+
+    async def judge_faithfulness(self, context: str, answer: str) -> JudgeResult:
+        """Score 1 if every claim of ``answer`` can be traced to ``context``, else 0."""
+        return await self._grade("faithfulness", context=context, answer=answer)
+
+    async def judge_relevance(self, question: str, context: str) -> JudgeResult:
+        """Score 1 if ``context`` helps to answer ``question``, else 0."""
+        return await self._grade("relevance", question=question, context=context)
+
+    async def judge_completeness(self, question: str, answer: str) -> JudgeResult:
+        """Score 1 if ``answer`` addresses every part of ``question``, else 0."""
+        return await self._grade("completeness", question=question, answer=answer)
+
+    async def evaluate_all(
+        self, question: str, ground_truth: str, predicted: str, context: str
+    ) -> MetricScores:
+        """Grade a response on the four default metrics at the same time; never raises."""
+        results = await asyncio.gather(
+            self.judge_correctness(question, ground_truth, predicted),
+            self.judge_faithfulness(context, predicted),
+            self.judge_relevance(question, context),
+            self.judge_completeness(question, predicted),
+        )
+        return MetricScores(*results)
+
+    async def judge_metric(
+        self, metric: str, question: str, ground_truth: str, predicted: str, context: str
+    ) -> JudgeResult:
+        """Grade a response on a metric by its name; what the metric does not read is not sent."""
+        material = JUDGED_METRICS[metric].material(question, ground_truth, predicted, context)
+        return await self._grade(metric, **material)
+
+    async def _grade(self, metric: str, **material: str) -> JudgeResult:
+        quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
+        asked = JudgeModel(self.model, self.temperature, self.max_retries)
+        reply = await asked.ask(_template(JUDGED_METRICS[metric]).format(**quoted), _WANTED)
+        if isinstance(reply, Unanswered):
+            return JudgeResult(None, f"Unscored: {reply.failure.message}", reply.failure)
+        return JudgeResult(reply.score, reply.reason)
+
+
+@lru_cache(maxsize=256)
+def _template(metric: JudgedMetric) -> str:
+    return metric.prompt

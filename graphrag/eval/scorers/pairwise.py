@@ -1,0 +1,226 @@
+"""The pairwise judge: which of two answers is better, asked in both orders."""
+
+import asyncio
+import json
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any, Literal, cast
+
+from pydantic import ConfigDict, TypeAdapter, model_validator
+
+from graphrag.eval.records import Failure
+from graphrag.eval.scorers.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
+from graphrag.eval.scorers.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_SHAPE, PAIRWISE_VERSION
+from graphrag.eval.stats.estimates import Estimate, Score, mean_binary, mean_binary_stratified
+from graphrag.eval.stats.variance import Preference, combine_orders
+from graphrag.query.replies import StructuredReply
+
+__all__ = [
+    "PAIRWISE_PROMPT",
+    "PAIRWISE_VERSION",
+    "OrderVerdict",
+    "PairwiseJudge",
+    "PairwiseResult",
+    "PreferenceSummary",
+    "summarize_preferences",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderVerdict:
+    """The verdict in one order.
+
+    Attributes
+    ----------
+    winner : {"a", "b", "tie"} or None
+        Named by the answer and not by its place; None when unscored.
+    reasoning : str
+        The judge's, which speaks of the first and the second answer; or why there is no verdict.
+    failure : Failure or None
+    """
+
+    winner: Preference | None
+    reasoning: str
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PairwiseResult:
+    """Two answers compared, with a first and with b first."""
+
+    a_first: OrderVerdict
+    b_first: OrderVerdict
+
+    @property
+    def winner(self) -> Preference | None:
+        """The winner in both orders, else "tie"; None while a verdict is missing."""
+        return combine_orders([self.a_first.winner], [self.b_first.winner]).preferences[0]
+
+    @property
+    def flipped(self) -> bool:
+        """Whether both verdicts are there and differ."""
+        return combine_orders([self.a_first.winner], [self.b_first.winner]).n_flipped > 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Return {winner, flipped, a_first, b_first}."""
+        return {"winner": self.winner, "flipped": self.flipped, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, object]) -> "PairwiseResult":
+        """Read what :meth:`to_dict` gave."""
+        return _RESULT.validate_python(values)
+
+
+_RESULT = TypeAdapter(PairwiseResult)
+
+
+class PairwiseReply(StructuredReply):
+    """What the judge must reply; the reasoning first, the winner follows from it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    reasoning: str
+    winner: Literal["first", "second", "tie"]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_reasoning(cls, values: object) -> object:
+        return fill_reason(values, "reasoning")
+
+
+_WANTED = ReplyForm(PairwiseReply, PAIRWISE_SHAPE)
+
+
+class PairwiseJudge:
+    """Compares answers with a language model, two calls a pair.
+
+    Parameters
+    ----------
+    model, temperature, max_retries
+        As of :class:`~graphrag.eval.scorers.judge.LLMJudge`; the failure rules are the same.
+    """
+
+    version = PAIRWISE_VERSION
+
+    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
+        self._asked = JudgeModel(model, temperature, max_retries)
+
+    async def compare(self, question: str, answer_a: str, answer_b: str) -> PairwiseResult:
+        """Compare two answers in both orders at the same time; never raises."""
+        return PairwiseResult(
+            *await asyncio.gather(
+                self._compare_once(question, (answer_a, answer_b), ("a", "b")),
+                self._compare_once(question, (answer_b, answer_a), ("b", "a")),
+            )
+        )
+
+    async def _compare_once(
+        self, question: str, answers: tuple[str, str], names: tuple[Preference, Preference]
+    ) -> OrderVerdict:
+        material = {"question": question, "first": answers[0], "second": answers[1]}
+        quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
+        reply = await self._asked.ask(PAIRWISE_PROMPT.format(**quoted), _WANTED)
+        if isinstance(reply, Unanswered):
+            return OrderVerdict(None, f"Unscored: {reply.failure.message}", reply.failure)
+        places: dict[str, Preference] = {"first": names[0], "second": names[1], "tie": "tie"}
+        return OrderVerdict(places[reply.winner], reply.reasoning)
+
+
+@dataclass(frozen=True, slots=True)
+class PreferenceSummary:
+    """How often a was preferred to b.
+
+    Attributes
+    ----------
+    n_pairs, n_missing : int
+        Pairs judged in both orders, and pairs that were not.
+    n_a, n_b, n_ties : int
+        Of the judged pairs; a flip is a tie. They add up to ``n_pairs``.
+    win_rate_a, win_rate_b : Estimate
+        Share in [0, 1] of the judged pairs.
+    preference_a : Estimate
+        Wins of a and half the ties, in [0, 1]; 0.5 is even.
+    p : float or None
+        Two-sided exact sign test of wins against losses, ties aside; 1 when all are ties, None
+        without a pair.
+    flip_rate : Estimate
+        Share in [0, 1] of the judged pairs whose winner hung on the order.
+    """
+
+    n_pairs: int
+    n_missing: int
+    n_a: int
+    n_b: int
+    n_ties: int
+    win_rate_a: Estimate
+    win_rate_b: Estimate
+    preference_a: Estimate
+    p: float | None
+    flip_rate: Estimate
+
+
+def summarize_preferences(
+    results: Sequence[PairwiseResult | None], documents: Sequence[Hashable] | None = None
+) -> PreferenceSummary:
+    """Reduce the comparisons of two methods, one a question.
+
+    Parameters
+    ----------
+    results : sequence
+        None where there was nothing to compare, as when a search failed.
+    documents : sequence, optional
+        The document of each question: the intervals are then stratified (new questions on
+        these documents).
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ.
+
+    Notes
+    -----
+    Intervals are Wilson's, or their stratified form. The sign test is ``scipy.stats.binomtest``,
+    which on wins and losses is the exact McNemar test.
+    """
+    if documents is not None and len(documents) != len(results):
+        msg = f"{len(results)} results need as many documents, not {len(documents)}"
+        raise ValueError(msg)
+    orders = combine_orders(
+        [result.a_first.winner if result else None for result in results],
+        [result.b_first.winner if result else None for result in results],
+    )
+
+    def share(value: Mapping[Preference, float]) -> Estimate:
+        scores = [None if winner is None else value[winner] for winner in orders.preferences]
+        return _mean(scores, documents)
+
+    flips: list[Score] = [
+        None if winner is None or result is None else result.flipped
+        for winner, result in zip(orders.preferences, results, strict=True)
+    ]
+    n_a, n_b, n_ties = (orders.preferences.count(name) for name in ("a", "b", "tie"))
+    n_pairs = n_a + n_b + n_ties
+    return PreferenceSummary(
+        n_pairs=n_pairs,
+        n_missing=len(results) - n_pairs,
+        n_a=n_a,
+        n_b=n_b,
+        n_ties=n_ties,
+        win_rate_a=share({"a": 1, "b": 0, "tie": 0}),
+        win_rate_b=share({"a": 0, "b": 1, "tie": 0}),
+        preference_a=share({"a": 1, "b": 0, "tie": 0.5}),
+        p=_sign_test(n_a, n_b) if n_pairs else None,
+        flip_rate=_mean(flips, documents),
+    )
+
+
+def _mean(scores: Sequence[Score], documents: Sequence[Hashable] | None) -> Estimate:
+    return mean_binary(scores) if documents is None else mean_binary_stratified(scores, documents)
+
+
+def _sign_test(wins: int, losses: int) -> float:
+    if wins + losses == 0:
+        return 1.0
+    stats = cast("Any", import_module("scipy.stats"))
+    return float(stats.binomtest(wins, wins + losses).pvalue)

@@ -1,0 +1,201 @@
+"""What a method retrieved, in the index's own ids: the same record for every method."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag.eval.records import Hop, Retrieved, Walk, WalkedEdge
+from graphrag.eval.scorers.index_columns import id_lists_of, texts_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphrag.query.index_tables import Tables
+
+    _Frames = Mapping[str, list[pd.DataFrame]]
+
+_IDS = ("human_readable_id", "id")
+_HOP = ("path_id", "hop", "source", "target", "relationship_id", "traversed_forward", "score")
+_EDGE = (
+    "depth",
+    "source",
+    "target",
+    "relationship_id",
+    "traversed_forward",
+    "score",
+    "fate",
+    "rests_on",
+)
+_FRAMES = {
+    "sources": ("id",),
+    "entities": ("entity",),
+    "relationships": ("id",),
+    "paths": (*_HOP, "text_unit_ids"),
+    "starts": ("entity",),
+    "edges": _EDGE,
+    "exploration": ("depth", "strategy_used", "n_edges", "n_kept", "note"),
+}
+"""The frames that are read, and which of their columns; texts beside these take long to read."""
+
+
+class RetrievalReader:
+    """Reads what searches of one index showed; the index's ids are looked up once.
+
+    The released engines show ``human_readable_id``s, which are unique in one table of one index.
+
+    Parameters
+    ----------
+    tables : Tables
+        Of the index that is searched; ``text_units`` and ``relationships`` are used.
+    """
+
+    def __init__(self, tables: "Tables") -> None:
+        self._units = dict(_short_ids(tables.columns("text_units", _IDS)))
+        self._known = frozenset(self._units.values())
+        self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
+        table = tables.columns("relationships", (*_IDS, "text_unit_ids"))
+        unit_ids = id_lists_of(table, "text_unit_ids")
+        for (short, relationship), units in zip(_short_ids(table), unit_ids, strict=True):
+            self._relationships.setdefault(short, (relationship, units))
+
+    def read(self, method: str, context_data: object) -> Retrieved:
+        """Return what one search showed; same rules as :func:`read_retrieved`."""
+        frames = _frames(context_data)
+        unknown = 0
+        sources: list[str] = []
+        for row in _rows(frames, "sources"):
+            unit = self._units.get(str(row["id"]))
+            if unit is None:
+                unknown += 1
+            else:
+                sources.append(unit)
+        paths, walked, unread = self._paths(frames)
+        relationships: list[str] = []
+        supporting: list[str] = [unit for unit in walked if unit in self._known]
+        for row in _rows(frames, "relationships"):
+            found = self._relationships.get(str(row["id"]))
+            if found is None:
+                unread += 1
+                continue
+            relationships.append(found[0])
+            supporting += found[1]
+        sources = list(dict.fromkeys(sources))
+        has_list = any(frames[name] for name in ("sources", "relationships", "paths"))
+        return Retrieved(
+            method=method,
+            text_unit_ids=tuple(dict.fromkeys([*sources, *supporting])) if has_list else None,
+            n_sources=len(sources),
+            entities=tuple(dict.fromkeys(str(row["entity"]) for row in _rows(frames, "entities"))),
+            relationship_ids=tuple(dict.fromkeys(relationships)),
+            paths=paths,
+            n_unknown_ids=unknown + unread,
+            walk=_read_walk(frames),
+        )
+
+    def _paths(self, frames: "_Frames") -> tuple[tuple[tuple[Hop, ...], ...], list[str], int]:
+        paths: dict[int, list[Hop]] = {}
+        units: list[str] = []
+        unknown = 0
+        for row in _rows(frames, "paths"):
+            shown = str(row["relationship_id"])
+            found = self._relationships.get(shown)
+            unknown += found is None
+            units += [str(unit) for unit in row["text_unit_ids"]]
+            paths.setdefault(int(row["path_id"]), []).append(
+                Hop(
+                    hop=int(row["hop"]),
+                    source=str(row["source"]),
+                    target=str(row["target"]),
+                    relationship_id=shown if found is None else found[0],
+                    forward=bool(row["traversed_forward"]),
+                    score=float(row["score"]),
+                )
+            )
+        return tuple(tuple(hops) for hops in paths.values()), units, unknown
+
+
+def _read_walk(frames: "_Frames") -> Walk | None:
+    """Return the walk of a search that reports one; None of any other."""
+    titles: dict[str, int] = {}
+
+    def place(row: Mapping[str, Any], column: str) -> int:
+        return titles.setdefault(str(row[column]), len(titles))
+
+    starts = tuple(dict.fromkeys(place(row, "entity") for row in _rows(frames, "starts")))
+    rows = list(_rows(frames, "edges"))
+    edges: list[WalkedEdge] = [
+        (
+            int(row["depth"]),
+            place(row, "source"),
+            place(row, "target"),
+            str(row["relationship_id"]),
+            bool(row["traversed_forward"]),
+            round(float(row["score"]), 4),
+            row["fate"],
+        )
+        for row in rows
+    ]
+    if not starts and not edges:
+        return None
+    rounds = tuple(
+        (int(r["depth"]), str(r["strategy_used"]), int(r["n_edges"]), int(r["n_kept"]), r["note"])
+        for r in _rows(frames, "exploration")
+    )
+    rests_on = tuple(tuple(map(str, row["rests_on"])) for row in rows)
+    return Walk(tuple(titles), starts, tuple(edges), rounds, rests_on)
+
+
+def read_retrieved(method: str, context_data: object, tables: "Tables") -> Retrieved:
+    """Read the context data of a search.
+
+    Parameters
+    ----------
+    method : str
+    context_data : mapping
+        As the engines give it: data frames by name, or (DRIFT) one such mapping for each
+        follow-up question. Rows that were not ``in_context`` are left out; unknown names,
+        community reports among them, are ignored.
+    tables : Tables
+        Of the index that was searched. For many searches make one :class:`RetrievalReader`.
+
+    Returns
+    -------
+    Retrieved
+        With ``text_unit_ids`` None when nothing in the data names a text unit.
+    """
+    return RetrievalReader(tables).read(method, context_data)
+
+
+def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:
+    return list(zip(texts_of(table, "human_readable_id"), texts_of(table, "id"), strict=True))
+
+
+def _frames(context_data: object) -> "_Frames":
+    found: dict[str, list[pd.DataFrame]] = {name: [] for name in _FRAMES}
+    _collect(context_data, found)
+    return found
+
+
+def _collect(data: object, found: dict[str, list["pd.DataFrame"]]) -> None:
+    if not isinstance(data, Mapping):
+        return
+    for name, part in cast("Mapping[object, object]", data).items():
+        key = str(name).casefold()
+        if isinstance(part, Mapping):
+            _collect(cast("object", part), found)
+        elif key in found and hasattr(part, "to_dict"):
+            found[key].append(cast("pd.DataFrame", part))
+
+
+def _rows(frames: "_Frames", kind: str) -> Iterator[Mapping[str, Any]]:
+    """Give what is read of the rows that were shown."""
+    for frame in frames[kind]:
+        if not len(frame):
+            continue
+        # ``to_dict`` asks of each value what it is, which took longer than what reads the rows.
+        places = {str(name): place for place, name in enumerate(frame.columns)}
+        names = [*_FRAMES[kind], *(["in_context"] if "in_context" in places else [])]
+        columns: list[list[Any]] = [
+            cast("Any", frame.iloc[:, places[name]]).tolist() for name in names
+        ]
+        rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+        yield from (row for row in rows if row.get("in_context", True))

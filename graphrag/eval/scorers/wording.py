@@ -1,0 +1,128 @@
+"""What an answer says, by its words: keywords, aspects, the ground truth; and how fast it came."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from graphrag.eval.scorers.quotes import phrase_key
+from graphrag.text.words import sentences, share_covered, terms
+
+ASPECT_SHARE = 0.6
+ANY_WORD = 1e-9
+"""A least share that one content word of an aspect reaches, however long the aspect is."""
+STATEMENT_SHARE = 0.6
+
+
+def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
+    """Return the share of keywords that an answer names.
+
+    A keyword counts when its words stand in the answer side by side, whole, whatever their case
+    and punctuation; in a script without spaces, when its characters do.
+
+    Returns
+    -------
+    float or None
+        In [0, 1]; None when no keyword holds a letter or digit. Keywords that are the same
+        after folding count once.
+
+    Notes
+    -----
+    Defined by this project. It sees no synonyms and no inflected forms.
+    """
+    wanted = {key for key in map(phrase_key, keywords) if key}
+    if not wanted:
+        return None
+    said = phrase_key(answer)
+    return sum(key in said for key in wanted) / len(wanted)
+
+
+def aspect_coverage(
+    aspects: Sequence[str], answer: str, least_share: float = ASPECT_SHARE
+) -> float | None:
+    """Return the share of aspects that an answer speaks of.
+
+    An aspect is a phrase. It counts when one sentence, or two neighbouring ones, hold at least
+    `least_share` of its distinct content words (function words left out, English endings cut,
+    numbers as digits; pairs of characters in a script without spaces).
+
+    Parameters
+    ----------
+    aspects : sequence of str
+    answer : str
+    least_share : float
+        In (0, 1].
+
+    Returns
+    -------
+    float or None
+        In [0, 1]; None when no aspect has a content word.
+
+    Notes
+    -----
+    Defined by this project. It sees words, not meaning: a denied aspect counts as covered.
+    """
+    wanted = [words for words in (set(terms(aspect)) for aspect in aspects) if words]
+    if not wanted:
+        return None
+    said = [set(terms(sentence)) for sentence in sentences(answer)]
+    windows = [*said, *(first | second for first, second in pairwise(said))]
+    covered = sum(any(share_covered(w, win) >= least_share for win in windows) for w in wanted)
+    return covered / len(wanted)
+
+
+def states_answer(
+    ground_truth: str, answer: str, least_share: float = STATEMENT_SHARE
+) -> bool | None:
+    """Return whether an answer holds the words of the ground truth.
+
+    It must hold every number of the ground truth and at least `least_share` of its distinct
+    content words, as :func:`aspect_coverage` compares them, anywhere in the answer.
+
+    Returns
+    -------
+    bool or None
+        None when the ground truth has no content word, as "Yes".
+
+    Notes
+    -----
+    A weak test, for tracing and not for scoring: a paraphrase is missed, and an answer that
+    denies the fact, or lists everything, passes.
+    """
+    wanted = set(terms(ground_truth))
+    if not wanted:
+        return None
+    said = set(terms(answer))
+    numbers = {word for word in wanted if word[0].isdigit()}
+    return numbers <= said and share_covered(wanted, said) >= least_share
+
+
+def time_score(seconds: float | None, limit_s: float) -> float | None:
+    """Return 1 within a time limit, falling evenly to 0 at twice the limit.
+
+    Beyond the limit: ``max(0, 1 - (seconds - limit_s) / limit_s)``.
+
+    Parameters
+    ----------
+    seconds : float or None
+        >= 0; None, not measured, gives None.
+    limit_s : float
+        > 0.
+
+    Returns
+    -------
+    float or None
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If the limit is not positive or the time negative.
+    """
+    if not limit_s > 0:
+        msg = f"a time limit must be positive, not {limit_s}"
+        raise ValueError(msg)
+    if seconds is None:
+        return None
+    if not seconds >= 0:
+        msg = f"a time must not be negative, as {seconds} is"
+        raise ValueError(msg)
+    return 1.0 if seconds <= limit_s else max(0.0, 1 - (seconds - limit_s) / limit_s)

@@ -1,0 +1,9 @@
+"""Every figure of an evaluation, and how sure it is: pure functions over plain records.
+
+None means "undefined" and NaN is never returned. Each function names its formula or the library
+function that it calls. Nothing here reads, writes or runs anything:
+
+>>> from graphrag.eval.stats.estimates import mean_binary
+>>> round(mean_binary([1, 1, 0, None]).mean, 3)
+0.667
+"""

@@ -1,0 +1,225 @@
+"""Latency and money: quantiles, Fieller, Pareto."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, inf, isfinite, sqrt
+
+import numpy as np
+
+from graphrag.eval.stats.estimates import CONFIDENCE, Floats, scipy_stats
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """The latency of one search.
+
+    Attributes
+    ----------
+    seconds : float
+        >= 0; until the answer, or until the search was given up.
+    censored : bool
+        The search failed or ran into its time limit: it would have taken longer.
+    """
+
+    seconds: float
+    censored: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyQuantile:
+    """A quantile of the latency, in seconds.
+
+    Attributes
+    ----------
+    value : float or None
+        None without searches, or when it falls among the censored ones.
+    at_least : float or None
+        Set instead of ``value`` when it falls among the censored ones.
+    n, n_censored : int
+        Searches, and those of them that are censored.
+    low, high : float or None
+        Order-statistic limits (at least 95 %); None when there are too few searches (the upper
+        one of p95 needs 72, both of the median need 6) or the limit is censored.
+    censored_share : float or None
+        ``n_censored / n``; None without searches.
+    """
+
+    value: float | None
+    at_least: float | None
+    n: int
+    n_censored: int
+    low: float | None
+    high: float | None
+    censored_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CostPerCorrect:
+    """Money, or any other cost, per correct answer.
+
+    Attributes
+    ----------
+    value : float or None
+        In the unit of the costs; None when nothing is correct, or the cost of an attempt with a
+        verdict is not known.
+    n, n_dropped : int
+    n_correct : float
+        Attempts with a verdict, attempts whose verdict is missing, correct answers.
+    low, high : float or None
+        Fieller limits (95 %), >= 0; None when they are unbounded.
+    """
+
+    value: float | None
+    n: int
+    n_dropped: int
+    n_correct: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tradeoff:
+    """What a method reaches (correctness, more is better) and takes (tokens, seconds)."""
+
+    name: str
+    correctness: float | None
+    tokens: float | None
+    latency_s: float | None
+
+
+def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
+    """Return a quantile of the latency; censored searches stay in, as the slowest ones.
+
+    Parameters
+    ----------
+    latencies : sequence of Latency
+    q : float
+        In (0, 1): 0.5 for the median, 0.95 for p95.
+
+    Raises
+    ------
+    ValueError
+        If q is out of range, or a latency negative or not finite.
+
+    Notes
+    -----
+    Type 7 of Hyndman and Fan 1996; limits by ``scipy.stats.quantile_test``. A censored search
+    counts as slower than every finished one, which is exact for a common time limit and
+    otherwise errs to the slow side.
+    """
+    if not 0 < q < 1:
+        msg = f"a quantile lies in (0, 1), not at {q!r}"
+        raise ValueError(msg)
+    if not all(isfinite(entry.seconds) and entry.seconds >= 0 for entry in latencies):
+        msg = "every latency must be a finite number of seconds, >= 0"
+        raise ValueError(msg)
+    n = len(latencies)
+    censored = sum(entry.censored for entry in latencies)
+    if n == 0:
+        return LatencyQuantile(None, None, 0, 0, None, None)
+    ordered = sorted(inf if entry.censored else entry.seconds for entry in latencies)
+    value = _type_7(ordered, q)
+    at_least = None
+    if value is None:
+        at_least = _type_7(sorted(entry.seconds for entry in latencies), q)
+    test = scipy_stats().quantile_test(np.arange(n), q=0, p=q)
+    limits = test.confidence_interval(CONFIDENCE)
+    low, high = (_at_rank(ordered, float(rank)) for rank in (limits.low, limits.high))
+    return LatencyQuantile(value, at_least, n, censored, low, high, censored / n)
+
+
+def cost_per_correct(
+    costs: Sequence[float | None], correct: Sequence[float | None]
+) -> CostPerCorrect:
+    """Return the cost of all attempts that have a verdict, divided by the correct answers.
+
+    Parameters
+    ----------
+    costs : sequence
+        One an attempt, failed ones included: finite, >= 0, or None (price not known).
+    correct : sequence
+        In [0, 1], between them for means over repeats, or None (verdict missing: the attempt is
+        left out and counted); same length.
+
+    Returns
+    -------
+    CostPerCorrect
+
+    Raises
+    ------
+    ValueError
+        If a cost is negative or not finite, a verdict outside [0, 1], or the lengths differ.
+
+    Notes
+    -----
+    Fieller 1954, with t quantiles on n - 1 degrees of freedom.
+    """
+    pairs = list(zip(costs, correct, strict=True))
+    for cost, verdict in pairs:
+        out = verdict is not None and not 0 <= verdict <= 1
+        if out or (cost is not None and not 0 <= cost < inf):
+            msg = f"a cost must be finite and >= 0, a verdict 0 to 1, not {(cost, verdict)!r}"
+            raise ValueError(msg)
+    judged = [(cost, float(verdict)) for cost, verdict in pairs if verdict is not None]
+    n, dropped = len(judged), len(pairs) - len(judged)
+    n_correct = sum(verdict for _, verdict in judged)
+    known = [(cost, verdict) for cost, verdict in judged if cost is not None]
+    if n_correct == 0 or len(known) < n:
+        return CostPerCorrect(None, n, dropped, n_correct, None, None)
+    total = sum(cost for cost, _ in known)
+    low, high = _fieller(np.array(known, dtype=np.float64))
+    return CostPerCorrect(total / n_correct, n, dropped, n_correct, low, high)
+
+
+def pareto_set(methods: Sequence[Tradeoff]) -> tuple[str, ...]:
+    """Return the names of the methods that no other one beats, in their order.
+
+    A method is beaten by one that is at least as good in correctness, tokens and latency, and
+    better in one of them. A method with a None can't be compared and is left out.
+    """
+    points = {
+        method.name: (-method.correctness, method.tokens, method.latency_s)
+        for method in methods
+        if method.correctness is not None
+        and method.tokens is not None
+        and method.latency_s is not None
+    }
+    return tuple(
+        name
+        for name, point in points.items()
+        if not any(
+            other != point and all(x <= y for x, y in zip(other, point, strict=True))
+            for other in points.values()
+        )
+    )
+
+
+def _type_7(ordered: Sequence[float], q: float) -> float | None:
+    position = (len(ordered) - 1) * q
+    low, high = ordered[floor(position)], ordered[ceil(position)]
+    if high == inf:
+        return None
+    return low + (high - low) * (position - floor(position))
+
+
+def _at_rank(ordered: Sequence[float], rank: float) -> float | None:
+    if not isfinite(rank) or ordered[int(rank)] == inf:
+        return None
+    return ordered[int(rank)]
+
+
+def _fieller(rows: Floats) -> tuple[float | None, float | None]:
+    """Return the limits of mean(column 0) / mean(column 1)."""
+    n = len(rows)
+    if n < 2:
+        return None, None
+    top, bottom = rows.mean(axis=0)
+    t2 = float(scipy_stats().t.ppf((1 + CONFIDENCE) / 2, n - 1)) ** 2 / n
+    covariance = np.cov(rows, rowvar=False)
+    a = float(bottom**2 - t2 * covariance[1, 1])
+    b = float(top * bottom - t2 * covariance[0, 1])
+    c = float(top**2 - t2 * covariance[0, 0])
+    if a <= 0:
+        return None, None
+    root = sqrt(max(0.0, b * b - a * c))
+    return max(0.0, (b - root) / a), (b + root) / a

@@ -1,0 +1,211 @@
+"""Whose fault was it: every question ends in one state, and the states add up to the plan."""
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import fmean
+
+from graphrag.eval.stats.estimates import Estimate, Score, present, share_of_total, share_of_totals
+from graphrag.eval.stats.scales import mean_real
+
+
+class State(StrEnum):
+    """How one (question, method, metric) ended.
+
+    ``ABSTAINED`` (the method says that it has no answer) exists for faithfulness alone, which has
+    nothing to judge then; on the other metrics an abstention is scored, 0 or 1.
+    """
+
+    SCORED = "scored"
+    SEARCH_FAILED = "search_failed"
+    JUDGE_FAILED = "judge_failed"
+    JUDGE_UNPARSEABLE = "judge_unparseable"
+    NOT_JUDGED = "not_judged"
+    ABSTAINED = "abstained"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one (question, method, metric).
+
+    Attributes
+    ----------
+    state : State
+    score : float or None
+        In [0, 1] when scored, else None.
+    document : hashable
+        The document that the question is about; None when it does not matter.
+
+    Raises
+    ------
+    ValueError
+        If a scored outcome has no score, another one has, or the score is outside [0, 1].
+    """
+
+    state: State
+    score: Score = None
+    document: Hashable = None
+
+    def __post_init__(self) -> None:
+        if (self.state is State.SCORED) != (self.score is not None):
+            msg = f"an outcome {self.state.value!r} can't have the score {self.score!r}"
+            raise ValueError(msg)
+        present([self.score], 0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """One method on one metric: what was planned, what is missing, and the means.
+
+    Counts are of searches, means of questions: of one that was searched more than once, of the mean
+    of its scores.
+
+    Attributes
+    ----------
+    n_planned, n_search_failed, n_judge_failed, n_judge_unparseable, n_not_judged, n_abstained,
+    n_scored, n_not_run : int
+        The others add up to the first. ``n_not_run`` were planned and not searched: a run that
+        was interrupted, or methods that were asked different questions.
+    coverage : float or None
+        Share in [0, 1] of the verdicts asked of the judge that exist; None when none was asked.
+    end_to_end : Estimate
+        Mean over scored responses and failed searches, which count 0; what ``by_method`` holds.
+        Without a mean where no response was judged on the metric, because it was not asked or as
+        some were not judged: the failed searches alone would make it 0.
+    given_answer : Estimate
+        Mean over scored responses alone.
+    failed_search_is_zero : bool
+        Whether ``end_to_end`` is what tables show; else it is ``given_answer``, as a failed search
+        has nothing to judge (faithfulness, relevance), and both where they differ.
+    bounds : tuple of float or None
+        The mean that tables show if every missing verdict were 0, and if every one were 1:
+        [k/N, (k+m)/N]; None when N is 0.
+
+    Raises
+    ------
+    ValueError
+        If the counts do not add up.
+    """
+
+    n_planned: int
+    n_search_failed: int
+    n_judge_failed: int
+    n_judge_unparseable: int
+    n_not_judged: int
+    n_abstained: int
+    n_scored: int
+    n_not_run: int
+    coverage: float | None
+    end_to_end: Estimate
+    given_answer: Estimate
+    failed_search_is_zero: bool
+    bounds: tuple[float, float] | None
+
+    def __post_init__(self) -> None:
+        ended = (
+            self.n_search_failed
+            + self.n_judge_failed
+            + self.n_judge_unparseable
+            + self.n_not_judged
+            + self.n_abstained
+            + self.n_scored
+            + self.n_not_run
+        )
+        if ended != self.n_planned:
+            msg = f"{self.n_planned} outcomes were planned, {ended} are accounted for"
+            raise ValueError(msg)
+
+    @property
+    def mean(self) -> Estimate:
+        """The mean that every table shows."""
+        return self.end_to_end if self.failed_search_is_zero else self.given_answer
+
+
+def summarize_outcomes(
+    outcomes: Mapping[Outcome, int],
+    *,
+    n_planned: int,
+    failed_search_is_zero: bool,
+    stratified: bool = False,
+    is_asked: bool = True,
+    repeated: Collection[Sequence[Outcome]] = (),
+) -> Outcomes:
+    """Count the states of one method on one metric, and average the scores.
+
+    Parameters
+    ----------
+    outcomes : dict
+        Outcome -> searches that ended so. Few outcomes differ: counting equal ones first makes
+        a long run quick to add up.
+    n_planned : int
+        Searches that the plan gave to the method.
+    failed_search_is_zero : bool
+        True for correctness and completeness; False for faithfulness and relevance, where a
+        failed search has no score.
+    stratified : bool
+        Take the intervals of estimand A, stratified by the outcomes' documents.
+    is_asked : bool
+        Whether responses were to be judged on the metric.
+    repeated : collection of sequences of Outcome
+        The same outcomes by question, where questions were searched more than once.
+
+    Raises
+    ------
+    ValueError
+        If there are more outcomes than were planned, or a metric that counts failed searches as
+        0 has an abstention that was not scored.
+    """
+    counts = Counter[State]()
+    for outcome, times in outcomes.items():
+        counts[outcome.state] += times
+    if counts.total() > n_planned:
+        msg = f"{n_planned} outcomes were planned, {counts.total()} are accounted for"
+        raise ValueError(msg)
+    if failed_search_is_zero and counts[State.ABSTAINED]:
+        msg = "an abstention has to be scored on a metric that counts a failed search as 0"
+        raise ValueError(msg)
+    questions = Counter(map(tuple, repeated)) or {(o,): times for o, times in outcomes.items()}
+    n_scored, n_failed = counts[State.SCORED], counts[State.SEARCH_FAILED]
+    missing = counts[State.JUDGE_FAILED] + counts[State.JUDGE_UNPARSEABLE]
+    asked = n_scored + missing
+    is_judged = asked > 0 or (is_asked and counts[State.NOT_JUDGED] == 0)
+    total = sum(float(outcome.score or 0) * times for outcome, times in outcomes.items())
+    counted = {State.SCORED, State.SEARCH_FAILED} if is_judged else set[State]()
+    size = asked + n_failed if failed_search_is_zero and is_judged else asked
+    return Outcomes(
+        n_planned=n_planned,
+        n_search_failed=n_failed,
+        n_judge_failed=counts[State.JUDGE_FAILED],
+        n_judge_unparseable=counts[State.JUDGE_UNPARSEABLE],
+        n_not_judged=counts[State.NOT_JUDGED],
+        n_abstained=counts[State.ABSTAINED],
+        n_scored=n_scored,
+        n_not_run=n_planned - counts.total(),
+        coverage=n_scored / asked if asked else None,
+        end_to_end=_mean(questions, counted, stratified),
+        given_answer=_mean(questions, {State.SCORED}, stratified),
+        failed_search_is_zero=failed_search_is_zero,
+        bounds=(total / size, (total + missing) / size) if size else None,
+    )
+
+
+def _mean(
+    questions: Mapping[tuple[Outcome, ...], int], counted: Collection[State], stratified: bool
+) -> Estimate:
+    """Return the mean over questions of the mean of each one's outcomes that count."""
+    values = Counter[tuple[float, Hashable]]()
+    for outcomes, times in questions.items():
+        scores = [float(each.score or 0) for each in outcomes if each.state in counted]
+        if scores:  # a failed search has no score, and counts 0
+            values[fmean(scores), outcomes[0].document if stratified else None] += times
+    if any(score not in (0, 1) for score, _ in values):
+        scores, documents = zip(*values.elements(), strict=True)
+        found = mean_real(scores, documents, (0.0, 1.0))
+        if found.low is not None:
+            return found
+    totals: dict[Hashable, tuple[float, int]] = {}
+    for (score, document), times in values.items():
+        total, size = totals.get(document, (0.0, 0))
+        totals[document] = (total + score * times, size + times)
+    return share_of_totals(totals) if stratified else share_of_total(*totals.get(None, (0.0, 0)))

@@ -1,0 +1,223 @@
+"""Whether questions that are asked over and over are answered worse than in the baseline's runs."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from graphrag.eval.stats.estimates import Floats, scipy_special, scipy_stats
+from graphrag.eval.stats.power import ALPHA
+
+LOOKS = tuple(2**n for n in range(8))
+"""Passes after which a watch is looked at: 1, 2, 4, ..., 128."""
+LOOK_LEVEL = ALPHA / len(LOOKS)
+"""What each look may spend, so that all of them together spend 5 %."""
+_MOST_DRAWS = 2_000_000
+
+
+class Answers(NamedTuple):
+    """What became of one question in the baseline's runs and in the passes.
+
+    Attributes
+    ----------
+    n, right : int
+        Verdicts of baseline and passes together, and how many of them say right.
+    n_baseline, right_baseline : int
+        Those of the baseline's runs among them.
+    """
+
+    n: int
+    right: int
+    n_baseline: int
+    right_baseline: int
+
+
+def next_look(number: int) -> int | None:
+    """Return the pass, from this one on, after which a watch is looked at; None past the last."""
+    return next((look for look in LOOKS if look >= number), None)
+
+
+def fall_p(questions: Iterable[Answers]) -> float | None:
+    """Return the chance that the baseline's runs are as much the better by luck alone.
+
+    Parameters
+    ----------
+    questions : iterable of Answers
+        Each may have been answered another number of times: what is missing is left out.
+
+    Returns
+    -------
+    float or None
+        In (0, 1], exact; None where no question has verdicts on both sides.
+
+    Raises
+    ------
+    ValueError
+        If the counts of a question are impossible.
+
+    Notes
+    -----
+    While nothing changes, a question's answers in baseline and passes are exchangeable: given that
+    T of n are right, those of the R baseline runs are any R of the n, so that their number is
+    hypergeometric, whatever the question's difficulty and the baseline's luck. p is the upper tail
+    of the sum over the questions, which are taken as independent. It is the exact conditional test
+    of a common odds ratio (Mantel and Haenszel 1959; Gart 1970, doi:10.1093/biomet/57.3.471); with
+    one run the sum is Poisson-binomial with chances T/n.
+    """
+    counts = Counter(questions)
+    for each in counts:
+        is_possible = (
+            0 <= each.right_baseline <= each.n_baseline <= each.n
+            and each.right_baseline <= each.right
+            and each.right - each.right_baseline <= each.n - each.n_baseline
+        )
+        if not is_possible:
+            msg = f"a question can't have these answers: {each}"
+            raise ValueError(msg)
+    informative = Counter[tuple[int, int, int]]()
+    seen = 0
+    for each, times in counts.items():
+        if 0 < each.n_baseline < each.n:
+            informative[each.n, each.right, each.n_baseline] += times
+            seen += times * each.right_baseline
+    if not informative:
+        return None
+    total: Floats = np.ones(1)
+    for chances in sorted(_sums(informative), key=len):
+        total = np.convolve(total, chances)
+    return min(1.0, float(total[seen:].sum()))
+
+
+def _sums(groups: Counter[tuple[int, int, int]]) -> Iterable[Floats]:
+    """Yield the distribution of the sum over each group of equal questions."""
+    n, right, n_baseline = np.array(list(groups)).T[:, :, None]
+    most = np.arange(int(n_baseline.max()) + 1)
+    alone: Floats = scipy_stats().hypergeom.pmf(most, n, right, n_baseline)
+    for power, runs, times in zip(alone, n_baseline[:, 0], groups.values(), strict=True):
+        yield _power(power[: runs + 1], times)
+
+
+def _power(chances: Floats, times: int) -> Floats:
+    """Return the distribution of a sum of so many (>= 1) values with these chances."""
+    if times == 1:
+        return chances
+    half = _power(chances, times // 2)
+    whole = np.convolve(half, half)
+    return np.convolve(whole, chances) if times % 2 else whole
+
+
+class Steadiness(NamedTuple):
+    """How often answers are right, and how much they change when they are asked for again.
+
+    Attributes
+    ----------
+    mean : float
+        Share of right answers, in [0, 1].
+    within : float
+        Variance of a question's answers, in [0, mean (1 - mean)]: 0 where each comes out the same
+        way every time.
+    """
+
+    mean: float
+    within: float
+
+
+def steadiness(runs: Iterable[tuple[int, int]]) -> Steadiness | None:
+    """Estimate it from the baseline's runs.
+
+    Parameters
+    ----------
+    runs : iterable of (int, int)
+        Verdicts and right ones of each question.
+
+    Returns
+    -------
+    Steadiness or None
+        With the largest variance there can be where no question has two verdicts, as nothing is
+        known of it then; None without any verdict.
+    """
+    asked = [(n, right) for n, right in runs if n]
+    if not asked:
+        return None
+    mean = sum(right / n for n, right in asked) / len(asked)
+    again = [right * (n - right) / (n * (n - 1)) for n, right in asked if n > 1]
+    most = mean * (1 - mean)
+    return Steadiness(mean, min(most, sum(again) / len(again)) if again else most)
+
+
+def watch_power(
+    n_questions: int,
+    n_runs: int,
+    system: Steadiness,
+    fall: float,
+    *,
+    begins: int = 1,
+    n_tests: int = 1,
+    seed: int = 0,
+) -> dict[int, float] | None:
+    """Simulate how often a watch has seen a fall by each look.
+
+    Parameters
+    ----------
+    n_questions, n_runs : int
+        Questions of a pass, and runs of the baseline, each >= 1.
+    system : Steadiness
+    fall : float
+        By how much the mean falls, in (0, 1): every question loses the same share of its right
+        answers.
+    begins : int
+        The first pass after the fall.
+    n_tests : int
+        Methods times metrics that share the level; Holm's first step is taken for all.
+    seed : int
+
+    Returns
+    -------
+    dict or None
+        Look -> share in [0, 1] of the watches that have seen it; None where the mean can't fall
+        so far.
+
+    Notes
+    -----
+    Chances of questions follow a beta distribution with the mean and the variance within
+    questions. The tail of the test is the normal one with a continuity correction, which is what
+    takes the place of exact sums here alone.
+    """
+    if fall > system.mean:
+        return None
+    n_watches = max(200, min(1_000, _MOST_DRAWS // n_questions))
+    random = np.random.default_rng(seed)
+    chance = _draw_chances(random, (n_watches, n_questions), system)
+    baseline = random.binomial(n_runs, chance)
+    right = np.zeros_like(baseline)
+    needed = float(scipy_special().ndtri(1 - LOOK_LEVEL / n_tests))
+    seen = np.zeros(n_watches, dtype=np.bool_)
+    found: dict[int, float] = {}
+    done = 0
+    for look in LOOKS:
+        before = min(look, max(done, begins - 1)) - done
+        right += random.binomial(before, chance)
+        right += random.binomial(look - done - before, chance * (1 - fall / system.mean))
+        done = look
+        n = look + n_runs
+        share = (baseline + right) / n
+        spread = np.sqrt((share * (1 - share)).sum(axis=1) * n_runs * look / (n - 1))
+        above = (baseline - n_runs * share).sum(axis=1) - 0.5
+        seen |= above >= np.maximum(needed * spread, 1e-9)
+        found[look] = float(seen.mean())
+    return found
+
+
+def _draw_chances(
+    random: np.random.Generator, shape: tuple[int, int], system: Steadiness
+) -> Floats:
+    """Draw the chance that a question is answered rightly, for each question of each watch."""
+    mean, most = system.mean, system.mean * (1 - system.mean)
+    alike = 1.0 if most <= 0 else 1 - system.within / most
+    if alike <= 1e-9:
+        return np.full(shape, mean)
+    if alike >= 1 - 1e-9:
+        return (random.random(shape) < mean).astype(np.float64)
+    size = 1 / alike - 1
+    return random.beta(mean * size, (1 - mean) * size, shape)

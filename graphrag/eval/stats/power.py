@@ -1,0 +1,167 @@
+"""What the exact McNemar test can find: power, smallest difference, number of questions."""
+
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+
+from graphrag.eval.stats.estimates import Floats, scipy_special, scipy_stats
+
+POWER = 0.8
+ALPHA = 0.05
+MOST_QUESTIONS = 100_000_000
+_STEPS = 2**20  # per unit of the difference: found to less than 1e-6
+_SPREAD = 9.0  # standard deviations of the discordant count that are summed over
+
+
+def mcnemar_power(n: int, difference: float, discordance: float, alpha: float = ALPHA) -> float:
+    """Return the power of the two-sided exact McNemar test.
+
+    Parameters
+    ----------
+    n : int
+        Pairs, >= 0.
+    difference : float
+        True difference of the two means, in [-1, 1].
+    discordance : float
+        Share of the pairs on which the two differ, in [|difference|, 1].
+    alpha : float
+        Level of the test, in (0, 1).
+
+    Returns
+    -------
+    float
+        Probability in [0, 1] that p <= alpha; 0 without pairs.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    The discordant pairs are binomial(n, discordance), and given m of them those in favour are
+    binomial(m, (1 + difference / discordance) / 2); the sum over m leaves out less than 1e-12.
+    """
+    if n < 0 or not abs(difference) <= discordance <= 1 or not 0 < alpha < 1:
+        msg = "power needs n >= 0, |difference| <= discordance <= 1 and alpha in (0, 1)"
+        raise ValueError(msg)
+    if n == 0 or discordance == 0:
+        return 0.0
+    reach = _SPREAD * sqrt(n * discordance * (1 - discordance)) + 30
+    first = max(0, int(n * discordance - reach))
+    m = np.arange(first, min(n, int(n * discordance + reach) + 1) + 1)
+    favour = (1 + difference / discordance) / 2
+    critical = _critical_counts(first, int(m[-1]), alpha)
+    tail = scipy_special().bdtr
+    count = np.maximum(critical, 0)
+    rejects = np.where(critical >= 0, tail(count, m, favour) + tail(count, m, 1 - favour), 0.0)
+    return min(1.0, float(np.sum(scipy_stats().binom.pmf(m, n, discordance) * rejects)))
+
+
+def detectable_difference(
+    n: int, discordance: float, power: float = POWER, alpha: float = ALPHA
+) -> float | None:
+    """Return the smallest true difference that the exact McNemar test finds at this power.
+
+    Parameters
+    ----------
+    n : int
+        Pairs, >= 0.
+    discordance : float
+        Share of discordant pairs expected, in [0, 1]. A difference can't be larger than the
+        discordance, so beyond it the discordance is taken to grow along.
+    power, alpha : float
+        In (0, 1).
+
+    Returns
+    -------
+    float or None
+        In (0, 1], rounded up by less than 1e-6; None when even a difference of 1 stays under the
+        power (fewer than six pairs at the default level).
+    """
+
+    def finds(step: int) -> bool:
+        difference = step / _STEPS
+        return mcnemar_power(n, difference, max(discordance, difference), alpha) >= power
+
+    if not finds(_STEPS):
+        return None
+    low, high = 0, _STEPS
+    guess, stride = int(_normal_difference(n, discordance, power, alpha) * _STEPS), 1
+    while low < guess < high:  # in growing strides from a good guess, as each look is dear
+        if finds(guess):
+            high, guess = guess, guess - stride
+        else:
+            low, guess = guess, guess + stride
+        stride *= 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if finds(middle) else (middle, high)
+    return high / _STEPS
+
+
+def questions_needed(
+    difference: float, discordance: float, power: float = POWER, alpha: float = ALPHA
+) -> int | None:
+    """Return how many paired questions find a true difference at this power.
+
+    Parameters
+    ----------
+    difference : float
+        In (0, 1].
+    discordance : float
+        Share of discordant pairs expected, in [difference, 1].
+    power, alpha : float
+        In (0, 1).
+
+    Returns
+    -------
+    int or None
+        A number of pairs with the power whose predecessor lacks it; the exact power climbs in
+        small saw teeth, so one a little smaller may have it too. None past 100 million.
+
+    Raises
+    ------
+    ValueError
+        If the difference or the discordance is out of range.
+    """
+    if not 0 < difference <= discordance <= 1:
+        msg = "0 < difference <= discordance <= 1 must hold"
+        raise ValueError(msg)
+    low, high = 0, 8
+    while mcnemar_power(high, difference, discordance, alpha) < power:
+        low, high = high, high * 2
+        if high > MOST_QUESTIONS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        if mcnemar_power(middle, difference, discordance, alpha) < power:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _normal_difference(n: int, discordance: float, power: float, alpha: float) -> float:
+    """Approximate the smallest difference by normal quantiles, with a continuity correction."""
+    quantile = scipy_special().ndtri
+    level, reach = float(quantile(1 - alpha / 2)), float(quantile(power))
+    first = (level + reach) * sqrt(discordance / n)
+    spread = sqrt(max(0.0, discordance - first**2))
+    return (level * sqrt(discordance) + reach * spread) / sqrt(n) + 1 / n
+
+
+@lru_cache(maxsize=64)
+def _critical_counts(first: int, last: int, alpha: float) -> Floats:
+    """Return the largest count of the rarer side that the test rejects, -1 where there is none.
+
+    One for each number of discordant pairs from first to last. A search for the smallest
+    difference asks for the same ones over and over.
+    """
+    m = np.arange(first, last + 1)
+    counts: Floats = scipy_stats().binom.ppf(alpha / 2, m, 0.5)
+    reached: Floats = 2 * scipy_special().bdtr(counts, m, 0.5) <= alpha
+    critical: Floats = np.where(reached, counts, counts - 1)
+    critical.setflags(write=False)
+    return critical

@@ -1,0 +1,1 @@
+"""The pages: a run, the runs, figures over time, labels; served or written as files."""

@@ -1,0 +1,214 @@
+"""A run as far as it is, by what the store holds of it and nothing else."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.records import (
+    METRICS,
+    EfficiencyMetrics,
+    Failure,
+    JudgeResult,
+    MetricScores,
+    QueryResult,
+    failed_search_scores,
+)
+from graphrag.eval.report.cells import has_two_means, money, percent
+from graphrag.eval.results.rows import FAILED_AS_0, rows_of
+from graphrag.eval.results.runs import stored_metadata
+from graphrag.eval.runner.verdicts import judgeable
+from graphrag.eval.stats.outcomes import Outcome, Outcomes, summarize_outcomes
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.sums import SearchCount, VerdictCount
+from graphrag.query.model_facts import is_offline
+from graphrag.query.usage import Usage, sum_usages
+from graphrag.text.phrases import counted
+
+_SLOWEST = 5
+_CAUSES = 20
+_LONGEST_TEXT = 200
+_WITH_TRUTH = Sample("", "", "", "known")
+_SOURCES_ONLY = Sample("", "", "", "", expected_sources=("somewhere",))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """How far a run is.
+
+    Attributes
+    ----------
+    run : Run
+    n_planned : int or None
+        Searches planned; None in a run of an older release.
+    n_searched, n_done : int
+        Searches that answered or failed, and those of them that wait for no verdict.
+    n_failed, n_unscored, n_in_flight : int
+        Failed searches, verdicts and judgements that are missing as the judge failed, and calls
+        that were sent and not answered.
+    failures : sequence of (str, str, str, int)
+        Method, what is missing, its cause, how often; the most frequent first.
+    means : sequence of (str, str, str, int)
+        Method, metric, mean in per cent with its interval, results behind it.
+    slowest : sequence of (str, str, str)
+        Seconds, method, question; the slowest first.
+    spent : str
+    recorded_at : str or None
+        When the latest result was kept.
+    embedded_models : str or None
+    """
+
+    run: Run
+    n_planned: int | None
+    n_searched: int
+    n_done: int
+    n_failed: int
+    n_unscored: int
+    n_in_flight: int
+    failures: Sequence[tuple[str, str, str, int]]
+    means: Sequence[tuple[str, str, str, int]]
+    slowest: Sequence[tuple[str, str, str]]
+    spent: str
+    recorded_at: str | None
+    embedded_models: str | None
+
+    @property
+    def go_on(self) -> str:
+        """The command that goes on with the run: the one that began it, where that is kept."""
+        given = None if self.run.details is None else self.run.details.command
+        begun = given or "graphrag eval"
+        return begun if "--resume" in begun.split() else f"{begun} --resume"
+
+
+def read_live(store: EvaluationStore, run: Run) -> LiveRun:
+    """Read how far a run is; nothing of it is an estimate of what is still to come."""
+    sums = store.sums(run.run_id)
+    asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
+    collects = run.details is not None and run.details.skip_judge
+    waits = not (collects or run.setup.is_of_suites)
+    searches, verdicts = sums.ends(asked, judgeable(_SOURCES_ONLY, asked), waits)
+    judgements = [each for each in store.judgements(run.run_id) if each.failed]
+    failed, unscored = sums.failed_searches(), sums.missing_verdicts()
+    causes = Counter[tuple[str, str, str]]()
+    for method, failure, n in failed:
+        causes[method, "search failed, counts 0", _cause(failure)] += n
+    for method, metric, failure, n in unscored:
+        causes[method, f"{metric} unscored, left out", _cause(failure)] += n
+    for each in judgements:
+        causes["", f"{each.kind} unscored, in full or in part", ""] += 1
+    return LiveRun(
+        run=run,
+        n_planned=None if run.details is None else run.details.n_units,
+        n_searched=sum(each.n for each in searches),
+        n_done=sum(each.n for each in searches if each.is_done),
+        n_failed=sum(n for *_, n in failed),
+        n_unscored=sum(n for *_, n in unscored) + len(judgements),
+        n_in_flight=store.calls_in_flight(run.run_id),
+        failures=[(*cause, times) for cause, times in causes.most_common(_CAUSES)],
+        means=[] if run.setup.is_of_suites else _means(run, searches, verdicts),
+        slowest=[
+            (f"{seconds:.2f}", f"{method} (failed)" if failed else method, _short(text))
+            for seconds, method, failed, text in sums.slowest(_SLOWEST)
+        ],
+        spent=_spent(store, run),
+        recorded_at=store.recorded_at(run.run_id),
+        embedded_models=_label(store, run, sums.models()),
+    )
+
+
+def _means(
+    run: Run, searches: Sequence[SearchCount], verdicts: Sequence[VerdictCount]
+) -> list[tuple[str, str, str, int]]:
+    done = [each for each in searches if each.is_first and each.is_done]
+    told: list[tuple[str, str, str, int]] = []
+    for metric in run.setup.metrics or ():
+        for method in run.setup.methods if metric in METRICS else ():
+            ends = Counter[Outcome]()
+            for each in done:
+                if each.method == method:
+                    ends[_end_of_search(each, metric)] += each.n
+            for each in verdicts:
+                if (each.method, each.metric) == (method, metric):
+                    waiting = SearchCount(
+                        method, each.document, False, True, False, each.abstained, True, 0
+                    )
+                    ends[_end_of_search(waiting, metric)] -= each.n
+                    ends[_end_of_verdict(each)] += each.n
+            found = _outcomes(metric, +ends)
+            told.append((method, metric, percent(found.mean), found.mean.n))
+            if has_two_means(found):
+                both = found.end_to_end
+                told.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
+    return told
+
+
+def _end_of_search(count: SearchCount, metric: str) -> Outcome:
+    """Return how searches without a verdict ended."""
+    scores, failure = MetricScores(), None
+    if count.failed:
+        sample = _SOURCES_ONLY if count.names_sources_only else _WITH_TRUTH
+        scores = failed_search_scores(judgeable(sample, METRICS))
+        failure = Failure("search", "error", "")
+    return _outcome(scores, metric, count.document, count.abstained, failure)
+
+
+def _end_of_verdict(count: VerdictCount) -> Outcome:
+    failure = None if count.failure is None else Failure("judge", cast("Any", count.failure), "")
+    scores = MetricScores.of({count.metric: JudgeResult(count.score, "", failure)})
+    return _outcome(scores, count.metric, count.document, count.abstained)
+
+
+def _outcome(
+    scores: MetricScores,
+    metric: str,
+    document: str,
+    abstained: bool,
+    failure: Failure | None = None,
+) -> Outcome:
+    nothing = EfficiencyMetrics.of(None, Usage())
+    (row,) = rows_of(
+        [QueryResult(document, "", "", "", scores, nothing, failure=failure, abstained=abstained)]
+    )
+    return Outcome(row.states[metric], row.scores[metric], document)
+
+
+def _outcomes(metric: str, ends: Mapping[Outcome, int]) -> Outcomes:
+    return summarize_outcomes(
+        ends,
+        n_planned=sum(ends.values()),
+        failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
+        stratified=True,
+    )
+
+
+def _label(store: EvaluationStore, run: Run, models: set[str]) -> str | None:
+    """Return the label of the embedded models; who played which part is read only if one did."""
+    if models and not any(map(is_offline, models)):
+        return None
+    return stored_metadata(store, run).embedded_models
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]} ..."
+
+
+def _cause(failure: Mapping[str, str]) -> str:
+    return f"{failure['kind']}: {failure['message']}"[:300]
+
+
+def _spent(store: EvaluationStore, run: Run) -> str:
+    kept, known = store.sums(run.run_id).spent(run.setup.responses_of is None)
+    others = list(store.unclaimed_usage(run.run_id).values())
+    total = sum_usages([kept, *others])
+    if not (total.llm_calls or total.embedding_calls or total.prompt_tokens):
+        return "nothing"
+    least = "" if total.is_counted else "at least "
+    tokens = total.prompt_tokens + total.output_tokens + total.embedding_tokens
+    calls = f"{least}{counted(total.llm_calls + total.embedding_calls, 'call')}, {tokens:,} tokens"
+    if total.cost_usd is not None:
+        return f"{money(total.cost_usd, '$')}, {calls}"
+    known += sum(each.cost_usd for each in others if each.cost_usd is not None)
+    return f"{money(known, '$')} and calls of unknown price, {calls}"

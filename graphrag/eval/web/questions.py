@@ -1,0 +1,211 @@
+"""The questions of the page: what the list needs, and what one question's view needs besides.
+
+Contexts are many and alike: the lines of an index's tables come back in one context after the
+other. Each line stands in the page once, and a context is a list of their numbers.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, TypeAlias, cast
+
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.records import QueryResult, ReadWhole, Walk
+from graphrag.eval.report.questions import cited_rows, edges_of
+from graphrag.eval.results.rows import state_of
+from graphrag.query.usage import Usage
+from graphrag.text.path_tree import find_leads
+
+Json: TypeAlias = dict[str, Any]
+MOST_CONTEXT_CHARACTERS = 24_000_000
+"""Distinct lines of contexts up to which they are in the page; later contexts are left out."""
+_SCORED = "scored"
+
+
+class _Lines:
+    """The distinct lines of all contexts, given away as they come; kept is a digest of each."""
+
+    def __init__(self, give: Callable[[str], None]) -> None:
+        self._give = give
+        self._numbers: dict[bytes, int] = {}
+        self._n_characters = 0
+
+    def take(self, text: str) -> list[int] | None:
+        """Return the numbers of a text's lines; None once the page would grow too large."""
+        lines = [(_digest(line), line) for line in text.split("\n")]
+        new = {digest: line for digest, line in lines if digest not in self._numbers}
+        size = sum(map(len, new.values()))
+        if self._n_characters + size > MOST_CONTEXT_CHARACTERS:
+            return None
+        self._n_characters += size
+        for digest, line in new.items():
+            self._numbers[digest] = len(self._numbers)
+            self._give(line)
+        return [self._numbers[digest] for digest, _ in lines]
+
+
+def _digest(line: str) -> bytes:
+    return blake2b(line.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def list_questions(
+    results: Sequence[QueryResult], samples: Iterable[Sample], metrics: Sequence[str]
+) -> Json:
+    """Return what the list of questions needs, JSON-ready.
+
+    Parameters
+    ----------
+    results : sequence of QueryResult
+        Every trial.
+    samples : iterable of Sample
+        For tags and unanswered questions' names; may be empty.
+    metrics : sequence of str
+        What was to be judged, the primary one first.
+    """
+    judged = _order_metrics(results, metrics)
+    tags = {(s.imdb_key, s.id): _tags(s) for s in samples}
+    listed: list[Json] = [
+        {
+            "id": sample_id,
+            "film": film,
+            "question": question,
+            "truth": found[0].ground_truth,
+            "tags": tags.get((film, sample_id), []),
+            "answers": [_answer(result, judged) for result in found],
+        }
+        for (film, sample_id, question), found in _by_question(results).items()
+    ]
+    methods = list(dict.fromkeys(result.method for result in results))
+    films = list(dict.fromkeys(result.imdb_key for result in results))
+    return {"methods": methods, "metrics": judged, "films": films, "questions": listed}
+
+
+def detail_questions(
+    results: Sequence[QueryResult],
+    metrics: Sequence[str],
+    read_whole: ReadWhole,
+    give_line: Callable[[str], None],
+) -> Iterator[list[Json]]:
+    """Yield the details of each question, JSON-ready, in the order of :func:`list_questions`.
+
+    Parameters
+    ----------
+    results : sequence of QueryResult
+    metrics : sequence of str
+    read_whole : callable
+        Gives the results with their contexts.
+    give_line : callable
+        Takes each line of a context that is new; the details name lines by their numbers.
+    """
+    judged = _order_metrics(results, metrics)
+    questions = list(_by_question(results).values())
+    whole = iter(read_whole(result for found in questions for result in found))
+    lines = _Lines(give_line)
+    for found in questions:
+        yield [_detail(next(whole), judged, lines) for _ in found]
+
+
+def _order_metrics(results: Sequence[QueryResult], metrics: Sequence[str]) -> list[str]:
+    judged = [m for m in METRICS if m in metrics or _has_score(results, m)]
+    judged.sort(key=lambda name: list(metrics).index(name) if name in metrics else len(metrics))
+    return judged
+
+
+def _by_question(
+    results: Sequence[QueryResult],
+) -> dict[tuple[str, str, str], list[QueryResult]]:
+    """Return the results of each question, by trial."""
+    found: dict[tuple[str, str, str], list[QueryResult]] = {}
+    for result in results:
+        key = (result.imdb_key, result.sample_id, result.question)
+        found.setdefault(key, []).append(result)
+    for of_question in found.values():
+        of_question.sort(key=lambda result: result.trial)
+    return found
+
+
+def _has_score(results: Sequence[QueryResult], metric: str) -> bool:
+    return any(r.failure is None and r.scores.get(metric).score is not None for r in results)
+
+
+def _tags(sample: Sample) -> list[str]:
+    """Return what the question can be found by, its own tags first."""
+    given = sample.tags.get("tags") or ()
+    own = cast("Iterable[object]", given) if isinstance(given, list | tuple) else [given]
+    others = (f"{k} = {v}" for k, v in sample.tags.items() if k != "tags" and v not in ("", None))
+    answerable = () if sample.answerable else ("not answerable",)
+    return [*map(str, own), *others, *answerable]
+
+
+def _answer(result: QueryResult, metrics: Sequence[str]) -> Json:
+    values: Json = {
+        "method": result.method,
+        "states": [_state(result, metric) for metric in metrics],
+        "response": result.response,
+        "latency": result.efficiency.to_dict()["latency"],
+        "tokens": result.efficiency.tokens,
+        "cost": None if result.usage is None else result.usage.cost_usd,
+    }
+    if result.trial:
+        values["trial"] = result.trial
+    return values
+
+
+def _state(result: QueryResult, metric: str) -> int | str:
+    """Return 1, 0, or why there is no score."""
+    state = state_of(result, metric).value
+    score = result.scores.get(metric).score
+    return score if state == _SCORED and score is not None else state
+
+
+def _detail(result: QueryResult, metrics: Sequence[str], lines: _Lines) -> Json:
+    values: Json = {
+        "reasons": [result.scores.get(metric).reason for metric in metrics],
+        "context": lines.take(result.context_text) if result.context_text else [],
+        "phases": _phases(result.usage),
+        "judge": _total(result.judge_usage),
+    }
+    if result.failure is not None:
+        values["failure"] = result.failure.to_dict()
+    if result.grades:
+        values["grades"] = {name: dict(given) for name, given in result.grades.items()}
+    told = result.retrieved
+    if told is not None and told.walk is not None and (told.walk.edges or not told.paths):
+        values["walk"] = _walk(told.walk, result.response)
+    elif told is not None and told.paths:
+        values["paths"] = [
+            [[h.hop, h.source, h.target, h.forward, round(h.score, 4)] for h in path]
+            for path in told.paths
+        ]
+    return values
+
+
+def _walk(walk: Walk, response: str) -> Json:
+    leads = find_leads(edges_of(walk), cited_rows(response) if walk.rests_on else ())
+    return {
+        "entities": list(walk.entities),
+        "starts": list(walk.starts),
+        "edges": [list(edge) for edge in walk.edges],
+        "rounds": [list(told) for told in walk.rounds],
+        "leads": [", ".join(rows) for rows in leads.rows],
+        "unreached": leads.sentence,
+    }
+
+
+def _phases(usage: Usage | None) -> list[list[Any]]:
+    """Return name, calls, prompt and output tokens of each phase; empty where none were counted."""
+    if usage is None or not usage.is_counted:
+        return []
+    parts: tuple[Mapping[str, int], ...] = (
+        usage.llm_calls_by_phase,
+        usage.prompt_tokens_by_phase,
+        usage.output_tokens_by_phase,
+    )
+    names = dict.fromkeys(name for part in parts for name in part)
+    return [[name, *(part.get(name, 0) for part in parts)] for name in names]
+
+
+def _total(usage: Usage | None) -> list[Any] | None:
+    if usage is None or not usage.is_counted:
+        return None
+    return [usage.llm_calls, usage.prompt_tokens, usage.output_tokens, usage.cost_usd]
