@@ -6,21 +6,20 @@ from .results import StoredRun, list_runs
 from .results.evaluation_results import EvaluationResults, MethodSummary, aggregate_results
 from .runner.evaluation_runner import EvaluationRunner, run_evaluation
 from .scorers.evaluable import (
+    EvaluableEntity,
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
+    EvaluableRelationship,
     ResultMetadata,
 )
-from .scorers.evaluable_items import EvaluableEntity, EvaluableRelationship
 from .scorers.judge import LLMJudge
-from .scorers.llm_evaluation import DimensionScore, LLMEvaluation
 from .scorers.prompts import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
     FAITHFULNESS_PROMPT,
     RELEVANCE_PROMPT,
 )
-from .scorers.rubric import RubricJudge
-from .scorers.rubric_prompt import LLMEvaluationPrompt
+from .scorers.rubric import DimensionScore, LLMEvaluation, LLMEvaluationPrompt, RubricJudge
 from .suite import (
     BaseEvaluator,
     EntityExtractionEvaluator,

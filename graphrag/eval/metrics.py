@@ -2,13 +2,13 @@
 
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.scorers.evaluable import (
+    EvaluableEntity,
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
+    EvaluableRelationship,
     ResultMetadata,
 )
-from graphrag.eval.scorers.evaluable_items import EvaluableEntity, EvaluableRelationship
 from graphrag.eval.scorers.judge import LLMJudge
-from graphrag.eval.scorers.llm_evaluation import DimensionScore, LLMEvaluation
 from graphrag.eval.scorers.prompts import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
@@ -16,8 +16,12 @@ from graphrag.eval.scorers.prompts import (
     RELEVANCE_PROMPT,
 )
 from graphrag.eval.scorers.quality import QualityEvaluation, QualityJudge
-from graphrag.eval.scorers.rubric import RubricJudge
-from graphrag.eval.scorers.rubric_prompt import LLMEvaluationPrompt
+from graphrag.eval.scorers.rubric import (
+    DimensionScore,
+    LLMEvaluation,
+    LLMEvaluationPrompt,
+    RubricJudge,
+)
 
 __all__ = [
     "COMPLETENESS_PROMPT",

@@ -17,7 +17,7 @@ from graphrag.eval import MetricPoint, MetricsCollector, StoredRun, list_runs
 from graphrag.eval.errors import StoreError
 from graphrag.eval.monitoring import MetricsCollector as SameCollector
 from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.prompts.rubric import DIMENSIONS
+from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.stats.estimates import t_estimate
 
 DONE = 0

@@ -13,9 +13,7 @@ from support.openai_server import Behaviour
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import JudgeReply, LLMJudge
-from graphrag.eval.scorers.llm_evaluation import LLMEvaluation
-from graphrag.eval.scorers.prompts.rubric import DIMENSIONS
-from graphrag.eval.scorers.rubric import RubricJudge
+from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation, RubricJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 from graphrag.query.replies import UnreadableReplyError, read_reply

@@ -13,16 +13,23 @@ from hypothesis import strategies as st
 from support.openai_server import Behaviour, Fault
 
 from graphrag.eval.scorers.evaluable import (
+    EvaluableEntity,
     EvaluableQueryResult,
     EvaluableQueryResultBuilder,
+    EvaluableRelationship,
     ResultMetadata,
     read_entity_types,
 )
-from graphrag.eval.scorers.evaluable_items import EvaluableEntity, EvaluableRelationship
-from graphrag.eval.scorers.llm_evaluation import DimensionScore, LLMEvaluation
-from graphrag.eval.scorers.prompts.rubric import DIMENSIONS, RUBRIC_PROMPT
-from graphrag.eval.scorers.rubric import RubricJudge, summarize_rubric
-from graphrag.eval.scorers.rubric_prompt import LLMEvaluationPrompt, preview
+from graphrag.eval.scorers.rubric import (
+    DIMENSIONS,
+    RUBRIC_PROMPT,
+    DimensionScore,
+    LLMEvaluation,
+    LLMEvaluationPrompt,
+    RubricJudge,
+    preview,
+    summarize_rubric,
+)
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.models import open_completion

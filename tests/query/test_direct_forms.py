@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from graphrag.eval.scorers.judge import JudgeReply
-from graphrag.eval.scorers.llm_evaluation import RubricReply
+from graphrag.eval.scorers.rubric import RubricReply
 from graphrag.query.direct.forms import describe_form
 
 

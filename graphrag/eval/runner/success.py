@@ -11,7 +11,7 @@ from graphrag.eval.records import METRICS
 from graphrag.eval.runner.verdicts import judgeable
 from graphrag.eval.scorers.measure_discovery import list_forms
 from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.prompts.rubric import DIMENSIONS
+from graphrag.eval.scorers.rubric import DIMENSIONS
 
 AVERAGES = ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens")
 """The means of a method's searches that can be criteria, as the results name them."""

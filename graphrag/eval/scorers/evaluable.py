@@ -2,22 +2,48 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.eval.scorers.evaluable_items import (
-    EvaluableEntity,
-    EvaluableRelationship,
-    read_chunk,
-    read_entity,
-    read_relationship,
-)
+from pydantic import TypeAdapter
+
 from graphrag.text.tables import read_context
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from graphrag.query.structured_search.base import SearchResult
+
+
+_TYPE = ("type", "entity_type", "relation_type")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluableEntity:
+    """A retrieved entity; ``type`` and ``description`` are empty when unknown.
+
+    ``confidence``, in [0, 1], is None when unknown, as for every entity that GraphRAG extracts.
+    """
+
+    name: str
+    type: str = ""
+    description: str = ""
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluableRelationship:
+    """A retrieved relationship, in the direction in which it is stored.
+
+    ``confidence``, in [0, 1], is None when unknown.
+    """
+
+    source: str
+    target: str
+    description: str = ""
+    type: str = ""
+    confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +145,14 @@ class EvaluableQueryResult:
         builder = EvaluableQueryResultBuilder(entity_types).query(question).answer(answer)
         return builder.retrieval_strategy(method).add_context(context_text).build()
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values."""
-        return asdict(self)
+        return _RESULT.dump_python(self, mode="json")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "EvaluableQueryResult":
+    def from_dict(cls, values: Mapping[str, object]) -> "EvaluableQueryResult":
         """Read what :meth:`to_dict` gave."""
-        return cls(
-            query=values["query"],
-            answer=values["answer"],
-            retrieved_entities=[EvaluableEntity(**each) for each in values["retrieved_entities"]],
-            retrieved_relationships=[
-                EvaluableRelationship(**each) for each in values["retrieved_relationships"]
-            ],
-            context_chunks=list(values["context_chunks"]),
-            metadata=ResultMetadata(**values["metadata"]),
-        )
+        return _RESULT.validate_python(values)
 
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON."""
@@ -145,6 +162,9 @@ class EvaluableQueryResult:
     def from_json(cls, text: str) -> "EvaluableQueryResult":
         """Read what :meth:`to_json` gave."""
         return cls.from_dict(json.loads(text))
+
+
+_RESULT = TypeAdapter(EvaluableQueryResult)
 
 
 class EvaluableQueryResultBuilder:
@@ -188,7 +208,7 @@ class EvaluableQueryResultBuilder:
         ValueError
             If one has no name.
         """
-        self._given_entities = [read_entity(item) for item in items]
+        self._given_entities = [_read_entity(item) for item in items]
         return self
 
     def relationships(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
@@ -199,7 +219,7 @@ class EvaluableQueryResultBuilder:
         ValueError
             If one has no source or target.
         """
-        self._given_relationships = [read_relationship(item) for item in items]
+        self._given_relationships = [_read_relationship(item) for item in items]
         return self
 
     def chunks(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
@@ -214,7 +234,10 @@ class EvaluableQueryResultBuilder:
             # It would be taken letter by letter.
             msg = "chunks must be a list of texts, not one text"
             raise ValueError(msg)
-        self._given_chunks = [read_chunk(item) for item in items]
+        self._given_chunks = [
+            item if isinstance(item, str) else _needed(item, "a chunk", "text", "content")
+            for item in items
+        ]
         return self
 
     def retrieval_strategy(self, name: str) -> "EvaluableQueryResultBuilder":
@@ -354,6 +377,57 @@ def read_entity_types(entities: "pd.DataFrame") -> dict[str, str]:
     for row in rows:
         types.setdefault(str(row["title"]), _text(row["type"]))
     return types
+
+
+def _read_entity(item: object) -> EvaluableEntity:
+    if isinstance(item, EvaluableEntity):
+        return item
+    name = item if isinstance(item, str) else _needed(item, "an entity", "name", "title")
+    return EvaluableEntity(
+        name, _field(item, *_TYPE), _field(item, "description"), _confidence(item)
+    )
+
+
+def _read_relationship(item: object) -> EvaluableRelationship:
+    if isinstance(item, EvaluableRelationship):
+        return item
+    source, target = (_needed(item, "a relationship", end) for end in ("source", "target"))
+    description, kind = _field(item, "description"), _field(item, *_TYPE)
+    return EvaluableRelationship(source, target, description, kind, _confidence(item))
+
+
+def _look(item: object, *names: str) -> object:
+    """Return the first of the fields that is there; None without one."""
+    for name in names:
+        if isinstance(item, Mapping):
+            value = cast("Mapping[str, object]", item).get(name)
+        else:
+            value = getattr(item, name, None)
+        if value is not None and not callable(value):  # a text has a method "title"
+            return value
+    return None
+
+
+def _needed(item: object, what: str, *names: str) -> str:
+    value = _look(item, *names)
+    if value is None:
+        msg = f"{what} needs its {' or '.join(names)}, which {item!r} has not"
+        raise ValueError(msg)
+    return str(value)
+
+
+def _field(item: object, *names: str) -> str:
+    return _text(_look(item, *names))
+
+
+def _confidence(item: object) -> float | None:
+    value = _look(item, "confidence")
+    if value is None or value != value:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        msg = f"a confidence is a number from 0 to 1, not {value!r}"
+        raise ValueError(msg)
+    return float(value)
 
 
 def _frames(data: Any) -> Iterator["pd.DataFrame"]:
