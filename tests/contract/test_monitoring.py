@@ -16,7 +16,7 @@ from support.clock_evaluation import ROWS, MakeEvaluation
 from graphrag.eval import MetricPoint, MetricsCollector, StoredRun, list_runs
 from graphrag.eval.errors import StoreError
 from graphrag.eval.monitoring import MetricsCollector as SameCollector
-from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
+from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.stats.estimates import t_estimate
 

@@ -18,8 +18,14 @@ from graphrag.eval.records import Retrieved
 from graphrag.eval.results.retrieval_file import render_retrieval_report, retrieval_report
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.loss import GRAPH_STAGES, STAGES, LossRecord, LossSettings, trace_loss
-from graphrag.eval.scorers.loss_summary import summarize_loss
+from graphrag.eval.scorers.loss import (
+    GRAPH_STAGES,
+    STAGES,
+    LossRecord,
+    LossSettings,
+    summarize_loss,
+    trace_loss,
+)
 from graphrag.eval.scorers.measuring import measure, measure_answer, summarize_measures
 from graphrag.eval.scorers.ranking import score_retrieval
 from graphrag.eval.scorers.response import Answered, MeasureSettings

@@ -17,8 +17,8 @@ from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.scorers.citations import check_citations
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.measuring import measure, measure_answer, summarize_measures
-from graphrag.eval.scorers.named_text import NamedText
 from graphrag.eval.scorers.paths import check_paths
+from graphrag.eval.scorers.quotes import NamedText
 from graphrag.eval.scorers.response import Answered
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.query.graph_index import GraphIndex

@@ -65,7 +65,7 @@ found = [(each.exit_code, " ".join(each.output.split())) for each in ended]
 
 ASK_JUDGES_OF_ONES_OWN = """
 import asyncio
-from graphrag.eval.config import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner
 

@@ -15,8 +15,7 @@ from graphrag.eval.scorers.pairwise import (
     PairwiseResult,
     summarize_preferences,
 )
-from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.quality import QualityEvaluation, QualityJudge
+from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation, QualityJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 

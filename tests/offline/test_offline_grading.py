@@ -6,10 +6,8 @@ from string import Formatter
 import pytest
 from pydantic import BaseModel
 
-from graphrag.eval.scorers.pairwise import PairwiseReply
-from graphrag.eval.scorers.prompts.pairwise import PAIRWISE_PROMPT
-from graphrag.eval.scorers.prompts.quality import QUALITY_PROMPT
-from graphrag.eval.scorers.quality import QualityReply
+from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PairwiseReply
+from graphrag.eval.scorers.quality import QUALITY_PROMPT, QualityReply
 from graphrag.eval.scorers.rubric import DIMENSIONS, RUBRIC_PROMPT, RubricReply
 from graphrag.offline import NOT_FOUND, OfflineModelError
 from graphrag.text.tables import read_context

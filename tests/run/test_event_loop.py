@@ -6,7 +6,7 @@ import sys
 
 _RUN = """
 import asyncio, json
-from graphrag.eval.runner import run_coroutine
+from graphrag.eval.runner.event_loop import run_coroutine
 
 async def kinds():
     task = asyncio.current_task()

@@ -18,8 +18,7 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.report.lines import plain_table, show_table, tell
 from graphrag.eval.results.criteria import CriterionResult
 from graphrag.eval.results.sections import Figures
-from graphrag.eval.scorers.loss import STAGES, Stage
-from graphrag.eval.scorers.loss_summary import LossRow
+from graphrag.eval.scorers.loss import STAGES, LossRow, Stage
 from graphrag.eval.scorers.measure_declaration import Group, MeasureForm
 from graphrag.eval.scorers.measuring import MethodMeasures
 from graphrag.eval.scorers.pairwise import PreferenceSummary

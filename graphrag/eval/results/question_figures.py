@@ -10,8 +10,7 @@ from typing import Any
 from graphrag.eval.records import METRICS, measured_latency
 from graphrag.eval.results.rows import FAILED_AS_0, ZERO_IF_FAILED, QuestionKey, Row, item_scores
 from graphrag.eval.results.runs import stored_rows
-from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.quality import QualityEvaluation
+from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import EvaluationStore

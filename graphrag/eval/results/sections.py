@@ -18,8 +18,14 @@ from graphrag.eval.runner.judgements import pair_kind
 from graphrag.eval.runner.units import Unit
 from graphrag.eval.scorers.combined import CombinedSettings
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.loss import NOT_NEEDED, LossRecord, LossSettings, trace_loss
-from graphrag.eval.scorers.loss_summary import LossRow, summarize_loss
+from graphrag.eval.scorers.loss import (
+    NOT_NEEDED,
+    LossRecord,
+    LossRow,
+    LossSettings,
+    summarize_loss,
+    trace_loss,
+)
 from graphrag.eval.scorers.measuring import (
     MeasuredAnswer,
     MethodMeasures,
@@ -27,8 +33,7 @@ from graphrag.eval.scorers.measuring import (
     summarize_measures,
 )
 from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
-from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
-from graphrag.eval.scorers.quality import QualityEvaluation
+from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.response import Answered, MeasureSettings
 from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
 from graphrag.eval.stats.estimates import Estimate

@@ -5,11 +5,13 @@ from .evaluation_runner import (
     QueryResult,
     run_evaluation,
 )
+from .methods import MethodAnswer
 
 __all__ = [
     "EfficiencyMetrics",
     "EvaluationConfig",
     "EvaluationRunner",
+    "MethodAnswer",
     "QueryResult",
     "run_evaluation",
 ]

@@ -12,8 +12,8 @@ from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.units import Unit
 from graphrag.eval.runner.verdicts import judgeable
 from graphrag.eval.scorers.judge import JUDGED_METRICS
-from graphrag.eval.scorers.prompts.pairwise import PAIRWISE_PROMPT
-from graphrag.eval.scorers.prompts.quality import QUALITY_PROMPT
+from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
+from graphrag.eval.scorers.quality import QUALITY_PROMPT
 from graphrag.eval.scorers.rubric import RUBRIC_PROMPT
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.methods import AGENTIC_ROUNDS, LEAST_SCORING, SCORING_SHARE, embeds

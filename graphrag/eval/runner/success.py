@@ -9,8 +9,8 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS
 from graphrag.eval.runner.verdicts import judgeable
-from graphrag.eval.scorers.measure_discovery import list_forms
-from graphrag.eval.scorers.prompts.quality import QUALITY_MEASURES
+from graphrag.eval.scorers.measure_declaration import list_forms
+from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 
 AVERAGES = ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens")

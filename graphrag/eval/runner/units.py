@@ -10,8 +10,8 @@ from typing import cast
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.scorers.judge import JUDGED_METRICS
-from graphrag.eval.scorers.prompts.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
-from graphrag.eval.scorers.prompts.quality import QUALITY_PROMPT, QUALITY_VERSION
+from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT, PAIRWISE_VERSION
+from graphrag.eval.scorers.quality import QUALITY_PROMPT, QUALITY_VERSION
 from graphrag.eval.scorers.rubric import RUBRIC_PROMPT, RUBRIC_VERSION
 from graphrag.eval.store.records import Run, StoredResponse
 from graphrag.eval.store.setup import RunSetup

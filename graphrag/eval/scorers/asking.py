@@ -1,17 +1,22 @@
 """Asking a judge: one structured reply, asked for again while it can't be read, never raising."""
 
-from collections.abc import Mapping
+import inspect
+import sys
+from collections.abc import AsyncIterable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from pydantic import BaseModel
 
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.any_model import can_be_asked, read_completion, read_stream, way_to_ask
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
+from graphrag.query.plain_completion import CompletionCalls
 from graphrag.query.replies import UnreadableReplyError, read_reply
 
 Form = TypeVar("Form", bound=BaseModel)
+_COMPLETION, _STREAM = "completion_async", "achat_stream"
+_Way = Literal["completion_async", "achat_stream"]
+_NO_WAY = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +69,8 @@ class JudgeModel:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        if not can_be_asked(self.model):
-            msg = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
-            raise TypeError(msg)
+        if not _can_be_asked(self.model):
+            raise TypeError(_NO_WAY)
 
     async def ask(self, prompt: str, wanted: ReplyForm[Form]) -> Form | Unanswered:
         """Ask until the reply has the form, at most ``max_retries`` times more; never raises.
@@ -92,21 +96,19 @@ class JudgeModel:
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
         shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
         model: Any = self.model
-        if way_to_ask(model) == "completion_async":
-            told = await read_completion(
+        if _way_to_ask(model) == _COMPLETION:
+            text, formatted = await _read_completion(
                 model.completion_async(
                     messages=messages, temperature=self.temperature, response_format=form
                 )
             )
-            if isinstance(told.formatted, form):
-                return told.formatted
-            return read_reply(told.text, form, shown)
+            return formatted if isinstance(formatted, form) else read_reply(text, form, shown)
         streamed = model.achat_stream(
             prompt=messages[-1]["content"],
             history=messages[:-1],
             model_parameters={"temperature": self.temperature},
         )
-        return read_reply(await read_stream(streamed), form, shown)
+        return read_reply(await _read_stream(streamed), form, shown)
 
 
 NO_REASON = "No reason provided"
@@ -147,3 +149,66 @@ def judge_failure(error: Exception) -> Failure:
     if isinstance(error, CutOffReplyError):
         return Failure("judge", "cut_off", message)
     return Failure("judge", "refused" if is_refusal(error) else "error", message)
+
+
+def _can_be_asked(model: object) -> bool:
+    """Say whether an object has, or may have, one of the two methods."""
+    # Nothing is looked up on an object that makes up its attributes: it would remember them.
+    is_dynamic = hasattr(cast("object", type(model)), "__getattr__")
+    return is_dynamic or hasattr(model, _COMPLETION) or hasattr(model, _STREAM)
+
+
+def _way_to_ask(model: object) -> _Way:
+    """Choose how a model is asked; a TypeError if it can be asked in neither way.
+
+    A released completion model, and one whose ``completion_async`` is a coroutine function, is
+    asked so; else one with ``achat_stream`` by that. Objects of ``unittest.mock`` answer to every
+    name: what ``dir()`` lists was set, so that goes before what they make up.
+    """
+    if isinstance(model, CompletionCalls):
+        return _COMPLETION
+    released: Any = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded
+    if released is not None and isinstance(model, released.LLMCompletion):
+        return _COMPLETION
+    listed = dir(model)
+    if _COMPLETION in listed and inspect.iscoroutinefunction(getattr(model, _COMPLETION)):
+        return _COMPLETION
+    if _STREAM in listed:
+        return _STREAM
+    if inspect.iscoroutinefunction(getattr(model, _COMPLETION, None)):  # of a proxy
+        return _COMPLETION
+    if callable(getattr(model, _STREAM, None)):
+        return _STREAM
+    if callable(getattr(model, _COMPLETION, None)):
+        return _COMPLETION
+    raise TypeError(_NO_WAY)
+
+
+async def _read_stream(streamed: object) -> str:
+    """Return the text of what ``achat_stream`` gave: pieces, or an awaitable of them."""
+    if inspect.isawaitable(streamed):
+        streamed = await streamed
+    if isinstance(streamed, str):
+        return streamed
+    if isinstance(streamed, AsyncIterable):
+        return "".join([_text(piece) async for piece in cast("AsyncIterable[object]", streamed)])
+    if isinstance(streamed, Iterable):
+        return "".join(_text(piece) for piece in cast("Iterable[object]", streamed))
+    return _text(streamed)
+
+
+async def _read_completion(asked: object) -> tuple[str, object]:
+    """Return the text of a response, and its form where the model reads its replies itself."""
+    response: Any = await asked if inspect.isawaitable(asked) else asked
+    if isinstance(response, str):
+        return response, None
+    return _text(response.content), getattr(response, "formatted_response", None)
+
+
+def _text(value: object) -> str:
+    if value is None:  # the last piece of a stream, or a reply that was cut off before its start
+        return ""
+    if not isinstance(value, str):
+        msg = f"the model must give text, not {type(value).__name__}"
+        raise TypeError(msg)
+    return value

@@ -8,8 +8,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.combined import CombinedInput, CombinedSummary, summarize_combined
 from graphrag.eval.scorers.declared.combined import combined_input
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.measure_declaration import MeasureForm
-from graphrag.eval.scorers.measure_discovery import list_forms
+from graphrag.eval.scorers.measure_declaration import MeasureForm, list_forms
 from graphrag.eval.scorers.response import Answered, MeasureInput, MeasureSettings
 from graphrag.eval.stats.estimates import Estimate, mean_binary_stratified
 from graphrag.eval.stats.scales import mean_real

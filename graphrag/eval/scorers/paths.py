@@ -6,9 +6,8 @@ from itertools import pairwise
 
 from graphrag.eval.records import Hop, Retrieved
 from graphrag.eval.scorers.citations import strip_citations
-from graphrag.eval.scorers.index_graph import StoredEdge
-from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.named_text import name_key
+from graphrag.eval.scorers.index_view import IndexView, StoredEdge
+from graphrag.eval.scorers.quotes import name_key
 
 
 @dataclass(frozen=True, slots=True)
