@@ -46,12 +46,15 @@ from graphrag.query.ranked_search import (
     context_of,
 )
 from graphrag.query.structured_search.basic_search.search import BasicSearch
-from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
-from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
-from graphrag.query.structured_search.tog_search.graph.store import GraphStore
-from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.ppr_search import PPRSearch
-from graphrag.query.structured_search.tog_search.search import ToGSearch
+from graphrag.query.structured_search.tog_search import (
+    GraphStore,
+    OpenedGraph,
+    PPRSearch,
+    TableFiles,
+    TextUnits,
+    ToGSearch,
+    open_graph,
+)
 from graphrag.text.ranking import WordIndexes
 from graphrag.utils.api import get_embedding_store, load_search_prompt
 
@@ -239,7 +242,7 @@ class EngineBuilder:
 
 
 def open_graph_of(tables: Tables, words: WordIndexes | None = None) -> OpenedGraph:
-    """Map the graph of tables that are files, see ``graph_cache``; build that of others in memory.
+    """Map the graph of tables that are files, see ``open_graph``; build that of others in memory.
 
     May take seconds on a large index that was not opened before.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graphrag_llm.tokenizer import Tokenizer
 
     from graphrag.query.structured_search.base import SearchResult
-    from graphrag.query.structured_search.tog_search.graph_search import GraphSearch
+    from graphrag.query.structured_search.tog_search import GraphSearch
 
 OnText = Callable[[str], None]
 """Receives the response piece by piece as it arrives."""

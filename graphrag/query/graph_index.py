@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphrag.query.counted_result import CountedSearchResult
     from graphrag.query.engines import OnText, SearchEngine
     from graphrag.query.ranked_search import RankedTexts
-    from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
+    from graphrag.query.structured_search.tog_search import OpenedGraph
     from graphrag.text.ranking import WordIndexes
 
 Made = TypeVar("Made")

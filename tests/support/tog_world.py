@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.models import read_reply
 from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch, ToGSearch
-from graphrag.query.structured_search.tog_search.asking.replies import EdgeScores, ReasonedAnswer
+from graphrag.query.structured_search.tog_search.asking import EdgeScores, ReasonedAnswer
 from graphrag.query.usage import CallAttempt, current_phase, current_scope
 
 TOKENIZER = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))

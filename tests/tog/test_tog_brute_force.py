@@ -26,9 +26,9 @@ from support.tog_world import (
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
-from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
 from graphrag.query.structured_search.tog_search.state import Exploration, Path, Scores
-from graphrag.query.structured_search.tog_search.walk.exploration import keep_best, list_candidates
+from graphrag.query.structured_search.tog_search.store import TableFiles, open_graph
+from graphrag.query.structured_search.tog_search.walk import keep_best, list_candidates
 from graphrag.text.terms import split_terms, word_keys
 
 TITLES = ["北京", "القاهرة", "🎬 {FILM}", "A", "B", "C {x}", "D"]

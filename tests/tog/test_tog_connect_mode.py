@@ -31,7 +31,7 @@ from graphrag.query.structured_search.tog_search import (
     ToGSearch,
     ToGSearchError,
 )
-from graphrag.query.structured_search.tog_search.answer.reasoning import NOT_FOUND
+from graphrag.query.structured_search.tog_search.answer import NOT_FOUND
 
 QUESTION = "How is Toto related to the Wizard of Oz?"
 FRAMES = {

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore
+from graphrag.query.structured_search.tog_search.connecting import Connection, connect
 from graphrag.query.structured_search.tog_search.state import Path
-from graphrag.query.structured_search.tog_search.walk.connecting import Connection, connect
 
 N_NODES = 8
 # Node 8 is no entity: edges to it dangle. Cycles, parallel edges and self-loops abound.
@@ -186,8 +186,8 @@ def test_the_order_of_rows_does_not_matter(
     plain, shuffled = make_store(edges), make_store(edges, order)
     first = connect(plain, 0, 1, config)
     assert connect(plain, 0, 1, config) == first
-    ends = [shuffled.node_of_title(f"node {i}") for i in (0, 1)]
-    again = connect(shuffled, int(ends[0] or 0), int(ends[1] or 0), config)
+    ends = [shuffled.nodes_named_in(f"node {i}")[0] for i in (0, 1)]
+    again = connect(shuffled, ends[0], ends[1], config)
     assert as_told(shuffled, again) == as_told(plain, first)
 
 
@@ -211,9 +211,8 @@ def joined(*chains: str) -> GraphStore:
 
 def ways(store: GraphStore, source: str, target: str, **options: Any) -> list[str]:
     """The paths between two titles, as chains."""
-    ends = [store.node_of_title(title) for title in (source, target)]
-    assert None not in ends
-    found = connect(store, int(ends[0] or 0), int(ends[1] or 0), ToGSearchConfig(**options))
+    ends = [store.nodes_named_in(title)[0] for title in (source, target)]
+    found = connect(store, ends[0], ends[1], ToGSearchConfig(**options))
     return ["-".join(store.title(node) for node in path.nodes) for path in found.paths]
 
 
@@ -248,8 +247,8 @@ def test_the_hops_allowed_are_the_hops_walked() -> None:
 
 def found_between(store: GraphStore, **options: Any) -> Connection:
     """What joins A and B."""
-    ends = [store.node_of_title(title) for title in "AB"]
-    return connect(store, int(ends[0] or 0), int(ends[1] or 0), ToGSearchConfig(**options))
+    ends = [store.nodes_named_in(title)[0] for title in "AB"]
+    return connect(store, ends[0], ends[1], ToGSearchConfig(**options))
 
 
 LEAVES = [f"B-leaf{i}" for i in range(60)]
@@ -336,16 +335,16 @@ def test_a_hub_costs_no_more_than_the_cap(
     giant: GraphStore, source: str, target: str, way: list[str]
 ) -> None:
     """The other end is searched from instead: a hub's light relationships are still found."""
-    ends = [giant.node_of_title(title) for title in (source, target)]
-    found = connect(giant, int(ends[0] or 0), int(ends[1] or 0), ToGSearchConfig())
+    ends = [giant.nodes_named_in(title)[0] for title in (source, target)]
+    found = connect(giant, ends[0], ends[1], ToGSearchConfig())
     assert found.n_edges <= 4 * 50
     assert ways(giant, source, target) == way
 
 
 def test_between_two_hubs_a_missing_path_is_not_called_absent(giant: GraphStore) -> None:
     """Their light common neighbour lies past both caps, and the result says it may."""
-    ends = [giant.node_of_title(title) for title in ("HUB A", "HUB B")]
-    found = connect(giant, int(ends[0] or 0), int(ends[1] or 0), ToGSearchConfig())
+    ends = [giant.nodes_named_in(title)[0] for title in ("HUB A", "HUB B")]
+    found = connect(giant, ends[0], ends[1], ToGSearchConfig())
     assert found.paths == ()
     assert found.is_cut
     # Four levels of at most width * cap entities with cap relationships each.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphrag.query.structured_search.tog_search import GraphStore
 from graphrag.query.structured_search.tog_search.state import Exploration, Path, Scores
-from graphrag.query.structured_search.tog_search.walk.exploration import (
+from graphrag.query.structured_search.tog_search.walk import (
     keep_best,
     list_candidates,
     select_evidence,

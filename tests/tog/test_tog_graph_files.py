@@ -4,7 +4,6 @@ import dataclasses
 import json
 import logging
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -29,15 +28,15 @@ from support.tog_world import (
 from graphrag.query.engine_building import open_graph_of
 from graphrag.query.index_tables import IndexNotBuiltError, IndexTables, StoredTables
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
-from graphrag.query.structured_search.tog_search.graph.cache import (
+from graphrag.query.structured_search.tog_search.store import (
     FOLDER,
+    OpenedGraph,
     TableFiles,
     fingerprint_files,
     open_graph,
 )
-from graphrag.query.structured_search.tog_search.graph.files import OpenedGraph
-from graphrag.query.structured_search.tog_search.graph.names import hash_names
-from graphrag.query.structured_search.tog_search.graph.table_reading import UnreadableTableError
+from graphrag.query.structured_search.tog_search.tables import UnreadableTableError
+from graphrag.text.terms import word_keys
 
 TABLES = {"entities": entities, "relationships": relationships, "text_units": text_units}
 
@@ -67,8 +66,6 @@ def contents(graph: GraphStore) -> list[object]:
             list(zip(a.nodes.tolist(), a.edges.tolist(), a.weights.tolist(), strict=True))
             for a in around
         ],
-        [graph.node_of_title(graph.title(node)) for node in nodes],
-        [graph.node_of_id(graph.entity_row(node).id) for node in nodes],
         [graph.nodes_named_in(f"who is {graph.title(node)} there") for node in nodes],
     ]
 
@@ -79,21 +76,16 @@ def the_cache(files: TableFiles) -> Path:
     return found
 
 
-def stamp(folder: Path) -> int:
-    """When the header of a graph was written."""
-    return (folder / "header.json").stat().st_mtime_ns
-
-
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_mapped_graph_says_what_the_tables_say(tmp_path: Path, kind: str) -> None:
     """Built, and opened again, from either kind of table."""
     files = write_index(tmp_path, kind)
     expected = contents(GraphStore.from_tables(entities(), relationships()))
     assert contents(open_graph(files).graph) == expected
-    before = stamp(the_cache(files))
+    before = the_cache(files).stat()
     opened = open_graph(files)
     assert contents(opened.graph) == expected
-    assert stamp(the_cache(files)) == before
+    assert the_cache(files).stat() == before
     (unit,) = opened.text_units.best({6: 1.0}, 1)
     assert (unit.id, unit.human_readable_id, unit.text[:2]) == ("t7", 7, "東京")
 
@@ -200,9 +192,7 @@ def removed(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("damage", [cut_short, emptied, zeroed, removed])
-@pytest.mark.parametrize(
-    "name", ["header.json", "arrays.bin", "entities.arrow", "relationships.arrow"]
-)
+@pytest.mark.parametrize("name", ["edge_nodes.npy", "relationships.arrow"])
 def test_a_damaged_graph_is_built_again(
     tmp_path: Path, damage: Any, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -217,41 +207,13 @@ def test_a_damaged_graph_is_built_again(
     assert not caplog.records
 
 
-@pytest.mark.parametrize("changed", [{"format": 0}, {"byte_order": "middle"}, {"longest_key": -7}])
-def test_a_header_of_another_format_is_not_trusted(tmp_path: Path, changed: dict[str, Any]) -> None:
-    """Nor is one that does not fit its checksum."""
-    files = write_index(tmp_path)
-    expected = contents(open_graph(files).graph)
-    path = the_cache(files) / "header.json"
-    checksum, text = path.read_text(encoding="utf-8").split("\n", 1)
-    path.write_text(f"{checksum}\n{json.dumps(json.loads(text) | changed)}", encoding="utf-8")
-    assert contents(open_graph(files).graph) == expected
-    assert path.read_text(encoding="utf-8") == f"{checksum}\n{text}"
-
-
-def test_the_graph_of_another_index_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    """Copied into the place where this index's graph would be."""
-    ours, theirs = write_index(tmp_path / "a"), write_index(tmp_path / "b")
-    updated(theirs)
-    open_graph(theirs)
-    place = ours.entities.parent / FOLDER / fingerprint_files(ours)
-    shutil.copytree(the_cache(theirs), place)
-    graph = open_graph(ours).graph
-    assert graph.node_of_title("NEW") is None
-    assert contents(graph) == contents(GraphStore.from_tables(entities(), relationships()))
-
-
-def no_folder_can_be_made(output: Path) -> None:
-    """As on a read-only disk, and for root as well: a file has the folder's name."""
-    (output / FOLDER).write_text("in the way", encoding="utf-8")
-
-
 def test_an_unwritable_folder_costs_a_line_not_the_search(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The graph is built elsewhere and leaves nothing behind."""
     files = write_index(tmp_path / "output")
-    no_folder_can_be_made(files.entities.parent)
+    # As on a read-only disk, and for root as well: a file has the folder's name.
+    (files.entities.parent / FOLDER).write_text("in the way", encoding="utf-8")
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -270,7 +232,7 @@ def test_an_unwritable_folder_costs_a_line_not_the_search(
 _OPEN = """
 import json, sys
 from pathlib import Path
-from graphrag.query.structured_search.tog_search.graph.cache import TableFiles, open_graph
+from graphrag.query.structured_search.tog_search.store import TableFiles, open_graph
 print("ready", flush=True)
 sys.stdin.readline()
 graph = open_graph(TableFiles(*map(Path, sys.argv[1:]))).graph
@@ -381,19 +343,6 @@ def test_an_empty_index_and_one_entity_can_be_mapped(tmp_path: Path) -> None:
             assert graph.neighbours(0, 5).nodes.tolist() == []
 
 
-def test_names_that_share_a_hash_are_told_apart() -> None:
-    """The hash only says where to look."""
-    first, second = "plumless", "buckeroo"
-    assert len(set(hash_names([first, second]).tolist())) == 1
-    names = [second, first]
-    people = pd.DataFrame({"id": names, "title": names})
-    graph = GraphStore.from_tables(people, pd.DataFrame({"source": [first], "target": [second]}))
-    assert [graph.node_of_title(first), graph.node_of_id(first)] == [1, 1]
-    assert [graph.node_of_title(second), graph.node_of_id(second)] == [0, 0]
-    assert graph.nodes_named_in(f"{first} met {second}") == [1, 0]
-    assert graph.neighbours(1, 5).nodes.tolist() == [0]
-
-
 def test_a_hub_costs_no_more_than_its_cap(tmp_path: Path) -> None:
     """100,000 edges: the heaviest are in front, and a look-up reads no others."""
     n = 100_000
@@ -446,7 +395,9 @@ def test_rows_read_back_as_they_were_written(
                 assert (row.id, row.title, row.human_readable_id) == (f"e{i}", name, i)
                 assert row.description == plain(told, "")
                 assert row.text_unit_ids == tuple(cast("Iterable[str]", plain(units, ())))
-                assert graph.node_of_title(name) == first.get(name)
+                key = word_keys([name])[0]
+                same = {first[other] for other in first if word_keys([other])[0] == key}
+                assert graph.nodes_named_in(name) == ([min(same)] if key else [])
             for i, (source, target, told, weight, units) in enumerate(joins):
                 link = graph.relationship_row(i)
                 assert (link.source, link.target) == (source, target)

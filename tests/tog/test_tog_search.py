@@ -24,7 +24,7 @@ from support.tog_world import (
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch, ToGSearchError
-from graphrag.query.structured_search.tog_search.answer.reasoning import NOT_FOUND, WITHDRAWN
+from graphrag.query.structured_search.tog_search.answer import NOT_FOUND, WITHDRAWN
 from graphrag.query.usage import measure_calls
 
 QUESTION = "Who melted the Wicked Witch?"

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pandas as pd
 import pytest
 from support.tog_world import (
@@ -19,18 +20,16 @@ from support.tog_world import (
 )
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig
-from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch
-from graphrag.query.structured_search.tog_search.graph.name_scan import NameScanner
-from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.graph.titles import title_of
-from graphrag.query.structured_search.tog_search.state import Passages
-from graphrag.query.structured_search.tog_search.walk import spreading
-from graphrag.query.structured_search.tog_search.walk.spreading import (
+from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch, spreading
+from graphrag.query.structured_search.tog_search.names import hash_keys, index_names, title_of
+from graphrag.query.structured_search.tog_search.spreading import (
+    N_SEEDS,
     Seeds,
     find_seeds,
-    rank_passages,
     spread,
 )
+from graphrag.query.structured_search.tog_search.state import Passages
+from graphrag.query.structured_search.tog_search.store import TextUnits
 from graphrag.text.ranking import WordIndexes
 from graphrag.text.terms import word_keys
 
@@ -84,8 +83,7 @@ def test_mass_spreads_as_personalised_pagerank(
 ) -> None:
     """networkx is the oracle; with enough steps the two agree."""
     monkeypatch.setattr(spreading, "_STEPS", 60)
-    node = world.graph.node_of_title("WICKED WITCH")
-    assert node is not None
+    (node,) = world.graph.nodes_named_in("WICKED WITCH")
     found = spread(Seeds({1: 0.125, 5: 0.375}, {node: 0.5}, 0.5), world.graph, 50)
     seeds = {"WICKED WITCH": 0.5, "t2": 0.125, "t6": 0.375}
     expected = nx.pagerank(
@@ -127,14 +125,33 @@ def test_rare_names_hold_mass_and_carry_it_far(world: World) -> None:
 
 
 def test_names_are_found_in_texts_whole_and_the_longest_first() -> None:
-    names = ["wizard of oz", "oz", "emerald city", "东 京", "art", "jo"]
-    scanner = NameScanner(names)
-    texts = ["The Wizard of Oz. The emerald-city!", "smart art", "在东京有人", "wizard of", "Jo Oz"]
-    units, found = scanner.scan(texts)
-    pairs = sorted(zip(units.tolist(), [names[i] for i in found.tolist()], strict=True))
-    assert pairs == [(0, "emerald city"), (0, "wizard of oz"), (2, "东 京")]
-    assert [len(part) for part in NameScanner([]).scan(texts)] == [0, 0]
-    assert [len(part) for part in scanner.scan([])] == [0, 0]
+    """However many texts are looked through, and whatever shares the sieve with a name."""
+    names = ["wizard of oz", "oz", "emerald city", "东 京", "art", "", "oz"]
+    texts = [
+        "The Wizard of Oz. The emerald-city!",
+        "smart art",
+        "在东京有人",
+        "wizard of",
+        "Jo Oz",
+        "",
+    ]
+    rows = np.arange(len(names), dtype=np.int32)
+    for sieved in (True, False):
+        index = index_names(*hash_keys(names), rows, sieved)
+        units, found = index.find(texts)
+        pairs = sorted(zip(units.tolist(), [names[i] for i in found.tolist()], strict=True))
+        assert pairs == [
+            (0, "emerald city"),
+            (0, "wizard of oz"),
+            (1, "art"),
+            (2, "东 京"),
+            (4, "oz"),
+        ]
+        assert found.tolist().count(6) == 0
+        assert [names[i] for i in index.find(texts[:1], 2)[1]] == ["wizard of oz"]
+        assert [len(part) for part in index.find([])] == [0, 0]
+        nothing = index_names(*hash_keys([]), rows[:0], sieved)
+        assert [len(part) for part in nothing.find(texts)] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -182,11 +199,12 @@ def articles() -> tuple[Any, Any, Any, Any]:
     return people, pd.DataFrame({"source": [], "target": []}), units, documents
 
 
-async def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it() -> None:
+def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it() -> None:
     """No extraction found the island; the harbour shares no word with the question."""
     store = GraphStore.from_tables(*articles())
     units = TextUnits.from_table(articles()[2])
-    found = await rank_passages("Where was Ada Brandt born?", store, units, 50)
+    question = "Where was Ada Brandt born?"
+    found = spread(find_seeds(question, units.score_by_words(question, N_SEEDS), store), store, 50)
     ranked = [unit.id for unit in units.best(found.units, 9)]
     assert ranked[0] == "a"
     assert set(ranked[1:]) == {"b", "c"}

@@ -9,9 +9,8 @@ import pytest
 from support.tog_world import WALKED, ScriptedModel, World, lacking, text_units
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
+from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch, walk
 from graphrag.query.structured_search.tog_search import search as tog
-from graphrag.query.structured_search.tog_search.walk import exploration
 
 
 async def test_named_entities_come_before_those_that_the_question_weighs(world: World) -> None:
@@ -54,7 +53,7 @@ async def test_a_walk_ends_when_no_path_beats_one_that_is_held(
     ends = [*pairwise(road), ("TOWN", "SIDE STREET"), ("TOWN", "SIDE ALLEY")]
     joins = pd.DataFrame(ends, columns=["source", "target"]).assign(description="leads")
     model = ScriptedModel(score=score, answer=lacking)
-    unimproved = exploration.is_unimproved
+    unimproved = walk.is_unimproved
     monkeypatch.setattr(tog, "is_unimproved", partial(unimproved, max_paths=most))
     search = ToGSearch(
         model=model,

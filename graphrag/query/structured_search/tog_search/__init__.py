@@ -1,8 +1,23 @@
 """Searches of the graph of a GraphRAG index: Think-on-Graph, and personalised PageRank."""
 
-from graphrag.query.structured_search.tog_search.asking.replies import ToGSearchError
-from graphrag.query.structured_search.tog_search.graph.store import GraphStore
-from graphrag.query.structured_search.tog_search.ppr_search import PPRSearch
-from graphrag.query.structured_search.tog_search.search import ToGSearch
+from graphrag.query.structured_search.tog_search.asking import ToGSearchError
+from graphrag.query.structured_search.tog_search.search import GraphSearch, PPRSearch, ToGSearch
+from graphrag.query.structured_search.tog_search.store import (
+    GraphStore,
+    OpenedGraph,
+    TableFiles,
+    TextUnits,
+    open_graph,
+)
 
-__all__ = ["GraphStore", "PPRSearch", "ToGSearch", "ToGSearchError"]
+__all__ = [
+    "GraphSearch",
+    "GraphStore",
+    "OpenedGraph",
+    "PPRSearch",
+    "TableFiles",
+    "TextUnits",
+    "ToGSearch",
+    "ToGSearchError",
+    "open_graph",
+]

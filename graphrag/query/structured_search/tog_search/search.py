@@ -1,37 +1,261 @@
-"""Think-on-Graph search: walk the graph from the question's entities, answer from what is found.
+"""The two searches of the graph, from the question to the cited answer and its counters.
 
-In connect mode the entities are joined instead, see ``connecting``.
-
-After ToG (Sun et al., ICLR 2024, arXiv 2307.07697) and ToG-2 (Ma et al., ICLR 2025,
-arXiv 2407.10805).
+Think-on-Graph walks from the question's entities, or joins them, see ``connecting``; after ToG
+(Sun et al., ICLR 2024, arXiv 2307.07697) and ToG-2 (Ma et al., ICLR 2025, arXiv 2407.10805).
+Personalised PageRank asks once, from the texts that most of a question reaches.
 """
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from graphrag.config.models.tog_search_config import ToGSearchConfig
+from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.query.methods import LEAST_SCORING, SCORING_SHARE
-from graphrag.query.structured_search.tog_search.answer.reasoning import NOT_FOUND, LiveText
-from graphrag.query.structured_search.tog_search.answer.tables import Context
-from graphrag.query.structured_search.tog_search.asking.prompts import read_scoring_prompt
-from graphrag.query.structured_search.tog_search.asking.replies import CompletionModel
-from graphrag.query.structured_search.tog_search.graph.store import GraphStore
-from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
-from graphrag.query.structured_search.tog_search.graph_search import (
-    Found,
-    GraphSearch,
-    found_nothing,
-    note_verdict,
+from graphrag.query.structured_search.base import SearchResult
+from graphrag.query.structured_search.tog_search.answer import (
+    NOT_FOUND,
+    Context,
+    Grounder,
+    LiveText,
+    Reasoner,
+    Verdict,
+    context_frames,
 )
-from graphrag.query.structured_search.tog_search.state import Round, Walk
-from graphrag.query.structured_search.tog_search.walk.connect_mode import find_ends, join_ends
-from graphrag.query.structured_search.tog_search.walk.exploration import (
+from graphrag.query.structured_search.tog_search.asking import (
+    CompletionModel,
+    ToGSearchError,
+    read_reasoning_prompt,
+    read_scoring_prompt,
+)
+from graphrag.query.structured_search.tog_search.connecting import find_ends, join_ends
+from graphrag.query.structured_search.tog_search.spreading import (
+    N_SEEDS,
+    Seeds,
+    find_seeds,
+    join_paths,
+    spread,
+)
+from graphrag.query.structured_search.tog_search.state import Exploration, Passages, Path, Round
+from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
+from graphrag.query.structured_search.tog_search.walk import (
+    Pruner,
+    find_starts,
     is_unimproved,
     keep_best,
     list_candidates,
+    score_by_reach,
     select_evidence,
 )
-from graphrag.query.structured_search.tog_search.walk.pruning import Pruner
-from graphrag.query.structured_search.tog_search.walk.starting import find_starts
+from graphrag.query.usage import (
+    CallLog,
+    OutputBound,
+    current_scope,
+    measure_calls,
+    summarize_attempts,
+)
+from graphrag.text.ranking import load_bm25
+
+_NO_CALLS = {"exploration": 0, "reasoning": 0}
+# The walk of PageRank, which no model chose.
+_WIDTH = 3
+_DEPTH = 3
+
+
+@dataclass
+class GraphSearchResult(SearchResult):
+    """A search result; ``abstained`` when it says no more than that no answer was found."""
+
+    abstained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """A verdict, what it was given from, and the way there."""
+
+    verdict: Verdict
+    context: Context
+    walked: Exploration
+
+
+class GraphSearch(ABC):
+    """A search over one graph; made once, safe for concurrent searches.
+
+    Parameters
+    ----------
+    model : CompletionModel
+        A graphrag_llm completion.
+    graph : GraphStore
+    text_units : pandas.DataFrame or TextUnits
+        A table with ``id``, ``human_readable_id`` and ``text``, or mapped text units. Without
+        rows a search answers from the graph alone.
+    config : PPRSearchConfig
+        Paths of prompt files must be absolute.
+    response_type : str
+        Form of the answer, free text.
+
+    Raises
+    ------
+    ToGSearchError
+        If a prompt file can't be used.
+    """
+
+    section: str
+    """Its section of settings.yaml."""
+    texts_first: bool
+    """Whether paths and entities are shown only where text units leave room."""
+
+    def __init__(
+        self,
+        model: CompletionModel,
+        graph: GraphStore,
+        text_units: pd.DataFrame | TextUnits,
+        config: PPRSearchConfig,
+        response_type: str,
+    ) -> None:
+        if not isinstance(text_units, TextUnits):
+            text_units = TextUnits.from_table(text_units)
+        self.graph = graph
+        self._text_units = text_units
+        self._cap = config.max_relations_per_entity
+        self._grounder = Grounder(graph, text_units, model.tokenizer, config, self.texts_first)
+        self._reasoner = Reasoner(
+            model,
+            read_reasoning_prompt(config.reasoning_prompt, self.section),
+            response_type,
+            OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
+        )
+
+    @abstractmethod
+    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
+        """Search and answer."""
+
+    async def search(self, query: str, **_: object) -> GraphSearchResult:
+        """Answer a question; see :meth:`run`. Further arguments of other searches are ignored."""
+        return await self.run(query)
+
+    async def stream_search(self, query: str, **_: object) -> AsyncGenerator[str]:
+        """Answer a question piece by piece, as the answer is written; raises as :meth:`run`.
+
+        The pieces joined are the response, its citations last. Only if an answer that was
+        already shown turns out to cite nothing retrieved, a note that withdraws it and the
+        text that takes its place follow.
+        """
+        pieces: asyncio.Queue[str | None] = asyncio.Queue()
+        task = asyncio.create_task(self.run(query, pieces.put_nowait))
+        task.add_done_callback(lambda _: pieces.put_nowait(None))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield piece
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+
+    async def run(
+        self, query: str, on_text: Callable[[str], None] | None = None
+    ) -> GraphSearchResult:
+        """Answer a question.
+
+        Parameters
+        ----------
+        query : str
+            The question.
+        on_text : callable or None
+            Takes the response piece by piece while it is written; see :meth:`stream_search`.
+
+        Returns
+        -------
+        GraphSearchResult
+            ``context_data`` holds the data frames ``paths``, ``entities``,
+            ``relationships``, ``sources``, ``exploration``, ``starts`` and ``edges``,
+            ``context_text`` what the last call was shown. A search that finds nothing of the
+            question in the index, or in connect mode no path, asks no model: it says so, the
+            context text is empty and ``exploration`` and ``starts``
+            the only frames with rows. The
+            counters are those of this search's calls, failed ones and retries included, by the
+            phases exploration and reasoning; in a scope that concurrent searches share they
+            can't be told apart.
+
+        Raises
+        ------
+        ToGSearchError
+            If the question is empty, the index has no entities, in connect mode no two of them
+            are near the question, or the model's answer stays unreadable.
+        CutOffReplyError
+            If the model's answer was cut off at ``max_answer_tokens``. Failures of the
+            models themselves pass through as they are.
+        """
+        scope = current_scope()
+        if scope is not None:
+            return await self._run(query, on_text, scope)
+        with measure_calls() as own:
+            return await self._run(query, on_text, own)
+
+    async def _run(
+        self, query: str, on_text: Callable[[str], None] | None, scope: CallLog
+    ) -> GraphSearchResult:
+        began = time.perf_counter()
+        n_before = len(scope.attempts)
+        if not query.strip():
+            msg = "The question is empty."
+            raise ToGSearchError(msg)
+        if self.graph.n_entities == 0:
+            msg = "The index has no entities, so there is no graph to search; build it again."
+            raise ToGSearchError(msg)
+        live = LiveText(on_text) if on_text else None
+        await load_bm25()
+        scored = await asyncio.to_thread(self._text_units.score_by_words, query, N_SEEDS)
+        outcome = await self._find(query, find_seeds(query, scored, self.graph), live)
+        if live:
+            live.finish(outcome.verdict.response)
+        usage = summarize_attempts(scope.attempts[n_before:])
+        return GraphSearchResult(
+            response=outcome.verdict.response,
+            context_data=context_frames(outcome.context, outcome.walked, self.graph),
+            context_text=outcome.context.text,
+            completion_time=time.perf_counter() - began,
+            llm_calls=usage.llm_calls,
+            prompt_tokens=usage.prompt_tokens,
+            output_tokens=usage.output_tokens,
+            llm_calls_categories=_NO_CALLS | usage.llm_calls_by_phase,
+            prompt_tokens_categories=_NO_CALLS | usage.prompt_tokens_by_phase,
+            output_tokens_categories=_NO_CALLS | usage.output_tokens_by_phase,
+            abstained=outcome.verdict.abstained,
+        )
+
+    async def _spread(self, seeds: Seeds, paths: Sequence[Path] = ()) -> Passages:
+        """Return how much mass of a question, and of paths, reaches each text unit and entity."""
+        seeds = join_paths(seeds, paths, self.graph)
+        return await asyncio.to_thread(spread, seeds, self.graph, self._cap)
+
+    async def _conclude(
+        self,
+        question: str,
+        walked: Exploration,
+        paths: Sequence[Path],
+        reached: Passages,
+        live: LiveText | None,
+    ) -> _Outcome:
+        """Answer from paths, and from the texts that most mass reached; note what they lacked."""
+        context = await asyncio.to_thread(self._grounder.build, walked.starts, paths, reached)
+        verdict = await self._reasoner.check(question, context, live)
+        last = walked.rounds[-1]
+        note = "; ".join(filter(None, [last.note, verdict.note]))
+        rounds = (*walked.rounds[:-1], replace(last, note=note))
+        return _Outcome(verdict, context, replace(walked, rounds=rounds))
+
+
+def _without_asking(walked: Exploration, more: str = "") -> _Outcome:
+    """Return what is said where the index holds nothing of a question, or no path."""
+    verdict = Verdict(f"{NOT_FOUND} {more}".strip(), abstained=True, note="")
+    return _Outcome(verdict, Context(), walked)
 
 
 class ToGSearch(GraphSearch):
@@ -63,37 +287,17 @@ class ToGSearch(GraphSearch):
             max_tokens=max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE),
         )
 
-    async def find(self, question: str, live: LiveText | None) -> Found:
-        """Walk, or join; and answer."""
-        find = self._connect if self._config.mode == "connect" else self._explore
-        return await find(question, live)
-
-    async def _connect(self, question: str, live: LiveText | None) -> Found:
-        """Join the question's entities, and answer from the paths; without a path, ask nobody."""
+    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
+        """Walk to the end, or join; then check and answer in one call."""
         config, graph = self._config, self.graph
-        reached = await self.rank(question)
-        ends = find_ends(question, graph, reached.entities, config)
-        joined = join_ends(ends, graph, config)
-        rounds = (Round(0, "start", 0, len(ends.nodes), ends.note), *joined.rounds)
-        walk = Walk(ends.nodes)
-        if not joined.paths:
-            nothing = f"{NOT_FOUND} {joined.unconnected}"
-            return Found(nothing, Context("", 0), rounds, True, walk)
-        context = await self.show(ends.nodes, joined.paths, reached)
-        verdict = await self.check(question, context, live)
-        response = f"{verdict.response} {joined.unconnected}".strip()
-        rounds = note_verdict(rounds, verdict)
-        return Found(response, context, rounds, verdict.abstained, walk)
-
-    async def _explore(self, question: str, live: LiveText | None) -> Found:
-        """Walk to the end, then check and answer in one call."""
-        config, graph = self._config, self.graph
-        reached = await self.rank(question)
+        reached = await self._spread(seeds)
+        if config.mode == "connect":
+            return await self._connect(question, reached, live)
         walked = find_starts(question, reached.entities, graph, config.width)
         if not walked.starts and not reached.units:
-            return found_nothing(walked.rounds)
+            return _without_asking(walked)
         for _ in range(config.depth):
-            candidates = list_candidates(walked, graph, question, config.max_relations_per_entity)
+            candidates = list_candidates(walked, graph, question, self._cap)
             if not candidates:
                 break
             scores = await self._pruner.score(question, candidates, reached.entities)
@@ -101,5 +305,54 @@ class ToGSearch(GraphSearch):
             walked = keep_best(walked, candidates, scores, graph, config.width)
             if is_unimproved(before, walked):
                 break
-        reached = await self.rank(question, select_evidence(walked))
-        return await self.conclude(question, walked, reached, live)
+        paths = select_evidence(walked)
+        reached = await self._spread(seeds, paths)
+        return await self._conclude(question, walked, paths, reached, live)
+
+    async def _connect(self, question: str, reached: Passages, live: LiveText | None) -> _Outcome:
+        """Join the question's entities, and answer from the paths; without a path, ask nobody."""
+        ends, note = find_ends(question, self.graph, reached.entities, self._config)
+        paths, rounds, unconnected = join_ends(ends, self.graph, self._config)
+        start = Round(0, "start", 0, len(ends), note)
+        walked = Exploration(ends, rounds=(start, *rounds))
+        if not paths:
+            return _without_asking(walked, unconnected)
+        outcome = await self._conclude(question, walked, paths, reached, live)
+        response = f"{outcome.verdict.response} {unconnected}".strip()
+        return replace(outcome, verdict=replace(outcome.verdict, response=response))
+
+
+class PPRSearch(GraphSearch):
+    """Ranks text units by the mass that reaches them, and asks once.
+
+    The paths that it shows beside them are those along which most mass lies; no model chose
+    them. Parameters are those of :class:`GraphSearch`; without a configuration the defaults hold.
+    """
+
+    section = "ppr_search"
+    texts_first = True
+
+    def __init__(
+        self,
+        *,
+        model: CompletionModel,
+        graph: GraphStore,
+        text_units: pd.DataFrame | TextUnits,
+        config: PPRSearchConfig | None = None,
+        response_type: str = "Multiple Paragraphs",
+    ) -> None:
+        super().__init__(model, graph, text_units, config or PPRSearchConfig(), response_type)
+
+    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
+        """Rank, walk where mass and words lead, show, ask."""
+        reached = await self._spread(seeds)
+        walked = find_starts(question, reached.entities, self.graph, _WIDTH)
+        if not walked.starts and not reached.units:
+            return _without_asking(walked)
+        for _ in range(_DEPTH):
+            candidates = list_candidates(walked, self.graph, question, self._cap)
+            if not candidates:
+                break
+            scores = await score_by_reach(question, candidates, reached.entities, self.graph)
+            walked = keep_best(walked, candidates, scores, self.graph, _WIDTH)
+        return await self._conclude(question, walked, select_evidence(walked), reached, live)

@@ -1,23 +1,17 @@
-"""What a Think-on-Graph search knows at each moment: frozen records, no behaviour."""
+"""What a search of the graph knows at each moment: frozen records, no behaviour."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 Strategy = Literal["start", "llm", "bm25", "pagerank", "connect"]
+Fate = Literal["walked", "kept", "pruned"]
+"""What became of a scored edge: walked on from, kept as evidence alone, or neither."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One stored relationship as it is walked.
-
-    Attributes
-    ----------
-    relationship : int
-        Row of the relationships table.
-    forward : bool
-        Whether it is walked from its stored source to its stored target.
-    """
+    """A row of the relationships table, and whether it is walked as it is stored."""
 
     relationship: int
     forward: bool
@@ -53,15 +47,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A walk from a starting entity over connected steps, no entity twice.
-
-    Attributes
-    ----------
-    start : int
-        Node of the starting entity.
-    steps : tuple of Step
-        Empty for a start that was not left yet.
-    """
+    """A walk from a starting node over connected steps, no entity twice."""
 
     start: int
     steps: tuple[Step, ...] = ()
@@ -87,15 +73,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An edge that may lengthen a path of the beam.
-
-    Attributes
-    ----------
-    path : Path
-        The path as it is so far.
-    edge : Edge
-        From the path's end to a new entity.
-    """
+    """A path of the beam, and an edge from its end to a new entity that may lengthen it."""
 
     path: Path
     edge: Edge
@@ -103,7 +81,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What pruning says about a list of candidates.
+    """The scores of a list of candidates.
 
     Attributes
     ----------
@@ -120,39 +98,15 @@ class Scores:
     note: str = ""
 
 
-Fate = Literal["walked", "kept", "pruned"]
-"""What became of a scored edge: walked on from, kept as evidence alone, or neither."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScoredEdge:
-    """An edge that was scored, and what became of it.
-
-    Attributes
-    ----------
-    depth : int
-        The round that scored it, from 1.
-    edge : Edge
-    score : float
-        Its own, in [0, 1].
-    path_score : float
-        Of the path that it would end, in [0, 1].
-    fate : {"walked", "kept", "pruned"}
-    """
+    """An edge, the round that scored it (from 1), its own score and that of the path it ends."""
 
     depth: int
     edge: Edge
     score: float
     path_score: float
     fate: Fate
-
-
-@dataclass(frozen=True, slots=True)
-class Walk:
-    """The course of a search: nodes it started from, and every edge that it scored, in order."""
-
-    starts: tuple[int, ...] = ()
-    scored: tuple[ScoredEdge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +157,7 @@ class Exploration:
     """
 
     starts: tuple[int, ...]
-    beam: tuple[Path, ...]
+    beam: tuple[Path, ...] = ()
     strong: tuple[Path, ...] = ()
     weaker: tuple[Path, ...] = ()
     expanded: frozenset[int] = frozenset()
@@ -214,15 +168,7 @@ class Exploration:
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """How much of a question's mass reached each place.
-
-    Attributes
-    ----------
-    units : dict of int to float
-        Row of the text units table -> mass, > 0.
-    entities : dict of int to float
-        Node -> mass, > 0.
-    """
+    """The mass > 0 of a question that reached each row of the text units table, and each node."""
 
     units: Mapping[int, float]
     entities: Mapping[int, float]

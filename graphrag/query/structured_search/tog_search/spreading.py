@@ -10,18 +10,16 @@ After HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its secon
 project's.
 """
 
-import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.query.structured_search.tog_search.graph.store import GraphStore
-from graphrag.query.structured_search.tog_search.graph.text_units import TextUnits
 from graphrag.query.structured_search.tog_search.state import Passages, Path
-from graphrag.text.ranking import load_bm25
+from graphrag.query.structured_search.tog_search.store import GraphStore
 
 N_SEEDS = 50
 _POWER = 3
@@ -65,23 +63,6 @@ class Seeds:
     restart: float
 
 
-async def rank_passages(
-    question: str,
-    store: GraphStore,
-    text_units: TextUnits,
-    cap: int,
-    paths: Sequence[Path] = (),
-) -> Passages:
-    """Spread a question from its words and names, and from the texts that paths lead through.
-
-    See :func:`find_seeds`, :func:`join_paths` and :func:`spread`.
-    """
-    await load_bm25()
-    scored = await asyncio.to_thread(text_units.score_by_words, question, N_SEEDS)
-    seeds = find_seeds(question, scored, store)
-    return await asyncio.to_thread(spread, join_paths(seeds, paths, store), store, cap)
-
-
 def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphStore) -> Seeds:
     """Weigh the text units that share words with a question, and what it names.
 
@@ -97,9 +78,17 @@ def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphS
         Row of the text units table and BM25 score > 0.
     store : GraphStore
     """
-    frequency = {name: store.mentions.frequency(name) for name in store.names_in(question)}
+    arrays = store.arrays
+    frequency = {
+        name: int(arrays.name_ptr[name + 1] - arrays.name_ptr[name])
+        for name in store.names_in(question)
+    }
     standing = {name: 1 / df for name, df in frequency.items() if df}
-    telling = max((_telling(1 / weight, store) for weight in standing.values()), default=0.0)
+    n = len(arrays.unit_topics)
+    telling = max(
+        (math.log(n / (1 / weight)) / math.log(n) for weight in standing.values() if n > 1),
+        default=0.0,
+    )
     if not standing:  # of an index without texts
         standing = dict.fromkeys(frequency, 1.0)
     if not scored:
@@ -131,22 +120,12 @@ def join_paths(seeds: Seeds, paths: Sequence[Path], store: GraphStore) -> Seeds:
 
 
 def _units_with_both(first: int, second: int, store: GraphStore) -> list[int]:
-    mentions = store.mentions
-    few, many = sorted(
-        (
-            mentions.units[mentions.name_ptr[name] : mentions.name_ptr[name + 1]]
-            for name in (first, second)
-        ),
-        key=len,
-    )
+    pointers, units = store.arrays.name_ptr, store.arrays.name_units
+    of_each = [units[pointers[name] : pointers[name + 1]] for name in (first, second)]
+    few, many = sorted(of_each, key=len)
     few = few[:_MAX_MENTIONS]
     at = np.minimum(np.searchsorted(many, few), len(many) - 1)
     return few[many[at] == few].tolist() if len(few) else []
-
-
-def _telling(df: float, store: GraphStore) -> float:
-    n = store.mentions.n_units
-    return math.log(n / df) / math.log(n) if n > 1 else 0.0
 
 
 def _scaled(weights: Mapping[int, float], whole: float) -> dict[int, float]:
@@ -207,8 +186,8 @@ class _Surroundings:
     """
 
     def __init__(self, seeds: Seeds, store: GraphStore, cap: int) -> None:
-        self._store, self._cap = store, cap
-        self.n_names = len(store.mentions.name_ptr) - 1
+        self._arrays, self._cap = store.arrays, cap
+        self.n_names = len(store.arrays.name_ptr) - 1
         seeded = dict(seeds.names)
         seeded |= {row + self.n_names: mass for row, mass in seeds.units.items()}
         self.places = np.array(sorted(seeded), np.int64)
@@ -234,30 +213,27 @@ class _Surroundings:
             return total, moving
         self._looked_at[waiting] = True
         source, target, share = self._look(self.places[waiting])
-        source = np.concatenate([self.places[self._source], source])
-        target = np.concatenate([self.places[self._target], target])
-        self._share = np.concatenate([self._share, share])
         old = self.places
         self.places = np.union1d(old, target)
         at = np.searchsorted(self.places, old)
-        looked_at = np.zeros(len(self.places), np.bool_)
-        looked_at[at] = self._looked_at
-        self._looked_at = looked_at
-        self._source = np.searchsorted(self.places, source)
-        self._target = np.searchsorted(self.places, target)
-        return self._grown(total, at), self._grown(moving, at)
+        self._source = np.concatenate([at[self._source], np.searchsorted(self.places, source)])
+        self._target = np.concatenate([at[self._target], np.searchsorted(self.places, target)])
+        self._share = np.concatenate([self._share, share])
 
-    def _grown(self, mass: _Floats, at: _Ints) -> _Floats:
-        grown = np.zeros(len(self.places))
-        grown[at] = mass
-        return grown
+        def grown(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            more = np.zeros(len(self.places), values.dtype)
+            more[at] = values
+            return more
+
+        self._looked_at = grown(self._looked_at)
+        return grown(total), grown(moving)
 
     def _look(self, places: _Ints) -> tuple[_Ints, _Ints, _Floats]:
         """Return where the mass of places goes, as pairs and shares that sum to 1 or less."""
         n = self.n_names
         of_units = self._names_in(places[places >= n] - n)
         names = places[places < n]
-        near = self._neighbours(names[names < self._store.n_entities])
+        near = self._neighbours(names[names < len(self._arrays.edge_ptr) - 1])
         around = self._units_with(names)
         source = np.concatenate([of_units[0], near[0], around[0]])
         target = np.concatenate([of_units[1], near[1], around[1]])
@@ -270,33 +246,33 @@ class _Surroundings:
         return source[carried], target[carried], weight[carried] / whole[carried]
 
     def _names_in(self, units: _Ints) -> tuple[_Ints, _Ints, _Floats]:
-        mentions = self._store.mentions
-        owner, at = _slices(mentions.unit_ptr, units, _MAX_MENTIONS)
-        names = mentions.names[at].astype(np.int64)
+        owner, at = _slices(self._arrays.unit_ptr, units, _MAX_MENTIONS)
+        names = self._arrays.unit_names[at].astype(np.int64)
         return units[owner] + self.n_names, names, self._weights(units[owner], names)
 
     def _units_with(self, names: _Ints) -> tuple[_Ints, _Ints, _Floats, _Floats]:
-        pointers = self._store.mentions.name_ptr
-        owner, at = _slices(pointers, names, _MAX_MENTIONS)
-        units = self._store.mentions.units[at].astype(np.int64)
-        count = (pointers[names + 1] - pointers[names]).astype(np.float64)
-        unseen = np.maximum(1.0, count / _MAX_MENTIONS)[owner]
+        owner, at = _slices(self._arrays.name_ptr, names, _MAX_MENTIONS)
+        units = self._arrays.name_units[at].astype(np.int64)
+        unseen = np.maximum(1.0, self._frequency(names) / _MAX_MENTIONS)[owner]
         weights = self._weights(units, names[owner])
         return names[owner], units + self.n_names, weights, unseen
 
+    def _frequency(self, names: _Ints) -> _Floats:
+        pointers = self._arrays.name_ptr
+        return (pointers[names + 1] - pointers[names]).astype(np.float64)
+
     def _weights(self, units: _Ints, names: _Ints) -> _Floats:
-        mentions = self._store.mentions
-        count = mentions.name_ptr[names + 1] - mentions.name_ptr[names]
-        n = max(2, mentions.n_units)
-        telling = np.maximum(_LEAST_TELLING, np.log(n / count) / math.log(n))
-        return telling * np.where(mentions.topics[units] == names, _TITLE_WEIGHT, 1.0)
+        topics = self._arrays.unit_topics
+        n = max(2, len(topics))
+        telling = np.maximum(_LEAST_TELLING, np.log(n / self._frequency(names)) / math.log(n))
+        return telling * np.where(topics[units] == names, _TITLE_WEIGHT, 1.0)
 
     def _neighbours(self, nodes: _Ints) -> tuple[_Ints, _Ints, _Floats]:
-        adjacency = self._store.adjacency
-        owner, at = _slices(adjacency.indptr, nodes, self._cap)
-        pairs = nodes[owner] * self.n_names + adjacency.nodes[at]
+        owner, at = _slices(self._arrays.edge_ptr, nodes, self._cap)
+        pairs = nodes[owner] * self.n_names + self._arrays.edge_nodes[at]
         joined, place = np.unique(pairs, return_inverse=True)
-        weight = np.bincount(place, np.maximum(0.0, adjacency.weights[at]), minlength=len(joined))
+        weights = np.maximum(0.0, self._arrays.edge_weights[at])
+        weight = np.bincount(place, weights, minlength=len(joined))
         source, target = np.divmod(joined, max(1, self.n_names))
         return source, target, _RELATED_WEIGHT * np.log1p(weight)
 

@@ -1,17 +1,80 @@
-"""Joining two entities: the cheapest paths between them, found from both ends at once."""
+"""Connect mode: which entities a question asks to relate, and the cheapest paths between them."""
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import groupby, islice, pairwise
+from itertools import chain, combinations, groupby, islice, pairwise, zip_longest
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
-from graphrag.query.structured_search.tog_search.graph.store import GraphStore
-from graphrag.query.structured_search.tog_search.state import Edge, Link, Path, Step
+from graphrag.query.structured_search.tog_search.asking import ToGSearchError
+from graphrag.query.structured_search.tog_search.state import Edge, Link, Path, Round, Step
+from graphrag.query.structured_search.tog_search.store import GraphStore
+from graphrag.query.structured_search.tog_search.walk import (
+    MAX_PATHS,
+    MAX_TITLE_CHARS,
+    find_starts,
+)
+from graphrag.text.phrases import counted
+from graphrag.text.terms import shorten
 
+_MIN_ENDS = 2
 # Costs are counted in thousandths, so that equal ones are equal however they were added up.
 _HOP = 1000
+
+_Way = tuple[int, ...]
+
+
+def find_ends(
+    question: str, store: GraphStore, reached: Mapping[int, float], config: ToGSearchConfig
+) -> tuple[_Way, str]:
+    """Choose the entities to join, those named in the question, and say how they were found.
+
+    At most ``width`` of them, but two even at width 1. When fewer than two are named, those that
+    hold most of the question's mass (``reached``: node -> mass) complete the pair.
+
+    Raises
+    ------
+    ToGSearchError
+        If the pair can't be completed.
+    """
+    most = max(_MIN_ENDS, config.width)
+    named = store.nodes_named_in(question)
+    if len(named) >= _MIN_ENDS:
+        left_out = f", {len(named) - most} more left out" if len(named) > most else ""
+        return tuple(named[:most]), f"{min(most, len(named))} named in the question{left_out}"
+    nodes = find_starts(question, reached, store, most).starts[:_MIN_ENDS]
+    if len(nodes) < _MIN_ENDS:
+        msg = (
+            f"Connecting needs two entities, and {len(nodes)} of the index stands in the question "
+            "or near it; name both in the question."
+        )
+        raise ToGSearchError(msg)
+    added = " and ".join(_title(store, node) for node in nodes[len(named) :])
+    return nodes, f"{len(named)} named in the question; nearest to it: {added}"
+
+
+def join_ends(
+    ends: _Way, store: GraphStore, config: ToGSearchConfig
+) -> tuple[list[Path], list[Round], str]:
+    """Join each two of the entities; see :func:`connect`.
+
+    Returns
+    -------
+    tuple
+        The cheapest path of each pair, then the second of each, and so on, at most ten; a round
+        for each pair; a sentence for each pair without a path, joined.
+    """
+    joined = [connect(store, a, b, config) for a, b in combinations(ends, 2)]
+    by_rank = chain.from_iterable(zip_longest(*(pair.paths for pair in joined)))
+    paths = [path for path in by_rank if path is not None][:MAX_PATHS]
+    notes = [_describe(pair, store, config.max_hops) for pair in joined]
+    rounds = [
+        Round(config.max_hops, "connect", pair.n_edges, len(pair.paths), note)
+        for pair, note in zip(joined, notes, strict=True)
+    ]
+    apart = (note for pair, note in zip(joined, notes, strict=True) if not pair.paths)
+    return paths, rounds, " ".join(apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +101,24 @@ class Connection:
     n_edges: int
 
 
+def _describe(pair: Connection, store: GraphStore, max_hops: int) -> str:
+    ends = f"{_title(store, pair.source)} and {_title(store, pair.target)}"
+    if pair.paths:
+        best = pair.paths[0]
+        return (
+            f"{ends}: {counted(len(pair.paths), 'path')}, the cheapest of "
+            f"{counted(len(best.steps), 'hop')} at cost {-math.log2(best.score):.1f}"
+        )
+    within = f"within {counted(max_hops, 'hop')}"
+    if pair.is_cut:
+        return f"No path {within} was found between {ends}, but not every relationship was tried."
+    return f"{ends} are not connected {within}."
+
+
+def _title(store: GraphStore, node: int) -> str:
+    return shorten(store.title(node), MAX_TITLE_CHARS)
+
+
 def connect(store: GraphStore, source: int, target: int, config: ToGSearchConfig) -> Connection:
     """Find the cheapest paths of at most ``max_hops`` relationships between two entities.
 
@@ -54,22 +135,14 @@ def connect(store: GraphStore, source: int, target: int, config: ToGSearchConfig
     ``max_relations_per_entity`` heaviest relationships count, of a level the ``width`` times as
     many cheapest entities are passed: the work does not grow with the graph or with its hubs.
 
-    Parameters
-    ----------
-    store : GraphStore
-    source, target : int
-        Two different nodes.
-    config : ToGSearchConfig
-
     Notes
     -----
     Damping hubs by degree follows Adamic and Adar (Social Networks 25, 2003) and the connection
     subgraphs of Faloutsos, McCurley and Tomkins (KDD 2004); this cost is this project's own.
     """
-    graph = _Surroundings(store, config.max_relations_per_entity)
-    limits = _Limits(config.max_hops, config.width * config.max_relations_per_entity)
-    first = _Meeting(graph, (source, target), limits)
-    chosen: list[tuple[int, ...]] = []
+    graph, ends = _Surroundings(store, config), (source, target)
+    first = _Meeting(graph, ends)
+    chosen: list[_Way] = []
     best = next(first.ranked(), None)
     while best is not None:
         chosen.append(best)
@@ -77,57 +150,43 @@ def connect(store: GraphStore, source: int, target: int, config: ToGSearchConfig
             break
         barred = frozenset(node for way in chosen for node in way[1:-1])
         direct = any(len(way) == 2 for way in chosen)
-        again = _Meeting(graph, (source, target), limits, barred, bars_direct=direct)
-        best = next(again.ranked(), None)
+        best = next(_Meeting(graph, ends, barred, bars_direct=direct).ranked(), None)
     others = (way for way in first.ranked() if way not in chosen)
     chosen += islice(others, config.width - len(chosen))
     paths = tuple(graph.path(nodes) for nodes in chosen)
     return Connection(source, target, paths, first.is_cut, graph.n_edges)
 
 
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """How far one search goes, and how many entities of a level it passes."""
-
-    max_hops: int
-    n_frontier: int
-
-
 class _Surroundings:
     """The graph as one search sees it: each entity's heaviest relationships, read once."""
 
-    def __init__(self, store: GraphStore, cap: int) -> None:
+    def __init__(self, store: GraphStore, config: ToGSearchConfig) -> None:
         self._store = store
-        self._cap = cap
         self._around: dict[int, dict[int, float]] = {}
+        self.cap = config.max_relations_per_entity
+        self.max_hops = config.max_hops
+        self.n_frontier = config.width * self.cap
         self.n_edges = 0
+        self.degree = store.degree
+        self.title = store.title
 
     def around(self, node: int) -> dict[int, float]:
         """Return a node's neighbours, each with the weight of the heaviest joining relationship."""
-        found = self._around.get(node)
-        if found is None:
-            near = self._store.neighbours(node, self._cap)
-            found = {}
-            for other, weight in zip(near.nodes.tolist(), near.weights.tolist(), strict=True):
-                found.setdefault(other, weight)
-            self._around[node] = found
+        if node not in self._around:
+            near = self._store.neighbours(node, self.cap)
+            pairs = zip(near.nodes.tolist(), near.weights.tolist(), strict=True)
+            # Heaviest first, so of one neighbour the first counts.
+            self._around[node] = {}
+            for other, weight in pairs:
+                self._around[node].setdefault(other, weight)
             self.n_edges += len(near.nodes)
-        return found
-
-    def degree(self, node: int) -> int:
-        return self._store.degree(node)
-
-    def is_cut(self, node: int) -> bool:
-        return self.degree(node) > self._cap
+        return self._around[node]
 
     def passing(self, node: int) -> int:
         """Return what it costs to pass through a node, in thousandths."""
         return round(_HOP * math.log2(max(1, self.degree(node))))
 
-    def title(self, node: int) -> str:
-        return self._store.title(node)
-
-    def path(self, nodes: tuple[int, ...]) -> Path:
+    def path(self, nodes: _Way) -> Path:
         """Return the path over these nodes, each step with all relationships of its two ends."""
         steps: list[Step] = []
         for source, target in pairwise(nodes):
@@ -139,7 +198,7 @@ class _Surroundings:
         links: dict[Link, float] = {}
         # What one end's cap leaves out may be among the heaviest relationships of the other.
         for node, other in ((source, target), (target, source)):
-            near = self._store.neighbours(node, self._cap)
+            near = self._store.neighbours(node, self.cap)
             for place in (near.nodes == other).nonzero()[0].tolist():
                 signed = int(near.edges[place])
                 link = Link(abs(signed) - 1, forward=(signed > 0) == (node == source))
@@ -172,12 +231,12 @@ class _Side:
         self.is_cut = False
         self.effort: int | None = None
 
-    def way_to(self, node: int, n_hops: int) -> tuple[int, ...]:
-        """Return the nodes from the start to a node that is reached in so many hops."""
+    def way_to(self, node: int, n_hops: int) -> list[int]:
+        """Return the nodes to the start from a node that is reached in so many hops."""
         way = [node]
         for level in range(n_hops, 0, -1):
             way.append(self.levels[level][way[-1]].parent)
-        return tuple(reversed(way))
+        return way
 
 
 class _Meeting:
@@ -187,17 +246,13 @@ class _Meeting:
         self,
         graph: _Surroundings,
         ends: tuple[int, int],
-        limits: _Limits,
         barred: frozenset[int] = frozenset(),
         bars_direct: bool = False,
     ) -> None:
-        self._graph = graph
-        self._ends = ends
-        self._n_frontier = limits.n_frontier
-        self._barred = barred
-        self._bars_direct = bars_direct
+        self._graph, self._ends = graph, ends
+        self._barred, self._bars_direct = barred, bars_direct
         self._sides = (_Side(ends[0]), _Side(ends[1]))
-        for _ in range(limits.max_hops):
+        for _ in range(graph.max_hops):
             open_sides = [side for side in self._sides if self._passable(side)]
             if self._is_settled() or not open_sides:
                 break
@@ -208,37 +263,29 @@ class _Meeting:
         """Whether a path may have been missed."""
         return not self._is_settled() and any(side.is_cut for side in self._sides)
 
-    def ranked(self) -> Iterator[tuple[int, ...]]:
+    def ranked(self) -> Iterator[_Way]:
         """Yield the cheapest path through each entity that both ends have reached, best first."""
-        meetings = sorted(self._meetings())
+        meetings = sorted(self._meetings(), key=lambda meeting: meeting[0])
         for _, equal in groupby(meetings, key=lambda meeting: meeting[0]):
-            ways = {self._way(node, hops) for _, node, hops in equal}
-            yield from sorted((w for w in ways if len(set(w)) == len(w)), key=self._titles)
+            ways = {way for _, way in equal if len(set(way)) == len(way)}
+            yield from sorted(ways, key=lambda way: [self._graph.title(node) for node in way])
 
     def _is_settled(self) -> bool:
         # An end whose whole surroundings are known has met the other, or never will.
         return any(not side.is_cut and not self._passable(side) for side in self._sides)
 
-    def _meetings(self) -> list[tuple[tuple[int, int], int, tuple[int, int]]]:
-        """List ((cost, hops), node, hops from each end) of all that both ends have reached."""
+    def _meetings(self) -> Iterator[tuple[tuple[int, int], _Way]]:
+        """Yield (cost, hops) and nodes of the ways over all that both ends have reached."""
         here, there = self._sides
-        found: list[tuple[tuple[int, int], int, tuple[int, int]]] = []
         for n_here, reached in enumerate(here.levels):
             for n_there, others in enumerate(there.levels):
                 for node in reached.keys() & others.keys():
                     cost = reached[node].cost + others[node].cost
                     if node not in self._ends:
                         cost += self._graph.passing(node)
-                    found.append(((cost, n_here + n_there), node, (n_here, n_there)))
-        return found
-
-    def _way(self, node: int, hops: tuple[int, int]) -> tuple[int, ...]:
-        here, there = self._sides
-        back = there.way_to(node, hops[1])
-        return (*here.way_to(node, hops[0]), *reversed(back[:-1]))
-
-    def _titles(self, way: tuple[int, ...]) -> list[str]:
-        return [self._graph.title(node) for node in way]
+                    back = there.way_to(node, n_there)[1:]
+                    way = (*reversed(here.way_to(node, n_here)), *back)
+                    yield (cost, n_here + n_there), way
 
     def _passable(self, side: _Side) -> list[int]:
         """Return the nodes reached last that the search goes on from."""
@@ -250,36 +297,33 @@ class _Meeting:
         return (side.effort, self._graph.title(side.start))
 
     def _advance(self, side: _Side) -> None:
+        graph, last = self._graph, side.levels[-1]
         frontier = self._passable(side)
-        if len(frontier) > self._n_frontier:
+        if len(frontier) > graph.n_frontier:
             side.is_cut = True
-            last = side.levels[-1]
             frontier = heapq.nsmallest(
-                self._n_frontier,
+                graph.n_frontier,
                 frontier,
-                key=lambda n: (last[n].cost + self._graph.passing(n), self._graph.title(n)),
+                key=lambda n: (last[n].cost + graph.passing(n), graph.title(n)),
             )
         level: dict[int, _Reached] = {}
         for node in frontier:
-            side.is_cut = side.is_cut or self._graph.is_cut(node)
-            passed = 0 if node == side.start else self._graph.passing(node)
-            cost = side.levels[-1][node].cost + passed + _HOP
-            for other, weight in self._graph.around(node).items():
-                if other in self._barred or self._is_direct(node, other):
+            side.is_cut = side.is_cut or graph.degree(node) > graph.cap
+            passed = 0 if node == side.start else graph.passing(node)
+            cost = last[node].cost + passed + _HOP
+            for other, weight in graph.around(node).items():
+                is_direct = node in self._ends and other in self._ends
+                if other in self._barred or (is_direct and self._bars_direct):
                     continue
                 # In no more hops it was reached as cheaply before.
                 if cost >= side.least.get(other, cost + 1):
                     continue
                 new = _Reached(cost, weight, node)
-                known = level.get(other)
-                if known is None or self._is_better(new, known):
+                if other not in level or self._is_better(new, level[other]):
                     level[other] = new
         side.levels.append(level)
         side.effort = None
         side.least.update((node, reached.cost) for node, reached in level.items())
-
-    def _is_direct(self, node: int, other: int) -> bool:
-        return self._bars_direct and node in self._ends and other in self._ends
 
     def _is_better(self, new: _Reached, known: _Reached) -> bool:
         if (new.cost, -new.weight) != (known.cost, -known.weight):

@@ -1,1 +1,0 @@
-"""What is shown to the model that answers, and what it says."""

@@ -1,1 +1,0 @@
-"""What models are asked, and how their replies are read."""

@@ -1,0 +1,492 @@
+"""The graph of an index and its texts: kept as numpy's and Arrow's files, mapped, looked up."""
+
+import hashlib
+import logging
+import mmap
+import os
+import shutil
+import tempfile
+import time
+import uuid
+import weakref
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache, partial
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from graphrag.query.structured_search.tog_search.building import (
+    GraphArrays,
+    TableStreams,
+    build_arrays,
+)
+from graphrag.query.structured_search.tog_search.names import NameIndex
+from graphrag.query.structured_search.tog_search.tables import (
+    DOCUMENTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    TEXT_UNITS,
+    Batch,
+    arrow,
+    stream_file,
+    stream_frame,
+)
+from graphrag.text.ranking import WordIndex, WordIndexes
+
+_log = logging.getLogger(__name__)
+
+FOLDER = "tog_graph"
+# Raised whenever the meaning of a byte in the files of a graph changes.
+_FORMAT = 3
+_TABLES = ("entities", "relationships", "text_units", "cited_ids")
+_BUILDING = "building-"
+# A build takes minutes at most; what is older was left behind by a process that was stopped.
+_ABANDONED_AFTER_S = 6 * 3600
+_PROBED_BYTES = 1 << 16
+_BATCH_ROWS = 1 << 17
+# A text unit takes some kilobytes, a relationship some hundred bytes.
+_TEXT_BATCH_ROWS = 1 << 12
+_N_CACHED_ROWS = 4096
+
+_Table: TypeAlias = Any
+"""A pyarrow.Table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Edges of one node, heaviest first; the arrays are those of ``GraphArrays``."""
+
+    nodes: npt.NDArray[np.int32]
+    edges: npt.NDArray[np.int32]
+    weights: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRow:
+    """What the entities table says about one entity; ``human_readable_id`` is what is cited."""
+
+    id: str
+    human_readable_id: int
+    title: str
+    description: str
+    text_unit_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationshipRow:
+    """What the relationships table says about one relationship, in its stored direction."""
+
+    human_readable_id: int
+    source: str
+    target: str
+    description: str
+    weight: float
+    text_unit_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TextUnit:
+    """One text unit; ``human_readable_id`` is what is cited."""
+
+    id: str
+    human_readable_id: int
+    text: str
+
+
+class _Rows:
+    """A table without missing values, read value by value from memory or a mapped file."""
+
+    def __init__(self, table: _Table) -> None:
+        self.n: int = table.num_rows
+        self._columns = dict(zip(table.column_names, table.columns, strict=True))
+
+    def values(self, row: int, *names: str) -> list[Any]:
+        return [self._columns[name][row].as_py() for name in names]
+
+    def column(self, name: str) -> list[Any]:
+        return self._columns[name].to_pylist()
+
+
+class GraphStore:
+    """Entities as nodes 0..n-1, relationships as edges that are walked both ways.
+
+    Made with :meth:`from_tables`, or mapped from files by :func:`open_graph`. Self-loops, and
+    relationships with an end that is no entity, are never walked; their rows stay readable.
+
+    Parameters
+    ----------
+    arrays : GraphArrays
+    tables : mapping
+        ``entities``, ``relationships`` and ``cited_ids``, see ``build_arrays``.
+    """
+
+    def __init__(self, arrays: GraphArrays, tables: Mapping[str, _Table]) -> None:
+        self.arrays = arrays
+        self._names = NameIndex(arrays.key_hashes, arrays.key_names, int(arrays.longest_key[0]))
+        self._entities, relationships = _Rows(tables["entities"]), _Rows(tables["relationships"])
+        cited = _Rows(tables["cited_ids"])
+        self.n_entities, self.n_relationships = self._entities.n, relationships.n
+        # A search reads a row for scoring it, ranking it, rendering it and for its texts.
+        self._entity = lru_cache(_N_CACHED_ROWS)(partial(_read_entity, self._entities, cited))
+        self._relationship = lru_cache(_N_CACHED_ROWS)(
+            partial(_read_relationship, relationships, cited)
+        )
+        self._counting = Lock()
+
+    @classmethod
+    def from_tables(
+        cls,
+        entities: pd.DataFrame,
+        relationships: pd.DataFrame,
+        text_units: pd.DataFrame | None = None,
+        documents: pd.DataFrame | None = None,
+    ) -> "GraphStore":
+        """Build the store from an index's tables.
+
+        Parameters
+        ----------
+        entities : pandas.DataFrame
+            ``id`` and ``title``; optional ``human_readable_id``, ``description``,
+            ``text_unit_ids``. Of entities with the same title the first is used.
+        relationships : pandas.DataFrame
+            ``source`` and ``target`` (titles); optional ``human_readable_id``,
+            ``description``, ``weight``, ``text_unit_ids``. A missing weight counts as 1.
+        text_units : pandas.DataFrame or None
+            ``id`` and ``text``; optional ``human_readable_id``, ``document_id``. In which of them
+            entities stand is told by these texts.
+        documents : pandas.DataFrame or None
+            ``id`` and ``title``.
+
+        Raises
+        ------
+        UnreadableTableError
+            If a needed column is missing.
+        """
+        batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
+        arrays = build_arrays(
+            TableStreams(
+                stream_frame(entities, "entities", ENTITIES, ("id", "title")),
+                stream_frame(relationships, "relationships", RELATIONSHIPS, ("source", "target")),
+                lambda: stream_frame(text_units, "text units", TEXT_UNITS, ("id", "text")),
+                stream_frame(documents, "documents", DOCUMENTS, ("id",)),
+            ),
+            lambda name, batch: batches[name].append(batch),
+        )
+        del batches["text_units"]
+        return cls(
+            arrays, {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
+        )
+
+    def title(self, node: int) -> str:
+        """Return an entity's title."""
+        return self._entities.values(node, "title")[0]
+
+    def nodes_named_in(self, text: str) -> list[int]:
+        """Return the entities whose whole title stands in a text, the longest titles first.
+
+        Case, width and punctuation don't matter. A title inside a longer one that also
+        stands there ("OZ" in "WIZARD OF OZ") does not count.
+        """
+        return list(dict.fromkeys(self._names.find([text], self.n_entities)[1].tolist()))
+
+    def names_in(self, text: str) -> list[int]:
+        """Return the names that stand in a text: entities and titles of documents; as above.
+
+        From the number of entities on they are titles that no entity has.
+        """
+        return list(dict.fromkeys(self._names.find([text])[1].tolist()))
+
+    def entity_row(self, node: int) -> EntityRow:
+        """Read one row of the entities table; a missing human_readable_id is the row number."""
+        return self._entity(node)
+
+    def relationship_row(self, row: int) -> RelationshipRow:
+        """Read one row of the relationships table by its row number."""
+        return self._relationship(row)
+
+    def rank_by_words(self, question: str, k: int) -> list[int]:
+        """Return the `k` best entities by BM25 over titles and descriptions, best first.
+
+        The first call counts the words of all entities, in time and memory that grow with them.
+        """
+        with self._counting:  # of searches that begin together one counts, the others wait
+            nodes, words = self._words
+        return [nodes[place] for place, _ in words.best(question, k)]
+
+    @cached_property
+    def _words(self) -> tuple[list[int], WordIndex]:
+        """The nodes by title, so that of equal texts the same comes first, and their words."""
+        columns = [self._entities.column(name) for name in ("title", "description")]
+        rows = sorted(zip(*columns, range(self.n_entities), strict=True))
+        texts = [f"{title} {description}" for title, description, _ in rows]
+        return [node for _, _, node in rows], WordIndex(texts)
+
+    def neighbours(self, node: int, cap: int) -> Neighbours:
+        """Return the `cap` heaviest edges of a node in O(cap), in both directions."""
+        arrays = self.arrays
+        begin = int(arrays.edge_ptr[node])
+        some = slice(begin, min(int(arrays.edge_ptr[node + 1]), begin + cap))
+        return Neighbours(
+            arrays.edge_nodes[some], arrays.edge_rows[some], arrays.edge_weights[some]
+        )
+
+    def degree(self, node: int) -> int:
+        """Return the number of a node's edges in both directions, parallel ones included."""
+        return int(self.arrays.edge_ptr[node + 1]) - int(self.arrays.edge_ptr[node])
+
+
+def _read_entity(entities: _Rows, cited: _Rows, row: int) -> EntityRow:
+    name, short, title, text, units = entities.values(row, *ENTITIES)
+    return EntityRow(name, short, title, text, _unit_ids(cited, units))
+
+
+def _read_relationship(relationships: _Rows, cited: _Rows, row: int) -> RelationshipRow:
+    short, source, target, text, weight, units = relationships.values(row, *RELATIONSHIPS)
+    return RelationshipRow(short, source, target, text, weight, _unit_ids(cited, units))
+
+
+def _unit_ids(cited: _Rows, numbers: list[int]) -> tuple[str, ...]:
+    return tuple(cited.values(number, "id")[0] for number in numbers)
+
+
+class TextUnits:
+    """Ranks text units and reads them; made with :meth:`from_table` or by :func:`open_graph`.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    words : WordIndexes or None
+        Where the words of all texts are counted; None: here alone.
+    """
+
+    def __init__(self, table: _Table, words: WordIndexes | None = None) -> None:
+        self._table = table
+        self._rows = _Rows(table)
+        self._words = words or WordIndexes()
+        self._ranked: tuple[WordIndex, npt.NDArray[np.int64]] | None = None
+        self._counting = Lock()
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame) -> "TextUnits":
+        """Keep the text units of a table in memory.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame
+            ``id`` and ``text``; optional ``human_readable_id`` (default: the row number).
+
+        Raises
+        ------
+        UnreadableTableError
+            If a needed column is missing.
+        """
+        batches = stream_frame(table, "text units", TEXT_UNITS, ("id", "text"))
+        return cls(arrow.Table.from_batches(list(batches)))
+
+    def counted_in(self, words: WordIndexes) -> "TextUnits":
+        """Return the same text units, their words counted where others find them too."""
+        return TextUnits(self._table, words)
+
+    def score_by_words(self, question: str, k: int) -> list[tuple[int, float]]:
+        """Return the rows and scores of the `k` best text units by BM25 over all of them.
+
+        The first call counts the words of all texts, unless they were counted before: a second or
+        so for each 10,000 text units.
+        """
+        words, precedence = self._ready()
+        return words.best(question, k, precedence)
+
+    def best(self, masses: Mapping[int, float], k: int) -> list[TextUnit]:
+        """Return the `k` text units with most mass (by row) that are not blank, most first.
+
+        Sums that differ only by the order of their terms are equal, and ordered by
+        human_readable_id.
+        """
+        rows = np.array(list(masses), np.int64)
+        values = np.round(np.array(list(masses.values()), np.float64), 12)
+        order = rows[np.lexsort((self._ready()[1][rows], -values))][:k]
+        units = (
+            TextUnit(*self._rows.values(row, "id", "human_readable_id", "text"))
+            for row in order.tolist()
+        )
+        return [unit for unit in units if unit.text.strip()]
+
+    def _ready(self) -> tuple[WordIndex, npt.NDArray[np.int64]]:
+        """Return the words, and each row's place by number and id, whatever the table's order."""
+        with self._counting:  # of searches that begin together one counts, the others wait
+            if self._ranked is None:
+                column = self._rows.column
+                keys = list(zip(column("human_readable_id"), column("id"), strict=True))
+                precedence = np.empty(len(keys), dtype=np.int64)
+                precedence[sorted(range(len(keys)), key=keys.__getitem__)] = np.arange(len(keys))
+                self._ranked = self._words.of(column("text")), precedence
+        return self._ranked
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedGraph:
+    """What the searches of the graph read: the graph and the texts behind it."""
+
+    graph: GraphStore
+    text_units: TextUnits
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """Where an index keeps the tables that Think-on-Graph reads: Parquet or CSV files."""
+
+    entities: Path
+    relationships: Path
+    text_units: Path
+    documents: Path | None = None
+
+
+class DamagedGraphError(ValueError):
+    """A folder does not hold a whole graph."""
+
+
+def open_graph(files: TableFiles) -> OpenedGraph:
+    """Map the graph of an index, building it first where that was not done since it changed.
+
+    The graph lies in the folder ``tog_graph`` beside the entities table, in one that is named by
+    the tables' fingerprint and put there whole. Any number of processes may open it at once, also
+    while it is built: each builds its own if need be, and the first to finish is the one that
+    stays. Where that folder can't be written the graph is built in a temporary one, which goes
+    with the last reader.
+
+    Raises
+    ------
+    UnreadableTableError
+        If a table lacks a column or can't be read.
+    OSError
+        If a table can't be opened, or there is no space for the graph anywhere.
+    """
+    home = files.entities.parent / FOLDER
+    place = home / fingerprint_files(files)
+    if place.exists():
+        try:
+            return _map_graph(place)
+        except DamagedGraphError as error:
+            _log.warning("The cached graph is built again: %s", error)
+            shutil.rmtree(place, ignore_errors=True)
+    draft = home / f"{_BUILDING}{uuid.uuid4().hex}"
+    try:
+        home.mkdir(exist_ok=True)
+        draft.mkdir()
+    except OSError as error:
+        return _open_temporary(files, error)
+    try:
+        _write_graph(draft, files)
+        with suppress(OSError):  # another process was faster
+            draft.rename(place)
+        return _map_graph(place)
+    except (OSError, DamagedGraphError) as error:
+        return _open_temporary(files, error)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+        _remove_outdated(home, place)
+
+
+def fingerprint_files(files: TableFiles) -> str:
+    """Return a hash that changes when a table does, without reading the tables.
+
+    It covers each file's name, length and time of change, and its first and last 64 KiB: a
+    Parquet file ends with its row counts, offsets and column statistics, so that even a
+    rewritten table with the old length and time is noticed. Hashing whole tables would take a
+    second a gigabyte at every opening.
+    """
+    digest = hashlib.blake2b(f"{_FORMAT}".encode(), digest_size=16)
+    for path in filter(None, (getattr(files, field.name) for field in fields(files))):
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            digest.update(f"|{path.name}|{status.st_size}|{status.st_mtime_ns}|".encode())
+            digest.update(file.read(_PROBED_BYTES))
+            file.seek(max(0, status.st_size - _PROBED_BYTES))
+            digest.update(file.read(_PROBED_BYTES))
+    return digest.hexdigest()
+
+
+def _write_graph(folder: Path, files: TableFiles) -> None:
+    """Build a graph in an empty folder: ``.npy`` arrays and uncompressed Arrow IPC tables."""
+    began = time.perf_counter()
+    streams = TableStreams(
+        stream_file(files.entities, ENTITIES, ("id", "title"), _BATCH_ROWS),
+        stream_file(files.relationships, RELATIONSHIPS, ("source", "target"), _BATCH_ROWS),
+        lambda: stream_file(files.text_units, TEXT_UNITS, ("id", "text"), _TEXT_BATCH_ROWS),
+        stream_file(files.documents, DOCUMENTS, ("id",), _TEXT_BATCH_ROWS)
+        if files.documents
+        else iter(()),
+    )
+    with ExitStack() as open_files:
+        writers: dict[str, Any] = {}
+
+        def write(name: str, batch: Batch) -> None:
+            if name not in writers:
+                sink = open_files.enter_context(arrow.OSFile(str(folder / f"{name}.arrow"), "wb"))
+                writer = arrow.ipc.new_file(sink, batch.schema)
+                writers[name] = open_files.enter_context(writer)
+            if batch.num_rows:
+                writers[name].write_batch(batch)
+
+        arrays = build_arrays(streams, write)
+    for field in fields(arrays):
+        np.save(folder / f"{field.name}.npy", getattr(arrays, field.name), allow_pickle=False)
+    for path in folder.iterdir():
+        with path.open("rb+") as file:  # so that no crash leaves a folder without its files
+            os.fsync(file.fileno())
+    _log.info("Built the graph of %s in %.1f s", files.entities.parent, time.perf_counter() - began)
+
+
+def _map_graph(folder: Path) -> OpenedGraph:
+    """Map the graph in a folder; nothing is read but the beginnings and ends of its files."""
+    try:
+        arrays = GraphArrays(
+            *(
+                np.load(folder / f"{field.name}.npy", mmap_mode="r").view(np.ndarray)
+                for field in fields(GraphArrays)
+            )
+        )
+        tables = {name: _map_table(folder / f"{name}.arrow") for name in _TABLES}
+    except (OSError, ValueError, EOFError, arrow.ArrowException) as error:
+        msg = f"{folder} can't be used: {error or type(error).__name__}"
+        raise DamagedGraphError(msg) from error
+    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]))
+
+
+def _map_table(path: Path) -> _Table:
+    # pyarrow's own memory map touches every page at once.
+    with path.open("rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return arrow.ipc.open_file(arrow.BufferReader(arrow.py_buffer(mapped))).read_all()
+
+
+def _open_temporary(files: TableFiles, cause: Exception) -> OpenedGraph:
+    _log.warning(
+        "The graph can't be kept beside the index, so every start builds it anew: %s", cause
+    )
+    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}-"))
+    try:
+        _write_graph(folder, files)
+        opened = _map_graph(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(opened.graph, shutil.rmtree, folder, ignore_errors=True)
+    return opened
+
+
+def _remove_outdated(home: Path, current: Path) -> None:
+    """Remove the graphs of earlier tables, and what stopped builds have left."""
+    with suppress(OSError):
+        for folder in home.iterdir():
+            is_draft = folder.name.startswith(_BUILDING)
+            if is_draft and time.time() - folder.stat().st_mtime < _ABANDONED_AFTER_S:
+                continue
+            if folder != current:
+                shutil.rmtree(folder, ignore_errors=True)

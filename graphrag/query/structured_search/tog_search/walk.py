@@ -1,0 +1,411 @@
+"""Walking the graph: where it starts, which edges lie ahead, what they score, which are kept."""
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from graphrag.query.calls import CutOffReplyError
+from graphrag.query.replies import UnreadableReplyError
+from graphrag.query.structured_search.tog_search.asking import (
+    CompletionModel,
+    EdgeScores,
+    ScoringPrompt,
+    ShownEdge,
+    ask,
+)
+from graphrag.query.structured_search.tog_search.state import (
+    Candidate,
+    Edge,
+    Exploration,
+    Fate,
+    Link,
+    Path,
+    Round,
+    ScoredEdge,
+    Scores,
+    Step,
+)
+from graphrag.query.structured_search.tog_search.store import GraphStore
+from graphrag.query.usage import OutputBound, phase
+from graphrag.text.ranking import bm25_scores, load_bm25
+from graphrag.text.terms import shorten, split_terms
+
+MAX_PATHS = 10
+"""Paths that a model is shown at most."""
+MAX_TITLE_CHARS = 200
+"""Of a title, where it stands among others."""
+RETAINED = 5
+"""Edges that one entity of the frontier keeps as evidence."""
+# A hub's edges past the cap are looked at this many caps deep for names and words of the
+# question, so that the cost stays O(cap) whatever the hub's size.
+_LOOK_AHEAD = 4
+# Characters of the relationship and of the neighbour's description, where words are counted,
+# and where a model reads them: more edges are worth more than more words.
+_COUNTED_CHARS = (300, 160)
+_SHOWN_CHARS = (100, 60)
+# Sharing no word with the question is weak evidence against an edge, not a proof: it stays
+# walkable, and weight decides among such edges.
+_FLOOR = 0.05
+_TOKENS_AROUND_SCORES = 60
+_TOKENS_PER_EDGE = 40
+_BOUND_SETTING = "call_args.max_tokens of the model in settings.yaml"
+# Masses that differ by less are equal.
+_EQUAL = 1e-12
+
+
+def find_starts(
+    question: str, reached: Mapping[int, float], store: GraphStore, width: int
+) -> Exploration:
+    """Choose the entities to start from.
+
+    Parameters
+    ----------
+    question : str
+    reached : mapping of int to float
+        Node -> mass of the question.
+    store : GraphStore
+    width : int
+        At most so many entities named in the question, and as many of the others with most mass.
+        Where there are neither, as many by BM25 over titles and descriptions.
+
+    Returns
+    -------
+    Exploration
+        A beam of paths without steps, named entities first; empty when none was found.
+    """
+    named = store.nodes_named_in(question)[:width]
+    others = [node for node in reached if node not in named]
+    # Titles are read of those only that may be among the best.
+    least = min(heapq.nlargest(width, (reached[node] for node in others)), default=0.0)
+    others = [node for node in others if reached[node] >= least - 2 * _EQUAL]
+    # By title where masses are equal: rows may stand in any order.
+    others.sort(key=lambda node: (-round(reached[node], 12), store.title(node)))
+    starts = [*named, *others[:width]] or store.rank_by_words(question, width)
+    note = f"{len(named)} named in the question, {len(starts) - len(named)} near it"
+    return Exploration(
+        starts=tuple(starts),
+        beam=tuple(Path(node) for node in starts),
+        rounds=(Round(0, "start", 0, len(starts), note),),
+    )
+
+
+def list_candidates(
+    walked: Exploration, store: GraphStore, question: str, cap: int
+) -> list[Candidate]:
+    """List the edges that lead on from the beam, in its order, then by weight.
+
+    Both directions count. Left out are entities already on the path and relationships that
+    were scored before; parallel relationships to one neighbour are merged. One entity gives at
+    most `cap` edges: half of them the heaviest, half the richest in words of the question.
+    """
+    judged = set(walked.judged)
+    candidates: list[Candidate] = []
+    for path in walked.beam:
+        for edge in _cap_edges(_edges_ahead(path, store, cap, judged), store, question, cap):
+            judged.update(link.relationship for link in edge.links)
+            candidates.append(Candidate(path, edge))
+    return candidates
+
+
+def _edges_ahead(path: Path, store: GraphStore, cap: int, judged: AbstractSet[int]) -> list[Edge]:
+    around = store.neighbours(path.end, cap * _LOOK_AHEAD)
+    links: dict[int, list[Link]] = {}
+    weights: dict[int, float] = {}
+    on_path = set(path.nodes)
+    for node, signed, weight in zip(
+        around.nodes.tolist(), around.edges.tolist(), around.weights.tolist(), strict=True
+    ):
+        relationship = abs(signed) - 1
+        if node not in on_path and relationship not in judged:
+            links.setdefault(node, []).append(Link(relationship, forward=signed > 0))
+            weights.setdefault(node, weight)
+    return [Edge(path.end, node, tuple(some), weights[node]) for node, some in links.items()]
+
+
+def _cap_edges(edges: list[Edge], store: GraphStore, question: str, cap: int) -> list[Edge]:
+    if len(edges) <= cap:
+        return edges
+    n_heaviest = (cap + 1) // 2
+    rest = edges[n_heaviest:]
+    texts = [
+        f"{store.title(edge.target)} "
+        f"{store.relationship_row(edge.links[0].relationship).description}"
+        for edge in rest
+    ]
+    wanted = set(split_terms([question])[0])
+    shared = [len(wanted.intersection(terms)) for terms in split_terms(texts)]
+    best = sorted(range(len(rest)), key=lambda i: (-shared[i], i))[: cap - n_heaviest]
+    return edges[:n_heaviest] + [rest[i] for i in sorted(best)]
+
+
+def keep_best(
+    walked: Exploration,
+    candidates: Sequence[Candidate],
+    scores: Scores,
+    store: GraphStore,
+    width: int,
+    retained: int = RETAINED,
+) -> Exploration:
+    """Take one step along the best candidates.
+
+    Each entity of the frontier retains its best edges as evidence, those scored 0
+    excepted. The best `width` of all of these are the new beam, no two with the same end and
+    none ending where the walk has already been. Scores multiply along a path; ties go by
+    weight, then the relationship's human_readable_id, then the neighbour's title.
+    """
+    longer = [
+        Path(candidate.path.start, (*candidate.path.steps, Step(candidate.edge, score)))
+        for candidate, score in zip(candidates, scores.values, strict=True)
+        if score > 0
+    ]
+    expanded = walked.expanded | {path.end for path in walked.beam}
+    beam: list[Path] = []
+    strong: list[Path] = []
+    weaker: list[Path] = []
+    n_of_source: dict[int, int] = {}
+    for path in _in_order(longer, store):
+        source = path.steps[-1].edge.source
+        if n_of_source.setdefault(source, 0) == retained:
+            continue
+        n_of_source[source] += 1
+        (strong if len(beam) < width else weaker).append(path)
+        ends = expanded | {other.end for other in beam}
+        if len(beam) < width and path.end not in ends:
+            beam.append(path)
+    depth, n_kept = len(walked.rounds), len(strong) + len(weaker)
+    this_round = Round(depth, scores.strategy, len(candidates), n_kept, scores.note)
+    fates: dict[Edge, Fate] = {path.steps[-1].edge: "kept" for path in (*strong, *weaker)}
+    fates |= {path.steps[-1].edge: "walked" for path in beam}
+    scored = [
+        ScoredEdge(depth, edge, score, path.score * score, fates.get(edge, "pruned"))
+        for path, edge, score in (
+            (each.path, each.edge, score)
+            for each, score in zip(candidates, scores.values, strict=True)
+        )
+    ]
+    return replace(
+        walked,
+        beam=tuple(beam),
+        strong=_in_order((*walked.strong, *strong), store),
+        weaker=_in_order((*walked.weaker, *weaker), store),
+        expanded=expanded,
+        judged=walked.judged.union(
+            link.relationship for candidate in candidates for link in candidate.edge.links
+        ),
+        rounds=(*walked.rounds, this_round),
+        scored=(*walked.scored, *scored),
+    )
+
+
+def _in_order(paths: Sequence[Path], store: GraphStore) -> tuple[Path, ...]:
+    def rank(path: Path) -> tuple[float, float, int, str]:
+        edge = path.steps[-1].edge
+        number = store.relationship_row(edge.links[0].relationship).human_readable_id
+        return (-path.score, -edge.weight, number, store.title(edge.target))
+
+    return tuple(sorted(paths, key=rank))
+
+
+def select_evidence(walked: Exploration, max_paths: int = MAX_PATHS) -> list[Path]:
+    """Return the best paths found, at most `max_paths`.
+
+    Those good enough for a beam come first, so that a deep path, whose score is a product,
+    is not crowded out by many shallow ones; then by score. A path that is the beginning of
+    a chosen one is not repeated.
+    """
+    chosen: list[Path] = []
+    for path in (*walked.strong, *walked.weaker):
+        if any(_begins(path, other) for other in chosen):
+            continue
+        beginning = next((i for i, other in enumerate(chosen) if _begins(other, path)), None)
+        if beginning is not None:
+            chosen[beginning] = path
+        elif len(chosen) < max_paths:
+            chosen.append(path)
+    return chosen
+
+
+def _begins(short: Path, long: Path) -> bool:
+    return short.start == long.start and short.steps == long.steps[: len(short.steps)]
+
+
+def is_unimproved(before: Exploration, after: Exploration, max_paths: int = MAX_PATHS) -> bool:
+    """Say whether the last step led to no path that beats one of those held before it.
+
+    As scores never rise along a path, no longer one would beat them either. While fewer than
+    `max_paths` (>= 1) are held, see :func:`select_evidence`, there is room for any path.
+    """
+    held = select_evidence(before, max_paths)
+    best = max((path.score for path in after.beam), default=0.0)
+    return len(held) == max_paths and best <= min(path.score for path in held)
+
+
+async def score_by_words(
+    question: str, candidates: Sequence[Candidate], store: GraphStore
+) -> Scores:
+    """Score edges by BM25 over names and descriptions, in [0.05, 1] relative to the best edge."""
+    await load_bm25()
+    texts = [
+        # The neighbour's name counts twice, as it is what is sought.
+        " ".join((*ends, edge.relationship, edge.neighbour, edge.about_neighbour))
+        for edge in (describe_edge(candidate, store, _COUNTED_CHARS) for candidate in candidates)
+        for ends in [(edge.entity, edge.neighbour)[:: 1 if edge.forward else -1]]
+    ]
+    raw = _shares_of_most(bm25_scores(question, split_terms(texts)).tolist())
+    return Scores(tuple(_FLOOR + (1 - _FLOOR) * share for share in raw), "bm25")
+
+
+async def score_by_reach(
+    question: str,
+    candidates: Sequence[Candidate],
+    reached: Mapping[int, float],
+    store: GraphStore,
+) -> Scores:
+    """Score edges by the mean of their words' score and their neighbours' mass.
+
+    ``reached`` says of a node which mass it has, which counts relative to the neighbour that has
+    most.
+    """
+    mass = _shares_of_most([reached.get(candidate.edge.target, 0.0) for candidate in candidates])
+    words = (await score_by_words(question, candidates, store)).values
+    values = [
+        # Rounded, as sums that differ only by the order of their terms are equal.
+        round((word + _FLOOR + (1 - _FLOOR) * share) / 2, 9)
+        for word, share in zip(words, mass, strict=True)
+    ]
+    return Scores(tuple(values), "pagerank")
+
+
+def _shares_of_most(values: Sequence[float]) -> list[float]:
+    most = max(values, default=0.0)
+    return [value / most if most > 0 else 0.0 for value in values]
+
+
+def describe_edge(candidate: Candidate, store: GraphStore, chars: tuple[int, int]) -> ShownEdge:
+    """Return an edge as it is shown, its texts cut to so many characters.
+
+    `chars` are those of the relationship, and of what is said about the neighbour.
+    """
+    edge = candidate.edge
+    rows = [store.relationship_row(link.relationship) for link in edge.links]
+    first = rows[0]
+    descriptions = [
+        row.description
+        if (row.source, row.target) == (first.source, first.target)
+        else f"({row.source} to {row.target}) {row.description}"
+        for row in rows
+    ]
+    neighbour = store.entity_row(edge.target)
+    return ShownEdge(
+        number=1,
+        entity=shorten(store.title(edge.source), MAX_TITLE_CHARS),
+        neighbour=shorten(neighbour.title, MAX_TITLE_CHARS),
+        forward=edge.links[0].forward,
+        relationship=shorten("; ".join(descriptions), chars[0]),
+        about_neighbour=shorten(neighbour.description, chars[1]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Pruner:
+    """Scores candidates by the completion model; made once, used at every depth.
+
+    Parameters
+    ----------
+    store : GraphStore
+    model : CompletionModel
+    prompt : ScoringPrompt
+    max_scored : int
+        Edges that the model is shown at a depth at most.
+    max_tokens : int
+        Tokens of the question and the edges in a scoring call; further edges are left out.
+    """
+
+    store: GraphStore
+    model: CompletionModel
+    prompt: ScoringPrompt
+    max_scored: int
+    max_tokens: int
+
+    async def score(
+        self, question: str, candidates: Sequence[Candidate], reached: Mapping[int, float]
+    ) -> Scores:
+        """Score candidates in [0, 1]: what the model says of the most promising.
+
+        These are the ``max_scored`` best by :func:`score_by_reach`. An edge that the model leaves
+        out, or was not shown, scores 0. A reply that was cut off, or stays unreadable after one
+        repair, makes the whole depth fall back to words, as scores from two scales can't be
+        compared; the note says so. Whatever the model raises when it can't be reached passes
+        through.
+        """
+        promise = (await score_by_reach(question, candidates, reached, self.store)).values
+        order = sorted(range(len(candidates)), key=lambda place: (-promise[place], place))
+        edges = self._fit(question, candidates, order[: self.max_scored])
+        with phase("exploration"):
+            reply = await self._ask_for_scores(question, list(edges.values()))
+        if isinstance(reply, str):
+            values = (await score_by_words(question, candidates, self.store)).values
+            return Scores(values, "bm25", f"{reply}, so bm25 scored this depth")
+        notes: list[str] = []
+        if len(edges) < len(candidates):
+            notes.append(
+                f"the model was shown the {len(edges)} most promising of {len(candidates)} edges"
+            )
+        if n_unreadable := sum(score is None for score in reply.values()):
+            notes.append(f"{n_unreadable} scores outside 0 to 1 counted as 0")
+        scores = [0.0] * len(candidates)
+        for place, edge in edges.items():
+            scores[place] = reply.get(edge.number) or 0.0
+        return Scores(tuple(scores), "llm", "; ".join(notes))
+
+    def _fit(
+        self, question: str, candidates: Sequence[Candidate], order: Sequence[int]
+    ) -> dict[int, ShownEdge]:
+        """Return as many of the first candidates as fit into one request, by their places."""
+        described = {
+            place: describe_edge(candidates[place], self.store, _SHOWN_CHARS) for place in order
+        }
+
+        def first(n: int) -> dict[int, ShownEdge]:
+            places = sorted(order[:n])
+            return {at: replace(described[at], number=no) for no, at in enumerate(places, 1)}
+
+        least, most = 1, len(order)
+        while least < most:
+            middle = (least + most + 1) // 2
+            request = self.prompt.render(question, list(first(middle).values()))
+            fits = int(self.model.tokenizer.num_tokens(request)) <= self.max_tokens
+            least, most = (middle, most) if fits else (least, middle - 1)
+        return first(least)
+
+    async def _ask_for_scores(
+        self, question: str, edges: Sequence[ShownEdge]
+    ) -> dict[int, float | None] | str:
+        """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
+        request = self.prompt.render(question, edges)
+        known = {edge.number for edge in edges}
+        bound = OutputBound(_TOKENS_AROUND_SCORES + _TOKENS_PER_EDGE * len(edges), _BOUND_SETTING)
+        problem = ""
+        for _ in range(2):
+            messages = [
+                {"role": "system", "content": self.prompt.instructions},
+                {"role": "user", "content": request + problem},
+            ]
+            try:
+                reply = await ask(self.model, messages, EdgeScores, bound)
+            except CutOffReplyError as error:
+                return str(error)
+            except UnreadableReplyError as error:
+                problem = f"\n\nYour last reply could not be used: {error}. Reply with JSON only."
+                continue
+            scores: dict[int, float | None] = {}
+            for item in reply.scores:
+                if item.edge in known:
+                    valid = math.isfinite(item.score) and 0 <= item.score <= 1
+                    scores.setdefault(item.edge, item.score if valid else None)
+            if scores:
+                return scores
+            problem = "\n\nYour last reply scored none of these edges. Use their numbers."
+        return "the model's scores could not be read"

@@ -1,1 +1,0 @@
-"""Where to go: edges are scored, pruned and followed, or two entities joined."""
