@@ -1,7 +1,8 @@
-"""Characters that steer what shows a text, left out of texts that came from elsewhere.
+"""Characters that steer what shows or keeps a text, made harmless in texts from elsewhere.
 
-A terminal obeys escape sequences, and GitHub's runner obeys lines of a log, whoever wrote them: a
-model's answer could name the window anew, write over what was printed, or hide the rest of a job.
+A terminal obeys escape sequences, GitHub's runner lines of a log, a spreadsheet formulas, whoever
+wrote them: a model's answer could name the window anew, write over what was printed, or hide the
+rest of a job.
 """
 
 import os
@@ -13,6 +14,28 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u2
 """C0 but newline and tab, DEL, C1, and what Unicode lists as Bidi_Control."""
 _COMMAND = re.compile(r"(?m)(^[^\S\n]*:(?=:)|##(?=\[))")
 """What a command of a workflow begins with, ``::`` at the start of a line or ``##[`` in it."""
+
+# One more apostrophe each time, so that every text can be read back exactly.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
+_QUOTED_FORMULA = re.compile(r"'+[=+\-@\t\r\n]")
+
+
+def mend_text(text: str) -> str:
+    """Return a text with "?" for each lone surrogate, which neither UTF-8 nor a database holds."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def harmless_cell(text: str) -> str:
+    """Return a text with an apostrophe before it where a spreadsheet would take it for a formula.
+
+    A number must be written as a number, not as a text: -1 would get the apostrophe, too.
+    """
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def read_cell(cell: str) -> str:
+    """Return the text of which :func:`harmless_cell` made a cell."""
+    return cell[1:] if _QUOTED_FORMULA.match(cell) else cell
 
 
 def strip_controls(text: str) -> str:

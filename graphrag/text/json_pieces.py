@@ -27,31 +27,24 @@ def json_pieces(
     encoder = json.JSONEncoder(
         ensure_ascii=False, allow_nan=False, indent=indent, separators=separators
     )
-    begin, end = "{", "{}"
+
+    def line(level: int) -> str:
+        return "" if indent is None else "\n" + " " * indent * level
+
+    def encode(value: object, level: int) -> str:
+        # Every line break in it is one between values, and indented.
+        return encoder.encode(value).replace("\n", line(level) or "\n")
+
+    comma, begin, end = encoder.item_separator, "{", "{}"
     for name, value in values.items():
-        yield f"{begin}{_line(indent, 1)}{encoder.encode(name)}{encoder.key_separator}"
-        if isinstance(value, Iterator):
-            yield from _items(cast("Iterator[object]", value), encoder, indent)
-        else:
-            yield _encode(value, encoder, indent, 1)
-        begin, end = encoder.item_separator, f"{_line(indent, 0)}}}"
+        yield f"{begin}{line(1)}{encoder.encode(name)}{encoder.key_separator}"
+        begin, end = comma, line(0) + "}"
+        if not isinstance(value, Iterator):
+            yield encode(value, 1)
+            continue
+        opening, closing = "[", "[]"
+        for item in cast("Iterator[object]", value):
+            yield f"{opening}{line(2)}{encode(item, 2)}"
+            opening, closing = comma, line(1) + "]"
+        yield closing
     yield end
-
-
-def _items(
-    values: Iterator[object], encoder: json.JSONEncoder, indent: int | None
-) -> Iterator[str]:
-    begin, end = "[", "[]"
-    for value in values:
-        yield f"{begin}{_line(indent, 2)}{_encode(value, encoder, indent, 2)}"
-        begin, end = encoder.item_separator, f"{_line(indent, 1)}]"
-    yield end
-
-
-def _encode(value: object, encoder: json.JSONEncoder, indent: int | None, level: int) -> str:
-    """Return a value's JSON; every line break in it is one between values, and indented."""
-    return encoder.encode(value).replace("\n", _line(indent, level) or "\n")
-
-
-def _line(indent: int | None, level: int) -> str:
-    return "" if indent is None else "\n" + " " * indent * level

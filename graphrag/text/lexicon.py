@@ -22,84 +22,34 @@ STOP_WORDS = words_of(
     whose why will with within without would yes yet you your yours yourself"""
 )
 
+_FORMS = """be: was were been, bear: bore born borne, beat: beaten, begin: began begun,
+bite: bit bitten, break: broke broken, bring: brought, build: built, burn: burnt, buy: bought,
+catch: caught, choose: chose chosen, die: died dies dead death dying, draw: drew drawn,
+drink: drank drunk, drive: drove driven, eat: ate eaten, fall: fell fallen, feel: felt,
+fight: fought, find: found, fly: flew flown flies, forget: forgot forgotten, hang: hung hanged,
+hear: heard, hide: hid hidden, hold: held, keep: kept, know: knew known, lead: led, leave: left,
+lose: lost, make: made, marry: married marriage, meet: met, pay: paid, ride: rode ridden, run: ran,
+see: saw seen, seek: sought, sell: sold, send: sent, shoot: shot, sing: sang sung, sit: sat,
+sleep: slept, speak: spoke spoken, stand: stood, steal: stole stolen theft, swim: swam swum,
+take: took taken, teach: taught, tell: told, think: thought, throw: threw thrown, wear: wore worn,
+win: won, write: wrote written, man: men, woman: women, child: children, wife: wives,
+knife: knives"""
+
 IRREGULAR = {
-    form: base
-    for base, forms in {
-        "be": "was were been",
-        "bear": "bore born borne",
-        "beat": "beaten",
-        "begin": "began begun",
-        "bite": "bit bitten",
-        "break": "broke broken",
-        "bring": "brought",
-        "build": "built",
-        "burn": "burnt",
-        "buy": "bought",
-        "catch": "caught",
-        "choose": "chose chosen",
-        "die": "died dies dead death dying",
-        "draw": "drew drawn",
-        "drink": "drank drunk",
-        "drive": "drove driven",
-        "eat": "ate eaten",
-        "fall": "fell fallen",
-        "feel": "felt",
-        "fight": "fought",
-        "find": "found",
-        "fly": "flew flown flies",
-        "forget": "forgot forgotten",
-        "hang": "hung hanged",
-        "hear": "heard",
-        "hide": "hid hidden",
-        "hold": "held",
-        "keep": "kept",
-        "know": "knew known",
-        "lead": "led",
-        "leave": "left",
-        "lose": "lost",
-        "make": "made",
-        "marry": "married marriage",
-        "meet": "met",
-        "pay": "paid",
-        "ride": "rode ridden",
-        "run": "ran",
-        "see": "saw seen",
-        "seek": "sought",
-        "sell": "sold",
-        "send": "sent",
-        "shoot": "shot",
-        "sing": "sang sung",
-        "sit": "sat",
-        "sleep": "slept",
-        "speak": "spoke spoken",
-        "stand": "stood",
-        "steal": "stole stolen theft",
-        "swim": "swam swum",
-        "take": "took taken",
-        "teach": "taught",
-        "tell": "told",
-        "think": "thought",
-        "throw": "threw thrown",
-        "wear": "wore worn",
-        "win": "won",
-        "write": "wrote written",
-        "man": "men",
-        "woman": "women",
-        "child": "children",
-        "wife": "wives",
-        "knife": "knives",
-    }.items()
+    form: base.strip()
+    for base, _, forms in (entry.partition(":") for entry in _FORMS.split(","))
     for form in forms.split()
 }
 
-NUMBER_WORDS = {
-    word: str(value)
-    for value, word in enumerate(
-        """zero one two three four five six seven eight nine ten eleven twelve thirteen
-        fourteen fifteen sixteen seventeen eighteen nineteen twenty""".split()  # noqa: SIM905
-    )
-    if value
-} | {"thirty": "30", "forty": "40", "fifty": "50", "sixty": "60", "hundred": "100"}
+_NUMBERS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
+fifteen sixteen seventeen eighteen nineteen twenty"""
+NUMBER_WORDS = {word: str(n) for n, word in enumerate(_NUMBERS.split()) if n} | {
+    "thirty": "30",
+    "forty": "40",
+    "fifty": "50",
+    "sixty": "60",
+    "hundred": "100",
+}
 """Spelled numbers; ``zero`` is left out because it is also a name."""
 
 ABBREVIATIONS = words_of("mr mrs ms dr st prof sr jr lt col gen sgt capt mme mlle no vs rev")

@@ -13,24 +13,11 @@ _LABEL_CHARS = 60
 
 @dataclass(frozen=True, slots=True)
 class ShownEdge:
-    """One edge of a search.
+    """One edge of a search: depth from 1, entities as it was walked, score in [0, 1].
 
-    Attributes
-    ----------
-    depth : int
-        From 1.
-    source, target : str
-        Titles of the entities, as it was walked.
-    relationship : str
-        What it is called.
-    forward : bool
-        Whether it was walked from its stored source to its target.
-    score : float
-        In [0, 1].
-    fate : {"walked", "kept", "pruned"}
-    rests_on : tuple of str
-        The rows of the context that speak for it, as citations name them: its relationships, and
-        the text units that they were taken from. Empty for an edge that was pruned.
+    ``forward`` says whether it was walked from its stored source to its target. ``rests_on`` are
+    the rows of the context that speak for it, as citations name them: its relationships, and the
+    text units that they were taken from. Empty for an edge that was pruned.
     """
 
     depth: int
@@ -47,13 +34,8 @@ class ShownEdge:
 class Leads:
     """Which edges of a walk lead to what its answer cites.
 
-    Attributes
-    ----------
-    rows : tuple of tuple of str
-        For each edge, in order, the cited rows that it rests on, or that an edge walked on from it
-        rests on.
-    sentence : str
-        Which cited texts no edge leads to; "" where one leads to each.
+    ``rows`` are, for each edge in order, the cited rows that it rests on, or that an edge walked
+    on from it rests on; ``sentence`` says which cited texts no edge leads to, "" if there is none.
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -66,15 +48,7 @@ def name_row(table: str, row: str) -> str:
 
 
 def find_leads(edges: Sequence[ShownEdge], cited: Iterable[str]) -> Leads:
-    """Follow the edges of a walk back from what its answer cites.
-
-    Parameters
-    ----------
-    edges : sequence of ShownEdge
-        All that were scored.
-    cited : iterable of str
-        The rows that the answer cites, each as :func:`name_row` names it.
-    """
+    """Follow all scored edges of a walk back from what its answer cites, as ``name_row`` has it."""
     wanted = dict.fromkeys(cited)
     walked = {(e.depth, e.target): at for at, e in enumerate(edges) if e.fate == "walked"}
     rows = [dict[str, None]() for _ in edges]
@@ -140,22 +114,20 @@ def path_tree(
     return tree
 
 
-def label_of(text: str) -> str:
-    """Return a relationship's description as one short line."""
-    line = " ".join(text.split())
-    return line if len(line) <= _LABEL_CHARS else f"{line[: _LABEL_CHARS - 3]}..."
-
-
 def name_edges(
     edges: Iterable[ShownEdge], descriptions: Mapping[tuple[str, str], str]
 ) -> list[ShownEdge]:
     """Return the edges with the descriptions of their (source, target) as stored, where known."""
-    named: list[ShownEdge] = []
-    for edge in edges:
+
+    def named(edge: ShownEdge) -> ShownEdge:
         ends = (edge.source, edge.target) if edge.forward else (edge.target, edge.source)
-        label = descriptions.get(ends)
-        named.append(edge if label is None else replace(edge, relationship=label_of(label)))
-    return named
+        if ends not in descriptions:
+            return edge
+        line = " ".join(descriptions[ends].split())
+        cut = line if len(line) <= _LABEL_CHARS else f"{line[: _LABEL_CHARS - 3]}..."
+        return replace(edge, relationship=cut)
+
+    return [named(edge) for edge in edges]
 
 
 def _described(edge: ShownEdge, leads: Sequence[str]) -> Text:

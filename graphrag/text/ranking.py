@@ -23,18 +23,9 @@ Item = TypeVar("Item", bound=Hashable)
 class WordIndex:
     """Texts prepared for being ranked by BM25; nothing in it changes afterwards.
 
-    Words are :func:`split_terms`' (folded case and width, pairs of characters in
-    scripts without spaces), English ones without their endings.
-
-    Parameters
-    ----------
-    texts : sequence of str
-        The collection, from which the frequencies of words are taken, too; the texts themselves
-        are not kept. Work and memory grow with their words.
-
-    Notes
-    -----
-    Okapi BM25 as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75, by bm25s.
+    Words are :func:`split_terms`', English ones without their endings. The texts are the
+    collection that the frequencies of words are taken from; they themselves are not kept. Okapi
+    BM25 as Lucene computes it, ``k1`` 1.5 and ``b`` 0.75, by bm25s.
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
@@ -54,29 +45,25 @@ class WordIndex:
             collection = (documents, dict(self._numbers))
             self._bm25.index(collection, create_empty_token=False, show_progress=False)
 
-    def rank(self, question: str, precedence: npt.NDArray[np.int64] | None = None) -> list[int]:
-        """Return the places of the texts that share a word with a question, best first.
+    def rank(self, question: str) -> list[int]:
+        """Return the places of the texts that share a word with a question, best first."""
+        return [place for place, _ in self.best(question, None)]
+
+    def best(
+        self, question: str, k: int | None, precedence: npt.NDArray[np.int64] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the `k` best places (None: all) with their scores > 0, best first.
 
         Parameters
         ----------
         question : str
             A word that is repeated in it counts once; English function words count only where
             there are no others.
+        k : int or None
         precedence : numpy.ndarray or None
             Shape (number of texts,): of equal scores the text with the smaller number comes
             first; None: the earlier text.
-
-        Returns
-        -------
-        list of int
-            Places in ``texts``.
         """
-        return [place for place, _ in self.best(question, None, precedence)]
-
-    def best(
-        self, question: str, k: int | None, precedence: npt.NDArray[np.int64] | None = None
-    ) -> list[tuple[int, float]]:
-        """Return the `k` best places (None: all) with their scores > 0; otherwise as above."""
         terms = split_terms([question])[0]
         telling = [term for term in terms if term not in STOP_WORDS] or terms
         words = dict.fromkeys(map(stem, telling))
@@ -85,6 +72,9 @@ class WordIndex:
             return []
         scores = np.asarray(self._bm25.get_scores(known))
         matching = np.flatnonzero(scores > 0)
+        if k is not None and k < len(matching):
+            least = np.partition(scores[matching], -k)[-k] if k > 0 else np.inf
+            matching = matching[scores[matching] >= least]
         first = matching if precedence is None else precedence[matching]
         order = matching[np.lexsort((first, -scores[matching]))][:k]
         return list(zip(order.tolist(), scores[order].tolist(), strict=True))
@@ -117,25 +107,16 @@ def fuse_scores(rankings: Iterable[Mapping[Item, float]]) -> list[Item]:
     """Fuse rankings by the sum of their z-scores, which keep how sure each of them is.
 
     A ranking's scores are taken less their mean and by their standard deviation over all items of
-    any ranking. An item that a ranking leaves out has its least score; a ranking that scores all
-    alike says nothing.
-
-    Parameters
-    ----------
-    rankings : iterable of mapping
-        Item -> score, the higher the better; items that can be compared.
-
-    Returns
-    -------
-    list
-        Every item once, best first; of equal sums the smaller item comes first.
+    any ranking (item -> score, the higher the better). An item that a ranking leaves out has its
+    least score; a ranking that scores all alike says nothing. Every item is returned once, best
+    first; of equal sums the smaller item comes first.
     """
-    given = [ranking for ranking in rankings if ranking]
+    scored = [ranking for ranking in rankings if ranking]
     items = sorted(
-        {item for ranking in given for item in ranking}, key=lambda item: cast("Any", item)
+        {item for ranking in scored for item in ranking}, key=lambda item: cast("Any", item)
     )
     total = np.zeros(len(items))
-    for ranking in given:
+    for ranking in scored:
         least = min(ranking.values())
         scores = np.array([ranking.get(item, least) for item in items])
         spread = scores.std()
@@ -148,17 +129,8 @@ def fuse_scores(rankings: Iterable[Mapping[Item, float]]) -> list[Item]:
 def bm25_scores(question: str, documents: Sequence[list[str]]) -> npt.NDArray[np.float64]:
     """Score documents against a question by Okapi BM25 (Lucene's variant).
 
-    Parameters
-    ----------
-    question : str
-    documents : sequence of list of str
-        Each document's terms, from :func:`split_terms`. They are also the collection that
-        word frequencies are taken from.
-
-    Returns
-    -------
-    numpy.ndarray
-        float64, shape (len(documents),), >= 0; 0 where no word is shared.
+    The documents, each the terms that :func:`split_terms` gives, are also the collection that
+    word frequencies are taken from. Scores are >= 0, and 0 where no word is shared.
     """
     wanted = list(dict.fromkeys(split_terms([question])[0]))
     if not wanted or not any(documents):
@@ -195,6 +167,5 @@ def _digest(texts: Sequence[str]) -> bytes:
     digest = blake2b(digest_size=16)
     for text in texts:
         content = text.encode("utf-8", "surrogatepass")
-        digest.update(b"%d:" % len(content))
-        digest.update(content)
+        digest.update(b"%d:%s" % (len(content), content))
     return digest.digest()

@@ -11,33 +11,16 @@ _SECTION = re.compile(r"^-{4,5}([A-Z][A-Za-z ]*)-{5}[ \t]*$", re.MULTILINE)
 _MARKER = re.compile(r"^---(?:Data tables|Analyst Reports|Data Reports)---[ \t]*$", re.MULTILINE)
 _AFTER = re.compile(r"^---(?:Goal|Target response length and format)---[ \t]*$", re.MULTILINE)
 _BARE_HEADER = re.compile(r"^\s*(?:id|source_id)([|,])[\w ]", re.MULTILINE)
-_TEXT_COLUMNS = (
-    "text",
-    "content",
-    "full_content",
-    "description",
-    "summary",
-    "path",
-    "relationship",
-)
+_PROSE = "text content full_content description summary path relationship"
+"""Columns that hold a row's prose, the likeliest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row of a context table.
+    """One row of a context table, which citations name by the table's name and the row's id.
 
-    Parameters
-    ----------
-    table : str
-        The table's name as citations write it, such as "Sources".
-    id : str
-        The row's id.
-    text : str
-        The row's prose.
-    label : str
-        Names in the row's other columns (an entity's title, an edge's two ends), joined.
-    names : tuple[str, ...]
-        The same, apart.
+    ``text`` is its prose, ``names`` those in its other columns (an entity's title, an edge's two
+    ends), ``label`` the same, joined.
     """
 
     table: str
@@ -62,13 +45,8 @@ def context_region(system: str) -> str:
 def read_context(system: str, separators: Sequence[str] = ("|",)) -> list[Record]:
     """Read the records of every table in a system message, in order.
 
-    Parameters
-    ----------
-    system : str
-        The message. Tables stand under ``-----Name-----``; a table without a heading
-        (basic search) counts as Sources.
-    separators : Sequence[str]
-        Column separators to try, the first that the header row has wins.
+    Tables stand under ``-----Name-----``; a table without a heading (basic search) counts as
+    Sources. Of the separators of columns the first that the header row has wins.
     """
     region = context_region(system)
     heads = list(_SECTION.finditer(region))
@@ -76,9 +54,8 @@ def read_context(system: str, separators: Sequence[str] = ("|",)) -> list[Record
     first = heads[0].start() if heads else len(region)
     bare = _BARE_HEADER.search(region[:first])
     if bare is not None:
-        name = (
-            "Reports" if "content" in region[bare.start() :].strip().split("\n")[0] else "Sources"
-        )
+        header = region[bare.start() :].strip().split("\n")[0]
+        name = "Reports" if "content" in header else "Sources"
         found += _read_table(name, region[bare.start() : first], separators)
     ends = [*(head.start() for head in heads), len(region)][1:]
     for head, end in zip(heads, ends, strict=True):
@@ -93,9 +70,8 @@ def _read_table(name: str, body: str, separators: Sequence[str]) -> list[Record]
     if separator is None:
         return []
     columns = [column.strip() for column in header.split(separator)]
-    text_at = next((columns.index(c) for c in _TEXT_COLUMNS if c in columns[1:]), None)
-    if text_at is None:
-        text_at = len(columns) - 1
+    prose = (columns.index(name) for name in _PROSE.split() if name in columns[1:])
+    text_at = next(prose, len(columns) - 1)
     row_start = re.compile(rf"^(\d+){re.escape(separator)}", re.MULTILINE)
     starts = [match.start() for match in row_start.finditer(rest)]
     found: list[Record] = []

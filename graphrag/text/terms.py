@@ -30,15 +30,6 @@ def split_terms(texts: Sequence[str]) -> list[list[str]]:
 
     Case and width are folded (NFKC). A word keeps its combining marks; a script without
     spaces gives pairs of neighbouring characters, a lone character itself.
-
-    Parameters
-    ----------
-    texts : sequence of str
-
-    Returns
-    -------
-    list of list of str
-        One list for each text, in the same order.
     """
     return _by_script(texts, _ascii_words, _terms_of_any_script)
 

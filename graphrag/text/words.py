@@ -3,8 +3,8 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Collection, Iterable
+from functools import cached_property, lru_cache
 from typing import Any
 
 from graphrag.text.lexicon import ABBREVIATIONS, IRREGULAR, NUMBER_WORDS, STOP_WORDS
@@ -28,50 +28,32 @@ def normalize(text: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return an English word without its ending (Snowball); other scripts stay as they are.
+    """Return a normalized English word without its ending (Snowball), never empty.
 
-    Parameters
-    ----------
-    word : str
-        One normalized word.
-
-    Returns
-    -------
-    str
-        Never empty when `word` is not.
+    Words of other scripts stay as they are.
     """
-    if not word.isascii():
-        return word
-    stemmed: str = _stemmers().english.stemWord(IRREGULAR.get(word, word))
-    return stemmed
+    return _stemmers.stem(IRREGULAR.get(word, word)) if word.isascii() else word
 
 
 class _Stemmers(threading.local):
     """A stemmer for each thread: one keeps the word that it works on in itself."""
 
-    def __init__(self) -> None:
+    @cached_property
+    def stem(self) -> Callable[[str], str]:
         import snowballstemmer  # loads the stemmers of all languages, which takes a moment
 
-        self.english: Any = snowballstemmer.stemmer("english")
+        english: Any = snowballstemmer.stemmer("english")
+        return english.stemWord
 
 
-@cache
-def _stemmers() -> _Stemmers:
-    return _Stemmers()
+_stemmers = _Stemmers()
 
 
 def terms(text: str, *, keep_stop_words: bool = False) -> list[str]:
     """List the comparable terms of a text, in order, with repetitions.
 
-    Words are case-folded, freed of possessives, stemmed, and numbers written as digits;
-    stop words are left out. Scripts without spaces give character pairs.
-
-    Parameters
-    ----------
-    text : str
-        Any Unicode text.
-    keep_stop_words : bool
-        Whether function words stay in.
+    Words are case-folded, freed of possessives, stemmed, and numbers written as digits; stop
+    words are left out unless `keep_stop_words`. Scripts without spaces give character pairs.
     """
     found: list[str] = []
     for match in WORD.finditer(_DIGITS_COMMA.sub("", normalize(text))):
@@ -126,26 +108,7 @@ def shorten(text: str, max_words: int) -> str:
     return " ".join(parts) if len(parts) <= max_words else " ".join(parts[:max_words]) + " …"
 
 
-def share_covered(
-    wanted: Iterable[str], present: Collection[str], weight: Mapping[str, float] | None = None
-) -> float:
-    """Share of distinct wanted terms that are present.
-
-    Parameters
-    ----------
-    wanted : Iterable[str]
-        Terms looked for; repetitions count once.
-    present : Collection[str]
-        Terms to look in.
-    weight : Mapping[str, float] or None
-        Weight of each wanted term (> 0); all equal when None.
-
-    Returns
-    -------
-    float
-        In [0, 1]; 0.0 when nothing is wanted.
-    """
-    distinct = sorted(set(wanted))
-    total = sum(1.0 if weight is None else weight[term] for term in distinct)
-    hit = sum(1.0 if weight is None else weight[term] for term in distinct if term in present)
-    return hit / total if total else 0.0
+def share_covered(wanted: Iterable[str], present: Collection[str]) -> float:
+    """Return the share, in [0, 1], of distinct wanted terms that are present; 0 of none."""
+    distinct = set(wanted)
+    return sum(term in present for term in distinct) / len(distinct) if distinct else 0.0

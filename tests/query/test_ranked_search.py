@@ -288,10 +288,13 @@ def test_texts_are_ranked_as_bm25s_ranks_them() -> None:
         expected = best[scores[best] > 0].tolist()
         assert index.rank(" ".join(words)) == expected
         backwards = np.arange(len(given))[::-1]
-        last = index.rank(" ".join(words), backwards)
+        last = [place for place, _ in index.best(" ".join(words), None, backwards)]
         assert [scores[at] for at in last] == [scores[at] for at in expected]
         assert last == sorted(expected, key=lambda at: (-scores[at], -at))
         assert last != expected
+        for k in (0, 1, 7, len(expected), len(expected) + 1):
+            few = index.best(" ".join(words), k, backwards)
+            assert [place for place, _ in few] == last[:k]
 
 
 def counted() -> int:

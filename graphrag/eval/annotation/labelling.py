@@ -16,7 +16,7 @@ from graphrag.eval.annotation.sheet import (
     write_sheet_rows,
 )
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.text.spreadsheet import harmless_cell, read_cell
+from graphrag.text.controls import harmless_cell, read_cell
 
 _SKIPPED = "skipped"
 """A column that the import leaves alone: 1 where a person could not tell."""

@@ -12,7 +12,7 @@ from graphrag.command_lines import eval_line_here
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.errors import UsageError
 from graphrag.eval.store.whole_files import write_file
-from graphrag.text.spreadsheet import harmless_cell, read_cell
+from graphrag.text.controls import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.text.spreadsheet import harmless_cell
+from graphrag.text.controls import harmless_cell
 
 if TYPE_CHECKING:
     import pandas as pd

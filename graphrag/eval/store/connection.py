@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from graphrag.eval.errors import StoreError
 from graphrag.eval.store.schema import FORMAT, explain_errors, prepare_database
 from graphrag.redaction import redact_data
-from graphrag.text.encodable import mend_text
+from graphrag.text.controls import mend_text
 
 
 @dataclass(slots=True)
