@@ -55,7 +55,7 @@ def _read_tog_section(module: "ModuleType") -> None:
 
 def _register_offline_completion(module: "ModuleType") -> None:
     def create(**arguments: "Any") -> "Any":
-        from graphrag.offline.completion import OfflineCompletion
+        from graphrag.offline.models import OfflineCompletion
 
         return OfflineCompletion(**arguments)
 
@@ -64,7 +64,7 @@ def _register_offline_completion(module: "ModuleType") -> None:
 
 def _register_offline_embedding(module: "ModuleType") -> None:
     def create(**arguments: "Any") -> "Any":
-        from graphrag.offline.embedding import OfflineEmbedding
+        from graphrag.offline.models import OfflineEmbedding
 
         return OfflineEmbedding(**arguments)
 

@@ -56,7 +56,7 @@ import sys, time
 from pathlib import Path
 from graphrag_llm.embedding import create_embedding
 from graphrag_llm.config import ModelConfig
-import graphrag.offline.embedding
+import graphrag.offline.models
 given = {"type": "offline", "model_provider": "offline", "model": sys.argv[1]}
 def resident():
     status = Path("/proc/self/status").read_text().split("VmRSS:")[1]

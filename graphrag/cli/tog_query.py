@@ -15,7 +15,7 @@ import typer
 from graphrag.config.enums import SearchMethod
 from graphrag.installation import refuse_if_unfit
 from graphrag.log_lines import lines_to
-from graphrag.offline.counted import watch_offline
+from graphrag.offline import watch_offline
 from graphrag.query.methods import OWN_METHODS, embeds
 from graphrag.query.model_labels import ANSWERS, EMBEDDINGS, Part, label_roles
 from graphrag.redaction import redact, redact_error

@@ -5,10 +5,52 @@ finds names in text, answers with the best-matching sentences of its context, sc
 and judges by word overlap. The embedding model hashes n-grams. Both are deterministic. They
 are a baseline and no language model; outputs made with them carry `OFFLINE_LABEL`.
 
-The models themselves are in `graphrag.offline.completion` and `graphrag.offline.embedding`;
-importing this package alone loads neither.
+The models themselves are in `graphrag.offline.models`; importing this package alone loads none.
 """
 
-from graphrag.offline.errors import NOT_FOUND, OFFLINE_LABEL, OfflineModelError
+from collections.abc import Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Literal
 
-__all__ = ["NOT_FOUND", "OFFLINE_LABEL", "OfflineModelError"]
+__all__ = ["NOT_FOUND", "OFFLINE_LABEL", "OfflineModelError", "note_call", "watch_offline"]
+
+OFFLINE_LABEL = "offline baseline models"
+"""How outputs that used the embedded models are labelled."""
+
+NOT_FOUND = "I could not find this in the provided context."
+"""The abstention: the whole answer when no sentence of the context fits the question."""
+
+
+class OfflineModelError(ValueError):
+    """A request or a setting that the embedded models don't support."""
+
+
+@dataclass(frozen=True, slots=True)
+class OfflineCalls:
+    """Names of the embedded models that were called, by what they were called for."""
+
+    completion: set[str] = field(default_factory=set[str])
+    embedding: set[str] = field(default_factory=set[str])
+
+
+_calls: ContextVar[OfflineCalls | None] = ContextVar("gtog_offline_calls", default=None)
+
+
+@contextmanager
+def watch_offline() -> Generator[OfflineCalls]:
+    """Gather the embedded models that are called inside the ``with`` block."""
+    calls = OfflineCalls()
+    token = _calls.set(calls)
+    try:
+        yield calls
+    finally:
+        _calls.reset(token)
+
+
+def note_call(role: Literal["completion", "embedding"], model_id: str) -> None:
+    """Note a call where a :func:`watch_offline` block is open."""
+    calls = _calls.get()
+    if calls is not None:
+        (calls.completion if role == "completion" else calls.embedding).add(model_id)

@@ -1,29 +1,39 @@
 """Find the entities and relationships of a text by rules, in the notation graphrag reads."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from graphrag.offline.aliases import resolve_aliases
-from graphrag.offline.entity_types import Evidence, as_requested, kind_of
 from graphrag.offline.names import (
-    Mention,
-    Word,
+    Evidence,
+    as_requested,
     find_mentions,
+    kind_of,
     name_key,
     quiet_emphasis,
+    resolve_aliases,
     split_words,
 )
-from graphrag.offline.segments import Sentence, read_sentences
-from graphrag.text.words import shorten
+from graphrag.offline.requests import Request
+from graphrag.text.words import sentences, shorten
 
-COMPLETE = "<|COMPLETE|>"
-_FIELD, _RECORD = "<|>", "##"
+_COMPLETE, _FIELD, _RECORD = "<|COMPLETE|>", "<|>", "##"
 _MAX_SENTENCE_WORDS = 45
 _MAX_DESCRIPTION_SENTENCES = 3
 _MAX_EDGE_SENTENCES = 2
 _MAX_WEIGHT = 10
+_MAX_CUE_WORDS = 4
+_MAX_HEADING_WORDS = 12
+
+_HEADING_START = re.compile(r"(?:scene|chapter|act|part)\s+[\divxlc]+\b", re.IGNORECASE)
+_SLUG = re.compile(r"^(?:INT|EXT|I/E|CUT|FADE|DISSOLVE|CLOSE|ANGLE|INSERT|MONTAGE|THE END|TITLE)\b")
+_PARENTHESIS = re.compile(r"\([^()\n]*\)")
+_REAL_DATA = re.compile(
+    r"-Real Data-\s*#*\s*(?:entity_types:\s*(?P<kinds>[^\n]*)\n)?\s*text:\s*", re.IGNORECASE
+)
+_TAIL = re.compile(r"\n#{6,}\s*\noutput:\s*\Z", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -45,115 +55,122 @@ class Relationship:
     sentences: list[str] = field(default_factory=list[str])
 
 
+def answer_extraction(request: Request) -> str | None:
+    """Write the graph of the text that follows the last ``-Real Data-`` heading of a prompt.
+
+    Gleaning adds nothing: a prompt for more gets the end mark, whether to go on is answered "N".
+    None where the request asks for no graph.
+    """
+    prompt, user = request.user, request.user.strip()
+    first = request.first_user
+    if "-Real Data-" not in first or _REAL_DATA.search(first) is None:
+        return None
+    if user.startswith("MANY entities"):
+        return _COMPLETE
+    if "Y or N" in user and user != first.strip():
+        return "N"
+    headings = list(_REAL_DATA.finditer(prompt))
+    if not headings:
+        return None
+    heading = headings[-1]
+    kinds = [kind.strip(" []\"'") for kind in (heading["kinds"] or "").split(",")]
+    entities, relationships = extract_graph(_TAIL.sub("", prompt[heading.end() :]))
+    records = [
+        _record(
+            ("entity", entity.name.upper(), as_requested(entity.kind, kinds)),
+            _short_first(entity.sentences, _MAX_DESCRIPTION_SENTENCES),
+        )
+        for entity in entities
+    ]
+    records += [
+        _record(
+            ("relationship", edge.source.upper(), edge.target.upper()),
+            _short_first(edge.sentences, _MAX_EDGE_SENTENCES),
+            str(min(edge.count, _MAX_WEIGHT)),
+        )
+        for edge in relationships
+    ]
+    return f"\n{_RECORD}\n".join([*records, _COMPLETE])
+
+
 def extract_graph(text: str) -> tuple[list[Entity], list[Relationship]]:
-    """Entities and relationships of one chunk of text.
+    """Entities and relationships of one chunk of text, prose or a script.
 
     A name is an entity; two entities named in the same sentence are related. A sentence with
     k entities gives the k - 1 adjacent pairs and the pairs with its first entity: at most
-    2k - 3.
-
-    Parameters
-    ----------
-    text : str
-        Prose or a script; anything without capital letters gives nothing.
+    2k - 3. Text without capital letters gives nothing.
     """
-    read = read_sentences(text)
-    words = [split_words(sentence.text) for sentence in read]
-    speakers = [_speaker(sentence) for sentence in read]
-    if (
-        any(speakers)
-        or sum(w.text.isupper() for line in words for w in line if len(w.text) > 4) > 2
-    ):
-        words = quiet_emphasis(words, [name for name in speakers if name])
-    mentions = find_mentions(words)
-    fullest = resolve_aliases(
-        [m.name for found in mentions for m in found] + [name for name in speakers if name]
-    )
+    cued = _read_sentences(text)
+    lines = [split_words(sentence) for sentence, _ in cued]
+    speakers = [_speaker(cue) for _, cue in cued]
+    names = [name for name in speakers if name]
+    if names or sum(w.text.isupper() for line in lines for w in line if len(w.text) > 4) > 2:
+        lines = quiet_emphasis(lines, names)
+    mentions = find_mentions(lines)
+    fullest = resolve_aliases([m.name for one in mentions for m in one] + names)
     entities: dict[str, Entity] = {}
-    relationships: dict[tuple[str, str], Relationship] = {}
-    evidence: dict[str, Evidence] = {}
-    for sentence, speaker, line, found in zip(read, speakers, words, mentions, strict=True):
-        names = _names_in(speaker, line, found, fullest, evidence)
-        plain = f"{fullest[speaker]}: {sentence.text}" if speaker else sentence.text
-        _add(plain, names, entities, relationships)
+    edges: dict[tuple[str, str], Relationship] = {}
+    evidence: defaultdict[str, Evidence] = defaultdict(Evidence)
+    for (sentence, _), speaker, words, found in zip(cued, speakers, lines, mentions, strict=True):
+        if speaker:
+            evidence[fullest[speaker]].add_speaker()
+            sentence = f"{fullest[speaker]}: {sentence}"
+        for mention in found:
+            evidence[fullest[mention.name]].add(mention, words)
+        named = [speaker] if speaker else []
+        named += [mention.name for mention in found]
+        _add(sentence, list(dict.fromkeys(fullest[name] for name in named)), entities, edges)
     for entity in entities.values():
         entity.kind = kind_of(entity.name, evidence[entity.name])
-    _link_short_forms(fullest, entities, relationships, evidence)
-    return list(entities.values()), list(relationships.values())
+    # A short form stays a node of its own, tied to the full one: another chunk may know only the
+    # short form, and without the tie the two would never meet.
+    for short, full_name in fullest.items():
+        if full_name not in entities or name_key(short) == name_key(full_name):
+            continue
+        if short not in entities:
+            tie = [f"{full_name} is also called {short}."]
+            entities[short] = Entity(short, kind_of(short, evidence[full_name]), tie)
+            edges[short, full_name] = Relationship(short, full_name, 2, tie)
+    return list(entities.values()), list(edges.values())
 
 
-def _speaker(sentence: Sentence) -> str | None:
-    if sentence.speaker is None:
+def _speaker(cue: str | None) -> str | None:
+    if cue is None:
         return None
-    found = find_mentions([[*split_words("It is"), *split_words(" " + sentence.speaker)]])[0]
-    return found[0].name if found else None
-
-
-def _names_in(
-    speaker: str | None,
-    words: Sequence[Word],
-    found: Sequence[Mention],
-    fullest: dict[str, str],
-    evidence: dict[str, Evidence],
-) -> list[str]:
-    names: list[str] = []
-    if speaker:
-        names.append(fullest[speaker])
-        evidence.setdefault(fullest[speaker], Evidence()).add_speaker()
-    for mention in found:
-        name = fullest[mention.name]
-        evidence.setdefault(name, Evidence()).add(mention, words)
-        names.append(name)
-    return names
+    mentions = find_mentions([[*split_words("It is"), *split_words(" " + cue)]])[0]
+    return mentions[0].name if mentions else None
 
 
 def _add(
     sentence: str,
     names: Sequence[str],
     entities: dict[str, Entity],
-    relationships: dict[tuple[str, str], Relationship],
+    edges: dict[tuple[str, str], Relationship],
 ) -> None:
-    distinct = list(dict.fromkeys(names))
-    for name in distinct:
+    for name in names:
         entities.setdefault(name, Entity(name)).sentences.append(sentence)
-    adjacent = list(pairwise(distinct))
-    with_first = [(distinct[0], other) for other in distinct[2:]]
-    for source, target in dict.fromkeys(adjacent + with_first):
-        known = relationships.get((target, source)) or relationships.setdefault(
+    with_first = [(names[0], other) for other in names[2:]]
+    for source, target in dict.fromkeys([*pairwise(names), *with_first]):
+        edge = edges.get((target, source)) or edges.setdefault(
             (source, target), Relationship(source, target)
         )
-        known.count += 1
-        known.sentences.append(sentence)
+        edge.count += 1
+        edge.sentences.append(sentence)
 
 
-def _link_short_forms(
-    fullest: dict[str, str],
-    entities: dict[str, Entity],
-    relationships: dict[tuple[str, str], Relationship],
-    evidence: dict[str, Evidence],
-) -> None:
-    """Keep the short form as a node of its own, tied to the full one.
-
-    Another chunk may know only the short form; without the tie the two would never meet.
-    """
-    for short, full in fullest.items():
-        if short == full or full not in entities or name_key(short) == name_key(full):
-            continue
-        sentence = f"{full} is also called {short}."
-        if short not in entities:
-            entities[short] = Entity(short, kind_of(short, evidence[full]), [sentence])
-            relationships[short, full] = Relationship(short, full, 2, [sentence])
-
-
-def _short_first(found: Sequence[str], limit: int) -> str:
-    fitting = [s for s in dict.fromkeys(found) if len(s.split()) <= _MAX_SENTENCE_WORDS]
+def _short_first(texts: Sequence[str], limit: int) -> str:
+    fitting = [s for s in dict.fromkeys(texts) if len(s.split()) <= _MAX_SENTENCE_WORDS]
     # A chunk is cut anywhere: its first and last sentence may be halves.
     fitting = [s for s in fitting if not s[0].islower() and not s[-1].isalnum()] or fitting
-    chosen = fitting[:limit] or [shorten(found[0], _MAX_SENTENCE_WORDS)]
-    return " ".join(chosen)
+    return " ".join(fitting[:limit] or [shorten(texts[0], _MAX_SENTENCE_WORDS)])
 
 
-def plain(text: str) -> str:
+def _record(names: tuple[str, str, str], *rest: str) -> str:
+    kind, *texts = names
+    return "(" + _FIELD.join([f'"{kind}"', *map(_plain, [*texts, *rest])]) + ")"
+
+
+def _plain(text: str) -> str:
     """Give a text without the notation's separators, on one line."""
     text = " ".join(text.split())
     for separator, put in (("#", ""), ("<|", "<"), ("|>", ">")):
@@ -162,60 +179,60 @@ def plain(text: str) -> str:
     return text
 
 
-def render_graph(
-    entities: Sequence[Entity], relationships: Sequence[Relationship], kinds: Sequence[str]
-) -> str:
-    """Write a graph in graphrag's notation, ``<|COMPLETE|>`` included.
+def _read_sentences(text: str) -> list[tuple[str, str | None]]:
+    """Sentences of prose or of a script, each with the name in the cue line right above it.
 
-    Parameters
-    ----------
-    entities, relationships : Sequence
-        From `extract_graph`.
-    kinds : Sequence[str]
-        The entity types that the prompt asks for; a kind is written in the prompt's own
-        word for it, where it has one.
+    Headings and stage marks are left out. A line in capitals of at most four words with text below
+    it is read as the cue of a speaker, who is credited with the one sentence that follows it.
     """
-    records = [
-        _record(
-            "entity",
-            entity.name,
-            as_requested(entity.kind, kinds),
-            _short_first(entity.sentences, _MAX_DESCRIPTION_SENTENCES),
-        )
-        for entity in entities
-    ]
-    records += [
-        _record(
-            "relationship",
-            edge.source,
-            edge.target,
-            _short_first(edge.sentences, _MAX_EDGE_SENTENCES),
-            str(min(edge.count, _MAX_WEIGHT)),
-        )
-        for edge in relationships
-    ]
-    return f"\n{_RECORD}\n".join([*records, COMPLETE])
+    cued: list[tuple[str, str | None]] = []
+    block: list[str] = []
+    speaker: str | None = None
+
+    def close() -> None:
+        nonlocal speaker
+        prose = sentences("\n".join(block))
+        block.clear()
+        if speaker is None and len(prose) == 1 and is_heading(prose[0]):
+            return
+        for sentence in prose:
+            cued.append((sentence, speaker))
+            speaker = None
+
+    for line in map(str.strip, text.splitlines()):
+        if not line:
+            close()
+        elif _SLUG.match(line) or _HEADING_START.match(line):
+            close()
+            speaker = None
+        elif _is_cue(line):
+            close()
+            speaker = _PARENTHESIS.sub("", line).strip().title()
+        else:
+            bare = _PARENTHESIS.sub("", line).strip() if line[0] == "(" else line
+            if bare:
+                block.append(bare)
+    close()
+    return cued
 
 
-def _record(kind: str, first: str, second: str, *rest: str) -> str:
-    named = [first.upper(), second.upper()]
-    return "(" + _FIELD.join([f'"{kind}"', *map(plain, [*named, *rest])]) + ")"
+def _is_cue(line: str) -> bool:
+    bare = _PARENTHESIS.sub("", line).strip()
+    if not bare or bare[-1] in "!?,;:-" or bare[0] in "\"“'(":
+        return False
+    return (
+        bare.isupper()
+        and len(bare.split()) <= _MAX_CUE_WORDS
+        and sum(letter.isalpha() for letter in bare) > 1
+        and not any(letter.isdigit() for letter in bare)
+    )
 
 
-_REAL_DATA = re.compile(
-    r"-Real Data-\s*#*\s*(?:entity_types:\s*(?P<kinds>[^\n]*)\n)?\s*text:\s*", re.IGNORECASE
-)
-_TAIL = re.compile(r"\n#{6,}\s*\noutput:\s*\Z", re.IGNORECASE)
-
-
-def is_extraction(prompt: str) -> bool:
-    """Whether a prompt asks for the entities and relationships of a text."""
-    return "-Real Data-" in prompt and _REAL_DATA.search(prompt) is not None
-
-
-def answer_extraction(prompt: str) -> str:
-    """Write the graph of the text that follows the last ``-Real Data-`` heading of the prompt."""
-    heading = list(_REAL_DATA.finditer(prompt))[-1]
-    kinds = [kind.strip(" []\"'") for kind in (heading["kinds"] or "").split(",")]
-    text = _TAIL.sub("", prompt[heading.end() :])
-    return render_graph(*extract_graph(text), kinds)
+def is_heading(sentence: str) -> bool:
+    """Whether a line reads like a heading: short, no full stop, mostly capitalised."""
+    if _HEADING_START.match(sentence):
+        return True
+    parts = sentence.split()
+    if len(parts) > _MAX_HEADING_WORDS or sentence[-1] in '.!?…"”\u2019。\uff01\uff1f,;':
+        return False
+    return sum(part[0].isupper() for part in parts) * 2 >= len(parts)

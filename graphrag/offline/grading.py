@@ -1,71 +1,197 @@
-"""Grades by word overlap, for the rubric, the quality and the pairwise judge prompts.
+"""Verdicts and grades by word overlap, for the judge's prompts that there are rules for.
 
-As in `graphrag.offline.judging`: an arithmetic of words, for trying the evaluation out. What is
-graded is read as a bag of terms, so text in it that speaks to the judge can't be obeyed.
+A verdict here is an arithmetic of words, good for trying the evaluation out, not for claims
+about quality. Everything judged is read as a bag of terms, so text in it that speaks to the
+judge has no way to be obeyed.
 """
 
 import json
 import re
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import NamedTuple
 
-from graphrag.offline.answering import fits_type
-from graphrag.offline.errors import OfflineModelError
-from graphrag.offline.judging import COMPLETE_SHARE, is_abstention
-from graphrag.offline.requests import Request
-from graphrag.offline.tog_replies import find_json_object
-from graphrag.text.words import sentences, share_covered, terms
+from graphrag.offline import OfflineModelError
+from graphrag.offline.answering import CITATION, fits_type
+from graphrag.offline.requests import Request, find_json_object
+from graphrag.text.words import normalize, sentences, share_covered, terms
 
-RUBRIC_FIELDS = frozenset({"question", "answer", "entities", "relationships", "texts"})
-QUALITY_FIELDS = frozenset({"question", "ground_truth", "context", "predicted"})
-PAIRWISE_FIELDS = frozenset({"question", "first", "second"})
+CORRECT_RECALL = 0.6
+"""Least share of the ground truth's terms that a correct response contains."""
+
+FAITHFUL_SHARE = 0.7
+"""Least share of each sentence's terms that the context contains."""
+
+RELEVANT_SHARE = 0.6
+"""Least share of the question's terms that a relevant context contains."""
+
+COMPLETE_SHARE = 0.3
+"""Share of the question's terms from which a response counts as being about it."""
 
 TIE_WITHIN = 0.1
 """Two answers whose worth differs by no more than this are a tie."""
 
-_CITATION = re.compile(r"\[Data:[^\]]*\]")
+_ABSTENTION = re.compile(
+    r"^\W*(?:error:|i (?:could|can|did|do) ?n(?:o|')t (?:find|know|answer|have|determine)"
+    r"|i(?:'m| am) (?:sorry|unable|not able)|i don't know|unknown\W*$|n/a\W*$"
+    r"|(?:the )?(?:provided |given )?(?:context|data|information) (?:does not|doesn't|is not)"
+    r"|the (?:article|document|source|text)s? do(?:es)? ?n(?:o|')t (?:say|tell|state|mention))"
+)
+
+Verdict = tuple[str, int]
+"""A reason, with the share measured, and a score of 0 or 1."""
+
+
+def is_abstention(text: str) -> bool:
+    """Whether a response declines to answer, or is empty."""
+    bare = normalize(CITATION.sub("", text)).strip()
+    return not bare or _ABSTENTION.match(bare) is not None
+
+
+def judge_correctness(ground_truth: str, predicted: str) -> Verdict:
+    """1 when `CORRECT_RECALL` of the ground truth's distinct terms are in the response.
+
+    Terms are stemmed content words with numbers as digits, all weighing the same; a ground
+    truth of stop words alone ("No.") is compared with stop words kept. An abstention is 1 where the
+    ground truth says that there is no answer, else 0.
+    """
+    abstains = is_abstention(predicted)
+    if is_abstention(ground_truth) and ground_truth.strip():
+        done = "abstains" if abstains else "answers"
+        return f"There is no answer, and the response {done}.", int(abstains)
+    if abstains:
+        return "The response abstains.", 0
+    share = _recall(ground_truth, CITATION.sub("", predicted))
+    return (
+        f"The response holds {share:.2f} of the ground truth's words (needed: {CORRECT_RECALL}).",
+        int(share >= CORRECT_RECALL),
+    )
+
+
+def judge_faithfulness(context: str, answer: str) -> Verdict:
+    """1 when the context contains `FAITHFUL_SHARE` of the terms of every sentence.
+
+    An abstention claims nothing and is 1. Citations are left out.
+    """
+    if is_abstention(answer):
+        return "The response claims nothing.", 1
+    lowest = _least_supported(CITATION.sub("", answer), set(terms(context)))
+    return (
+        f"The least supported sentence has {lowest:.2f} of its words in the context "
+        f"(needed: {FAITHFUL_SHARE}).",
+        int(lowest >= FAITHFUL_SHARE),
+    )
+
+
+def judge_relevance(question: str, context: str) -> Verdict:
+    """1 when the context contains `RELEVANT_SHARE` of the question's terms; an empty one is 0."""
+    wanted = terms(question) or terms(question, keep_stop_words=True)
+    share = share_covered(wanted, set(terms(context, keep_stop_words=True)) | set(terms(context)))
+    return (
+        f"The context holds {share:.2f} of the question's words (needed: {RELEVANT_SHARE}).",
+        int(share >= RELEVANT_SHARE),
+    )
+
+
+def judge_completeness(question: str, answer: str) -> Verdict:
+    """1 when a response does not abstain and fits the question.
+
+    It fits when it holds the kind of thing asked for (who: a name, when: a number, ...), or
+    `COMPLETE_SHARE` of the question's terms.
+    """
+    if is_abstention(answer):
+        return "The response abstains.", 0
+    answer = CITATION.sub("", answer)
+    share = share_covered(terms(question), set(terms(answer)))
+    fits = fits_type(question, answer)
+    return (
+        f"The response {'holds' if fits else 'lacks'} the kind of thing asked for and {share:.2f} "
+        "of the question's words.",
+        int(fits or share >= COMPLETE_SHARE),
+    )
+
+
+class Rule(NamedTuple):
+    """How a metric is judged: a comparison, the fields compared, and those that come with them."""
+
+    compare: Callable[[str, str], Verdict]
+    compared: tuple[str, str]
+    others: tuple[str, ...] = ()
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Every field of the metric's material."""
+        return frozenset({*self.compared, *self.others})
+
+
+RULES: dict[str, Rule] = {
+    "correctness": Rule(judge_correctness, ("ground_truth", "predicted"), ("question",)),
+    "faithfulness": Rule(judge_faithfulness, ("context", "answer")),
+    "relevance": Rule(judge_relevance, ("question", "context")),
+    "completeness": Rule(judge_completeness, ("question", "answer")),
+}
+"""Metric -> its rule; nothing else is judged."""
+
+
+def judge(request: Request) -> dict[str, object]:
+    """Reason and score for the JSON object that the user message ends with.
+
+    Raises
+    ------
+    OfflineModelError
+        When the object is not the material of a metric with a rule: what names another metric
+        is never taken for one of these, though its further fields may be the same.
+    """
+    material = find_json_object(request.user) or {}
+    rule = next((rule for rule in RULES.values() if rule.fields == material.keys()), None)
+    if rule is None:
+        raise OfflineModelError(
+            "Judging needs one JSON object at the end of the user message with the fields "
+            + "; or ".join(", ".join(sorted(rule.fields)) for rule in RULES.values())
+            + "."
+        )
+    reason, score = rule.compare(*(str(material[field]) for field in rule.compared))
+    return {"reason": reason, "score": score}
 
 
 def grade_rubric(request: Request) -> dict[str, object]:
-    """Grade the five dimensions, each ``1 + round(4 * share)``.
+    """Grade the five dimensions, each ``1 + round(4 * share)``; overall is their mean.
 
     The shares: relevance, the question's terms in the answer (at least 0.75 when it holds the
     kind of thing asked for); faithfulness, the terms of the least supported sentence in the
     retrieved material (1 for an abstention, which claims nothing); completeness, 1, 0.5 or 0
     when both, one or none hold of the kind of thing asked for and enough of the question's
     terms; coherence, sentences that are no repetition; groundedness, the answer's terms in the
-    material. An abstention has 0 in relevance, completeness and groundedness. The overall score
-    is the mean of the five.
-
-    Raises
-    ------
-    OfflineModelError
-        When the message ends with no object of the rubric's fields.
+    material. An abstention has 0 in relevance, completeness and groundedness.
     """
-    given = _material(request, RUBRIC_FIELDS)
-    question, answer = str(given["question"]), _bare(str(given["answer"]))
-    retrieved = [given[name] for name in ("entities", "relationships", "texts")]
-    present = set(terms(json.dumps(retrieved, ensure_ascii=False)))
+    retrieved = ("entities", "relationships", "texts")
+    material = _material(request, {"question", "answer", *retrieved})
+    question, answer = str(material["question"]), _bare(material["answer"])
+    listed = [material[name] for name in retrieved]
+    present = set(terms(json.dumps(listed, ensure_ascii=False)))
     abstains = is_abstention(answer)
-    asked = _asked(question, answer)
-    least = 1.0 if abstains else _least_supported(answer, present)
+    claims = 0.0 if abstains else 1.0
     shares = {
-        "relevance": (0.0 if abstains else _relevance(question, answer), "question's words used"),
-        "faithfulness": (least, "words of the least supported sentence found in the material"),
-        "completeness": (0.0 if abstains else asked, "of what was asked for is there"),
+        "relevance": (claims * _relevance(question, answer), "question's words used"),
+        "faithfulness": (
+            1.0 if abstains else _least_supported(answer, present),
+            "words of the least supported sentence found in the material",
+        ),
+        "completeness": (
+            claims * _completeness(question, answer),
+            "of what was asked for is there",
+        ),
         "coherence": (_without_repeats(answer), "sentences that repeat no other"),
         "groundedness": (
-            0.0 if abstains else share_covered(terms(answer), present),
+            claims * share_covered(terms(answer), present),
             "words found in the material",
         ),
     }
     scores = {name: 1 + round(4 * share) for name, (share, _) in shares.items()}
-    grades: dict[str, object] = {
-        name: {"reasoning": f"Share {share:.2f}: {what}.", "score": scores[name]}
-        for name, (share, what) in shares.items()
-    }
     return {
-        **grades,
+        **{
+            name: {"reasoning": f"Share {share:.2f}: {what}.", "score": scores[name]}
+            for name, (share, what) in shares.items()
+        },
         "overall_score": sum(scores.values()) / len(scores),
         "summary": "Shares of words, counted by an embedded model, which reads no meaning.",
     }
@@ -77,19 +203,20 @@ def grade_quality(request: Request) -> dict[str, object]:
     Accuracy is the share of the ground truth's terms in the answer; without a ground truth, the
     share of the least supported sentence in the context; without either, 0.5 for any answer.
     Completeness and relevance are those of the rubric. An abstention has 0 in all.
-
-    Raises
-    ------
-    OfflineModelError
-        When the message ends with no object of the quality judge's fields.
     """
-    given = _material(request, QUALITY_FIELDS)
-    question, answer = str(given["question"]), _bare(str(given["predicted"]))
-    scores: dict[str, float] = {"accuracy": 0.0, "completeness": 0.0, "relevance": 0.0}
+    material = _material(request, {"question", "ground_truth", "context", "predicted"})
+    question, answer = str(material["question"]), _bare(material["predicted"])
+    truth, context = material["ground_truth"], material["context"]
+    scores = {"accuracy": 0.0, "completeness": 0.0, "relevance": 0.0}
     if not is_abstention(answer):
+        accuracy = 0.5
+        if truth is not None:
+            accuracy = _recall(str(truth), answer)
+        elif context is not None:
+            accuracy = _least_supported(answer, set(terms(str(context))))
         scores = {
-            "accuracy": _accuracy(given["ground_truth"], given["context"], answer),
-            "completeness": _asked(question, answer),
+            "accuracy": accuracy,
+            "completeness": _completeness(question, answer),
             "relevance": _relevance(question, answer),
         }
     scores["overall_score"] = sum(scores.values()) / 3
@@ -104,37 +231,44 @@ def compare_answers(request: Request) -> dict[str, object]:
 
     The worth is the rubric's relevance and completeness, averaged; an abstention is worth 0.
     The order of the answers changes nothing.
-
-    Raises
-    ------
-    OfflineModelError
-        When the message ends with no object of the pairwise judge's fields.
     """
-    given = _material(request, PAIRWISE_FIELDS)
-    question = str(given["question"])
-    first, second = (_worth(question, _bare(str(given[place]))) for place in ("first", "second"))
-    winner = "tie"
-    if abs(first - second) > TIE_WITHIN:
-        winner = "first" if first > second else "second"
+    material = _material(request, {"question", "first", "second"})
+    question = str(material["question"])
+
+    def worth(answer: str) -> float:
+        if is_abstention(answer):
+            return 0.0
+        return (_relevance(question, answer) + _completeness(question, answer)) / 2
+
+    first, second = worth(_bare(material["first"])), worth(_bare(material["second"]))
+    winner = "first" if first > second else "second"
     return {
         "reasoning": f"By the question's words the first is worth {first:.2f}, "
         f"the second {second:.2f}.",
-        "winner": winner,
+        "winner": winner if abs(first - second) > TIE_WITHIN else "tie",
     }
 
 
-def _material(request: Request, wanted: frozenset[str]) -> dict[str, Any]:
-    given = find_json_object(request.user) or {}
-    if frozenset(given) != wanted:
+def _material(request: Request, fields: set[str]) -> dict[str, object]:
+    """Read the JSON object of such fields that the user message ends with, or refuse."""
+    material = find_json_object(request.user) or {}
+    if material.keys() != fields:
         raise OfflineModelError(
             "Grading needs one JSON object at the end of the user message with the fields "
-            f"{', '.join(sorted(wanted))}."
+            f"{', '.join(sorted(fields))}."
         )
-    return given
+    return material
 
 
-def _bare(answer: str) -> str:
-    return _CITATION.sub("", answer)
+def _bare(answer: object) -> str:
+    return CITATION.sub("", str(answer))
+
+
+def _recall(truth: str, answer: str) -> float:
+    """Share of the truth's terms in the answer; stop words count where it has no other."""
+    wanted = terms(truth)
+    present = set(terms(answer, keep_stop_words=not wanted))
+    return share_covered(wanted or terms(truth, keep_stop_words=True), present)
 
 
 def _relevance(question: str, answer: str) -> float:
@@ -142,9 +276,9 @@ def _relevance(question: str, answer: str) -> float:
     return max(share, 0.75) if fits_type(question, answer) else share
 
 
-def _asked(question: str, answer: str) -> float:
-    covered = share_covered(terms(question), set(terms(answer))) >= COMPLETE_SHARE
-    return (fits_type(question, answer) + covered) / 2
+def _completeness(question: str, answer: str) -> float:
+    covers = share_covered(terms(question), set(terms(answer))) >= COMPLETE_SHARE
+    return (fits_type(question, answer) + covers) / 2
 
 
 def _least_supported(answer: str, present: Collection[str]) -> float:
@@ -155,18 +289,3 @@ def _least_supported(answer: str, present: Collection[str]) -> float:
 def _without_repeats(answer: str) -> float:
     bags = [tuple(terms(sentence, keep_stop_words=True)) for sentence in sentences(answer)]
     return len(set(bags)) / len(bags) if bags else 0.0
-
-
-def _accuracy(ground_truth: Any, context: Any, answer: str) -> float:
-    if ground_truth is not None:
-        wanted = terms(str(ground_truth))
-        stops = not wanted
-        wanted = wanted or terms(str(ground_truth), keep_stop_words=True)
-        return share_covered(wanted, set(terms(answer, keep_stop_words=stops)))
-    return 0.5 if context is None else _least_supported(answer, set(terms(str(context))))
-
-
-def _worth(question: str, answer: str) -> float:
-    if is_abstention(answer):
-        return 0.0
-    return (_relevance(question, answer) + _asked(question, answer)) / 2

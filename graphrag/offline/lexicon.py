@@ -107,21 +107,16 @@ SPEECH_AND_ACTION = words_of(
 )
 
 PLACE_BEFORE = {
-    "in": 2.0,
-    "into": 2.0,
-    "near": 2.0,
-    "outside": 2.0,
-    "inside": 2.0,
-    "through": 1.5,
-    "towards": 1.0,
-    "toward": 1.0,
-    "at": 1.0,
-    "across": 1.5,
-    "from": 0.7,
-    "to": 0.3,
-    "reach": 1.0,
-    "reaches": 1.0,
-    "leave": 0.5,
+    word: weight
+    for weight, words in {
+        2.0: "in into near outside inside",
+        1.5: "through across",
+        1.0: "towards toward at reach reaches",
+        0.7: "from",
+        0.5: "leave",
+        0.3: "to",
+    }.items()
+    for word in words.split()
 }
 
 MOTION = words_of(

@@ -1,27 +1,42 @@
-"""Find proper names in a text by capital letters, titles and particles.
+"""Find proper names by capital letters, titles and particles; join their forms; tell their kinds.
 
 Scripts without capital letters give no names. Only names that the text itself vouches for are
 kept: a capital at the start of a sentence proves nothing.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from graphrag.offline.lexicon import (
-    DEMONYMS,
-    NOT_NAMES,
-    ORGANIZATION_HEADS,
-    PARTICLES,
-    SPEECH_AND_ACTION,
-    TITLES,
-)
+from graphrag.offline import lexicon
+from graphrag.offline.lexicon import ORGANIZATION_HEADS, PARTICLES, SPEECH_AND_ACTION, TITLES
 from graphrag.text.lexicon import STOP_WORDS
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019\-\u2010][^\W_]+)*")
 _OPENERS = frozenset("\"“”\u2018'([{:—\u2013-…«*")
-_NO_NAME = STOP_WORDS | NOT_NAMES
+_NO_NAME = STOP_WORDS | lexicon.NOT_NAMES
+_CONTRACTIONS = ("n't", "'ll", "'re", "'ve", "'m", "'d")
+
+_SAME_KIND = {
+    "PERSON": ("person", "people", "character", "individual"),
+    "PLACE": ("place", "geo", "location", "gpe", "city", "country"),
+    "ORGANIZATION": ("organization", "organisation", "group", "company"),
+    "EVENT": ("event",),
+    "OBJECT": ("object", "artifact", "item", "thing", "product"),
+}
+_HEADS = (
+    ("PLACE", lexicon.PLACE_HEADS),
+    ("ORGANIZATION", ORGANIZATION_HEADS),
+    ("EVENT", lexicon.EVENT_HEADS),
+    ("OBJECT", lexicon.OBJECT_HEADS),
+)
+# A name on its own in running text is a person more often than anything else.
+_PERSON_BIAS = 0.6
+
+Key = tuple[str, ...]
+"""Words of a name, case-folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,45 +70,34 @@ class Mention:
 
 def split_words(sentence: str) -> list[Word]:
     """Words of a sentence, possessive endings taken off."""
-    found: list[Word] = []
+    words: list[Word] = []
     end = 0
     for match in _TOKEN.finditer(sentence):
         text = match.group().replace("\u2019", "'")
         bare = text[:-2] if text[-2:] in {"'s", "'S"} and len(text) > 2 else text
-        found.append(Word(bare, sentence[end : match.start()], bare != text))
+        words.append(Word(bare, sentence[end : match.start()], bare != text))
         end = match.end()
-    return found
+    return words
 
 
-def name_key(name: str) -> tuple[str, ...]:
+def name_key(name: str) -> Key:
     """Words of a name for comparison, case-folded."""
     return tuple(word.casefold() for word in _TOKEN.findall(name))
 
 
-def core_words(name: str) -> tuple[str, ...]:
-    """`name_key` without titles and particles; the whole key when nothing else is left."""
+def _core(name: str) -> Key:
+    """Words of a name that are no title or particle; all when nothing else is left."""
     key = name_key(name)
-    core = tuple(word for word in key if word not in TITLES and word not in PARTICLES)
-    return core or key
+    return tuple(word for word in key if word not in TITLES and word not in PARTICLES) or key
 
 
 def quiet_emphasis(
-    sentences: Sequence[Sequence[Word]], speakers: Sequence[str]
+    sentences: Sequence[Sequence[Word]], speakers: Iterable[str]
 ) -> list[list[Word]]:
     """Take the capitals of a script's shouted words ("he RUNS") for what they are.
 
-    Parameters
-    ----------
-    sentences : Sequence[Sequence[Word]]
-        Sentences of a script, from `split_words`.
-    speakers : Sequence[str]
-        Names in its cue lines; in capitals they stay names.
-
-    Returns
-    -------
-    list[list[Word]]
-        Words in capitals become capitalised when a speaker or another sentence has them so,
-        and lower case otherwise.
+    Words in capitals become capitalised when a speaker (a name in the script's cue lines) or
+    another sentence has them so, and lower case otherwise.
     """
     known = {word for name in speakers for word in name_key(name)} | TITLES
     known |= {w.low for words in sentences for w in words[1:] if w.capital and not w.text.isupper()}
@@ -108,24 +112,13 @@ def quiet_emphasis(
 
 
 def find_mentions(sentences: Sequence[Sequence[Word]]) -> list[list[Mention]]:
-    """Names mentioned in each sentence of one text.
-
-    Parameters
-    ----------
-    sentences : Sequence[Sequence[Word]]
-        Sentences of the text, from `split_words`.
-
-    Returns
-    -------
-    list[list[Mention]]
-        One list a sentence, in order of appearance.
-    """
+    """Names mentioned in each sentence of one text, in order of appearance."""
     raw = [_runs(words) for words in sentences]
     vouched = {
         word
         for mentions in raw
         for mention in mentions
-        if not mention.opens_sentence or len(core_words(mention.name)) > 1
+        if not mention.opens_sentence or len(_core(mention.name)) > 1
         for word in name_key(mention.name)
     }
     lower = {w.low for words in sentences for w in words if not w.capital}
@@ -137,7 +130,7 @@ def find_mentions(sentences: Sequence[Sequence[Word]]) -> list[list[Mention]]:
 
 
 def _runs(words: Sequence[Word]) -> list[Mention]:
-    found: list[Mention] = []
+    mentions: list[Mention] = []
     at = 0
     while at < len(words):
         if not words[at].capital:
@@ -146,9 +139,9 @@ def _runs(words: Sequence[Word]) -> list[Mention]:
         stop = _run_end(words, at)
         mention = _trim(words, at, stop)
         if mention is not None:
-            found.append(mention)
+            mentions.append(mention)
         at = stop
-    return found
+    return mentions
 
 
 def _run_end(words: Sequence[Word], start: int) -> int:
@@ -159,12 +152,10 @@ def _run_end(words: Sequence[Word], start: int) -> int:
             ahead += 1
         if ahead >= len(words) or not words[ahead].capital:
             break
-        if not _joins(words, ahead) or words[ahead].low in STOP_WORDS:
+        if not _joins(words[ahead - 1], words[ahead]) or words[ahead].low in STOP_WORDS:
             break
         stop = ahead + 1
-    if _is_first_half_of_firm(words, stop):
-        stop += 3
-    return stop
+    return stop + 3 if _is_first_half_of_firm(words, stop) else stop
 
 
 def _links(words: Sequence[Word], start: int, at: int) -> bool:
@@ -173,15 +164,12 @@ def _links(words: Sequence[Word], start: int, at: int) -> bool:
     if words[at].gap != " ":
         return False
     if text in {"the", "a"}:
-        return before.text in {"of", "with"} and not _is_titled_person(words, start, at - 1)
+        is_titled_person = words[start].low in TITLES and at - 1 - start > 1
+        return before.text in {"of", "with"} and not is_titled_person
     if text == "with":
         # "the painting Boy with Apple": an everyday word in capitals opens a title.
-        return at - start == 1 and start > 0 and before.low in NOT_NAMES
+        return at - start == 1 and start > 0 and before.low in lexicon.NOT_NAMES
     return text in PARTICLES
-
-
-def _is_titled_person(words: Sequence[Word], start: int, stop: int) -> bool:
-    return words[start].low in TITLES and stop - start > 1
 
 
 def _is_first_half_of_firm(words: Sequence[Word], stop: int) -> bool:
@@ -196,8 +184,7 @@ def _is_first_half_of_firm(words: Sequence[Word], stop: int) -> bool:
     )
 
 
-def _joins(words: Sequence[Word], at: int) -> bool:
-    before, after = words[at - 1], words[at]
+def _joins(before: Word, after: Word) -> bool:
     if after.gap.strip() == "":
         return True
     initial = len(before.text) == 1 and before.capital and before.text not in {"I", "V", "X"}
@@ -228,7 +215,7 @@ def _is_no_part(words: Sequence[Word], at: int, stop: int, opens: bool) -> bool:
     low, more = words[at].low, stop - at > 1
     if more and (low in TITLES or words[at + 1].text == "with"):
         return False
-    if low in STOP_WORDS or (low in NOT_NAMES and (opens or not more)):
+    if low in STOP_WORDS or (low in lexicon.NOT_NAMES and (opens or not more)):
         return True
     if not (opens and more) or low in ORGANIZATION_HEADS:
         return False
@@ -239,26 +226,18 @@ def _is_name(
     mention: Mention, words: Sequence[Word], *, vouched: set[str], lower: set[str]
 ) -> bool:
     first = words[mention.start]
-    single = mention.stop - mention.start == 1
-    if not single:
-        return first.low in TITLES or any(len(word) > 1 for word in core_words(mention.name))
     low = first.low
-    if (
-        low.removesuffix("s") in DEMONYMS
-        or low in DEMONYMS
-        or len(low) < 2
-        or first.text[1:2] == "'"
-    ):
+    if mention.stop - mention.start > 1:
+        return low in TITLES or any(len(word) > 1 for word in _core(mention.name))
+    if len(low) < 2 or first.text[1:2] == "'" or {low, low.removesuffix("s")} & lexicon.DEMONYMS:
         return False
     if low in TITLES:
         return mention.start > 0 and words[mention.start - 1].low == "the"
-    if low in SPEECH_AND_ACTION or low.endswith(("n't", "'ll", "'re", "'ve", "'m", "'d")):
+    if low in SPEECH_AND_ACTION or low.endswith(_CONTRACTIONS):
         return False
     if not mention.opens_sentence:
         return low in vouched and not (first.text.isupper() and low in lower)
-    if low in vouched:
-        return low not in lower
-    return low not in lower and _reads_as_subject(mention, words)
+    return low not in lower and (low in vouched or _reads_as_subject(mention, words))
 
 
 def _reads_as_subject(mention: Mention, words: Sequence[Word]) -> bool:
@@ -271,7 +250,122 @@ def _reads_as_subject(mention: Mention, words: Sequence[Word]) -> bool:
     if word.low.endswith("s") or mention.stop >= len(words):
         return False
     after = words[mention.stop]
-    verb_like: Callable[[str], bool] = lambda w: (  # noqa: E731
-        w in SPEECH_AND_ACTION or w in {"is", "was", "has", "had", "does"} or w.endswith("s")
-    )
-    return after.gap == " " and verb_like(after.low)
+    is_verb = after.low in SPEECH_AND_ACTION or after.low == "had" or after.low.endswith("s")
+    return after.gap == " " and is_verb
+
+
+def resolve_aliases(names: Iterable[str]) -> dict[str, str]:
+    """Map every name of one text to the fullest form of it that the text has, often itself.
+
+    A short form follows a longer one only when the text has just one longer one that
+    fits: "Jones" stays itself beside both "Indiana Jones" and "Henry Jones".
+    """
+    counts = Counter(names)
+    spelled: dict[Key, str] = {}
+    for name in sorted(counts, key=lambda n: (n.isupper(), -counts[n], n)):
+        spelled.setdefault(name_key(name), name)
+    with_word: dict[str, list[Key]] = {}
+    for key in spelled:
+        for word in dict.fromkeys(key):
+            with_word.setdefault(word, []).append(key)
+    longer = {key: _longer_form(key, with_word) for key in spelled}
+    fullest: dict[str, str] = {}
+    for name in counts:
+        key = name_key(name)
+        for _ in spelled:
+            key = longer[key] or key
+        fullest[name] = spelled[key]
+    return fullest
+
+
+def _longer_form(key: Key, with_word: dict[str, list[Key]]) -> Key | None:
+    """Return the one form that a form is short for, of the forms by the words in them."""
+    if not key or len(_core(" ".join(key))) > 2:
+        return None
+    telling = [word for word in key if word not in TITLES] or key[:1]
+    shared = min((with_word[word] for word in telling), key=len)
+    fitting = [other for other in shared if _is_short_for(key, other)]
+    # Of a chain "Jones", "Dr. Jones", "Dr. Henry Jones" the last speaks for all.
+    tops = (one for one in fitting if not any(_is_short_for(one, other) for other in fitting))
+    first, second = next(tops, None), next(tops, None)
+    return first if second is None else None
+
+
+def _is_short_for(short: Key, full: Key) -> bool:
+    if len(short) >= len(full) or not set(short) - TITLES <= set(full):
+        return False
+    if short[0] in TITLES and len(short) == 1:
+        return full[0] == short[0]
+    if kind_by_name(" ".join(full)) not in {None, "PERSON"}:
+        return False
+    core, full_core = _core(" ".join(short)), _core(" ".join(full))
+    if not set(core) <= set(full_core):
+        return False
+    if len(core) == 1 and core[0] not in {full_core[0], full_core[-1]}:
+        return False
+    if set(full) & PARTICLES and core[0] != full_core[0]:
+        return False  # named after a place
+    return short[0] not in TITLES or full[0] == short[0] or core[0] == full_core[0]
+
+
+@dataclass(slots=True)
+class Evidence:
+    """Votes for each kind from the places where a name occurs."""
+
+    person: float = _PERSON_BIAS
+    place: float = 0.0
+    object: float = 0.0
+
+    def add(self, mention: Mention, words: Sequence[Word]) -> None:
+        """Count what stands before and after one mention."""
+        if mention.stop < len(words):
+            after = words[mention.stop].low
+            if after in SPEECH_AND_ACTION:
+                self.person += 2.0
+            elif after.endswith(("s", "ed")) or after == "who":
+                self.person += 0.5
+        if words[mention.stop - 1].possessive:
+            self.person += 0.5
+            return
+        before = words[mention.start - 1].low if mention.start else ""
+        earlier = words[mention.start - 2].low if mention.start > 1 else ""
+        if before == "the":
+            self.object += 1.0
+            before = earlier
+        elif (before == "to" and earlier in lexicon.MOTION) or (
+            before == "of" and earlier in lexicon.PLACE_HEADS
+        ):
+            self.place += 2.0
+        if before in SPEECH_AND_ACTION and before not in lexicon.PLACE_BEFORE:
+            self.person += 1.0
+        self.place += lexicon.PLACE_BEFORE.get(before, 0.0)
+
+    def add_speaker(self) -> None:
+        """Count a cue line: only persons speak."""
+        self.person += 3.0
+
+
+def kind_by_name(name: str) -> str | None:
+    """Tell the kind that the words of a name give away; None when they give nothing away."""
+    key = [*name_key(name)]
+    if key[0] in TITLES:
+        return "PERSON"
+    if "with" in key:
+        return "OBJECT"
+    if len(key) > 1 and key[0] in lexicon.PLACE_FIRST:
+        return "PLACE"
+    head = key[key.index("of") - 1] if "of" in key[1:] else key[-1]
+    last = "PLACE" if key[-1] in lexicon.PLACE_NAMES and "of" not in key else None
+    return next((kind for kind, heads in _HEADS if head in heads), last)
+
+
+def kind_of(name: str, evidence: Evidence) -> str:
+    """One of PERSON, PLACE, ORGANIZATION, EVENT, OBJECT."""
+    votes = {"PERSON": evidence.person, "PLACE": evidence.place, "OBJECT": evidence.object}
+    return kind_by_name(name) or max(votes, key=votes.__getitem__)
+
+
+def as_requested(kind: str, wanted: Iterable[str]) -> str:
+    """Give the caller's own word for a kind, or the kind itself when the caller has none."""
+    same = (name.upper() for name in wanted if name.casefold() in _SAME_KIND[kind])
+    return next(same, kind)

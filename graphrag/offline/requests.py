@@ -1,12 +1,16 @@
-"""What a caller asked, freed of the shapes that messages come in."""
+"""A request, freed of the shapes that messages come in, and the reply to it."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from pydantic import BaseModel
 
-from graphrag.offline.errors import OfflineModelError
+from graphrag.offline import OfflineModelError
+
+Message = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +21,8 @@ class Request:
     ----------
     system : str
         All system messages, joined; "" when there are none.
-    user : str
-        The last user message.
-    first_user : str
-        The first user message; the same one when there is just one.
+    user, first_user : str
+        The last user message, and the first.
     reply_type : type[BaseModel] or None
         The pydantic class that the reply must have the shape of.
     """
@@ -28,7 +30,7 @@ class Request:
     system: str
     user: str
     first_user: str
-    reply_type: type[BaseModel] | None
+    reply_type: type[BaseModel] | None = None
 
     @property
     def fields(self) -> frozenset[str]:
@@ -44,8 +46,8 @@ class Reply:
     abstains: bool = False
 
 
-def plain_messages(messages: Any) -> list[dict[str, Any]]:
-    """Messages as dictionaries with role and content.
+def plain_messages(messages: object) -> list[Message]:
+    """Return messages as dictionaries with role and content.
 
     Raises
     ------
@@ -54,23 +56,18 @@ def plain_messages(messages: Any) -> list[dict[str, Any]]:
     """
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
-    found: list[dict[str, Any]] = []
-    for message in cast("Iterable[Any]", messages or ()):
-        if isinstance(message, Mapping):
-            plain = dict(cast("Mapping[str, Any]", message))
-        elif isinstance(message, BaseModel):
-            plain = message.model_dump()
-        else:
+    plain: list[Message] = []
+    for message in cast("Iterable[object]", messages or ()):
+        one = message.model_dump() if isinstance(message, BaseModel) else message
+        if not isinstance(one, Mapping) or "role" not in one:
             raise OfflineModelError("A message must be a mapping with `role` and `content`.")
-        if "role" not in plain:
-            raise OfflineModelError("A message has no `role`.")
-        found.append(plain)
-    if not found:
+        plain.append(dict(cast("Message", one)))
+    if not plain:
         raise OfflineModelError("A request needs at least one message.")
-    return found
+    return plain
 
 
-def read_request(messages: list[dict[str, Any]], reply_type: type[BaseModel] | None) -> Request:
+def read_request(messages: Iterable[Message], reply_type: object = None) -> Request:
     """Sort messages by role.
 
     Raises
@@ -79,22 +76,34 @@ def read_request(messages: list[dict[str, Any]], reply_type: type[BaseModel] | N
         When there is no user message, or `reply_type` is no pydantic class.
     """
     if reply_type is not None and not (
-        isinstance(reply_type, type) and issubclass(reply_type, BaseModel)  # pyright: ignore[reportUnnecessaryIsInstance]
+        isinstance(reply_type, type) and issubclass(reply_type, BaseModel)
     ):
         raise OfflineModelError("response_format must be a pydantic model class.")
-    said = [_text(m.get("content")) for m in messages if m["role"] == "user"]
-    if not said:
+    texts = [(message["role"], _text(message.get("content"))) for message in messages]
+    user = [text for role, text in texts if role == "user"]
+    if not user:
         raise OfflineModelError("A request needs a user message.")
-    system = [_text(m.get("content")) for m in messages if m["role"] in {"system", "developer"}]
-    return Request("\n\n".join(system), said[-1], said[0], reply_type)
+    system = "\n\n".join(text for role, text in texts if role in {"system", "developer"})
+    return Request(system, user[-1], user[0], reply_type)
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     if content is None or isinstance(content, str):
         return content or ""
-    parts = cast("Iterable[Any]", content)
+    parts = cast("Iterable[object]", content)
     return "\n".join(
-        str(cast("Mapping[str, Any]", part).get("text", ""))
-        for part in parts
-        if isinstance(part, Mapping)
+        str(cast("Message", part).get("text", "")) for part in parts if isinstance(part, Mapping)
     )
+
+
+def find_json_object(text: str) -> dict[str, object] | None:
+    """Read the JSON object that a text ends with; None when it ends with none."""
+    decoder = json.JSONDecoder()
+    for match in re.finditer(r"\{", text):
+        try:
+            value, end = decoder.raw_decode(text, match.start())
+        except ValueError:
+            continue
+        if isinstance(value, dict) and not text[end:].strip(" \n\t`"):
+            return cast("dict[str, object]", value)
+    return None

@@ -1,32 +1,47 @@
-"""Texts as vectors: hashed words, word pairs and character n-grams."""
+"""Texts as vectors: hashed words and n-grams, or the mean of word vectors learnt from large texts.
 
+The learnt ones are those of ``wordllama``. Of that package only two files are read, the vectors and
+the tokenizer: its own loader looks for them elsewhere and would download them, and importing it
+changes the logging of the process.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphrag.installation import extra_hint
+from graphrag.offline import OfflineModelError
 from graphrag.text.words import normalize, terms, unspaced_characters
 
 _WORD_WEIGHT, _PAIR_WEIGHT, _CHARACTER_WEIGHT, _GRAM_WEIGHT = 1.0, 0.5, 0.7, 0.2
 _GRAM_SIZES = (3, 4, 5)
 _PRIME = np.uint64(1_099_511_628_211)
 
+WORDLLAMA = "wordllama"
+"""What ``model`` is in the settings of an embedding by learnt word vectors."""
+WORDLLAMA_LENGTHS = (64, 128, 256)
+"""Lengths of its vectors: a shorter one is the beginning of the longest."""
+_WORDLLAMA_FILES = (
+    "weights/l2_supercat_256.safetensors",
+    "tokenizers/l2_supercat_tokenizer_config.json",
+)
 
-def embed_text(text: str, dimensions: int) -> NDArray[np.float64]:
+
+def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
     """Hash a text's features into a vector of length 1.
 
     Features are stemmed content words (single characters and pairs in scripts without
     spaces), pairs of neighbouring words, and character 3- to 5-grams of the case-folded NFKC
     text. A feature seen tf times counts ``1 + ln(tf)``; hashing picks its place and its sign
     (Weinberger et al., 2009), the same in every process and on every platform.
-
-    Parameters
-    ----------
-    text : str
-        Any Unicode text.
-    dimensions : int
-        Length of the vector (>= 1).
 
     Returns
     -------
@@ -49,11 +64,11 @@ def embed_text(text: str, dimensions: int) -> NDArray[np.float64]:
     for hashes, weight in groups:
         if hashes.size:
             vector += _fold(hashes, weight, dimensions)
-    return to_length_one(vector)
+    return _to_length_one(vector)
 
 
-def to_length_one(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a vector divided by its Euclidean norm; in place of a null one, the first axis."""
+def _to_length_one(vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide a vector by its Euclidean norm; in place of a null one return the first axis."""
     norm = float(np.linalg.norm(vector))
     return np.eye(1, len(vector))[0] if norm < 1e-9 else vector / norm
 
@@ -86,3 +101,65 @@ def _fold(hashes: NDArray[np.uint64], weight: float, dimensions: int) -> NDArray
     place = ((distinct >> np.uint64(8)) % np.uint64(dimensions)).astype(np.int64)
     values = sign * weight * (1.0 + np.log(counts))
     return np.bincount(place, weights=values, minlength=dimensions).astype(np.float64)
+
+
+def average_words(texts: Sequence[str], dimensions: int) -> list[NDArray[np.float64]]:
+    """Return the mean of the learnt word vectors of each text, at length 1.
+
+    An unknown character counts by its bytes. Texts without any word, the empty one among them,
+    share a vector of their own.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    dimensions : int
+        One of ``WORDLLAMA_LENGTHS``.
+
+    Raises
+    ------
+    OfflineModelError
+        If the files of the package are missing.
+    """
+    vectors, tokenizer = _load_wordllama()
+
+    def mean(text: str) -> NDArray[np.float64]:
+        ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
+        if not ids:
+            return np.zeros(dimensions)
+        return vectors[ids, :dimensions].mean(axis=0, dtype=np.float64)
+
+    # One by one: a batch would be tokenized by threads of its own.
+    return [_to_length_one(mean(text)) for text in texts]
+
+
+@cache
+def _load_wordllama() -> tuple[NDArray[np.float16], Any]:
+    weights, tokenizer = map(str, find_wordllama())
+    safe_open: Any = import_module("safetensors").safe_open
+    with safe_open(weights, framework="np") as file:
+        vectors: NDArray[np.float16] = file.get_tensor("embedding.weight")
+    return vectors, import_module("tokenizers").Tokenizer.from_file(tokenizer)
+
+
+def find_wordllama() -> list[Path]:
+    """Return the files of the learnt vectors and of their tokenizer; reads neither.
+
+    Raises
+    ------
+    OfflineModelError
+        Where one is missing, with the command that installs them.
+    """
+    spec = find_spec(WORDLLAMA)
+    if spec is None or spec.origin is None or find_spec("safetensors") is None:
+        raise OfflineModelError(
+            f"The embedding model {WORDLLAMA} needs a package that is not installed; run: "
+            f"{extra_hint('static-words')}"
+        )
+    files = [Path(spec.origin).parent / name for name in _WORDLLAMA_FILES]
+    missing = [str(file) for file in files if not file.is_file()]
+    if missing:
+        raise OfflineModelError(
+            f"The installed {WORDLLAMA} lacks {', '.join(missing)}; run: "
+            f"{extra_hint('static-words')}"
+        )
+    return files

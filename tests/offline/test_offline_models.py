@@ -154,12 +154,12 @@ def test_a_bad_vector_length_is_refused(length):
 PROBE = """
 from graphrag.offline.dispatch import reply
 from graphrag.offline.requests import read_request
-from graphrag.offline.vectors import embed_text
+from graphrag.offline.vectors import hash_text
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 text = "So Mara, Otto and Ines of Rome met Dr. Paul Berg. Berg told Mara of Vik Castle."
 prompt = GRAPH_EXTRACTION_PROMPT.format(entity_types="person,geo", input_text=text)
 print(reply(read_request([{"role": "user", "content": prompt}], None)).text)
-print(embed_text(text, 384).tolist())
+print(hash_text(text, 384).tolist())
 """
 
 

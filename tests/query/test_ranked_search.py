@@ -27,7 +27,7 @@ from support.projects import offline_settings
 from typer.testing import CliRunner, Result
 
 from graphrag.config.project_settings import ProjectConfig, read_settings
-from graphrag.offline.static_words import embed_texts
+from graphrag.offline.vectors import average_words
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
@@ -106,7 +106,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> ProjectConfig:
     gone = [VectorStoreDocument(id="of a unit that is gone", vector=[1.0] * LENGTH)]
     found = [
         VectorStoreDocument(id=name, vector=vector.tolist())
-        for name, vector in zip(units["id"], embed_texts(units["text"], LENGTH), strict=True)
+        for name, vector in zip(units["id"], average_words(units["text"], LENGTH), strict=True)
     ]
     store.load_documents([*gone, *found])
     return config
@@ -164,9 +164,9 @@ async def test_hybrid_fuses_what_words_and_vectors_say_and_how_sure_they_are(
 ) -> None:
     given, question = texts(), "Who repairs the lamp in the storm?"
     by_words = np.asarray(plain_bm25(question, given))
-    (asked,) = embed_texts([question], LENGTH)
+    (asked,) = average_words([question], LENGTH)
     # As the vector store has it: less the square of the distance.
-    by_vectors = 2 * np.stack(embed_texts(given, LENGTH)) @ asked
+    by_vectors = 2 * np.stack(average_words(given, LENGTH)) @ asked
     both = sum((s - s.mean()) / s.std() for s in (by_words, by_vectors))
 
     every = await shown(index_of(config, given, k=len(given)), "hybrid", question)

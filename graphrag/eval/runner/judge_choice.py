@@ -14,7 +14,7 @@ from graphrag.eval.runner.controls import answering_config
 from graphrag.eval.runner.judgements import asks_judge
 from graphrag.eval.runner.verdicts import has_method
 from graphrag.eval.scorers.judge import Judge, LLMJudge
-from graphrag.offline.judging import RULES
+from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
 from graphrag.query.model_facts import is_offline
