@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from support.damaged_index import DamagedIndex
 
-from graphrag.eval.validation.records import Thresholds
+from graphrag.eval.validation.report import Thresholds
 
 Damage = Callable[[DamagedIndex], Any]
 

@@ -9,8 +9,7 @@ from rich.text import Text
 from graphrag.eval.report.lines import say
 
 if TYPE_CHECKING:
-    from graphrag.eval.validation.records import PhaseValidation
-    from graphrag.eval.validation.report import PipelineValidationReport
+    from graphrag.eval.validation.report import PhaseValidation, PipelineValidationReport
 
 
 _STYLES = {"passed": "green", "failed": "bold red", "not applicable": "dim"}

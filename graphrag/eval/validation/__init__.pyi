@@ -1,7 +1,13 @@
 from .coverage import measure_coverage
 from .pipeline import validate_index
-from .records import CheckResult, PhaseValidation, Status, Thresholds
-from .report import PipelineValidationReport, format_metric
+from .report import (
+    CheckResult,
+    PhaseValidation,
+    PipelineValidationReport,
+    Status,
+    Thresholds,
+    format_metric,
+)
 from .validators import (
     DocumentProcessingValidator,
     EntityExtractionValidator,

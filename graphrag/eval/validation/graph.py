@@ -1,14 +1,13 @@
-"""Graph construction: do the relationships join the entities to one graph."""
+"""The graph that the tables make: which entities the relationships join, and how far."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_matrix, csgraph
 
-from graphrag.eval.validation.edges import Edges
-from graphrag.eval.validation.records import (
-    GRAPH,
+from graphrag.eval.validation.report import (
     CheckResult,
     Metric,
     PhaseValidation,
@@ -17,138 +16,166 @@ from graphrag.eval.validation.records import (
     ratio,
     skip,
 )
-from graphrag.eval.validation.tables import Tables
+from graphrag.eval.validation.tables import Mask, Rows, Tables, as_text, compute, count, find
 
-_PAIRS = "joined pairs"
+_PARTS = (
+    "largest_component",
+    "largest_component_ratio",
+    "components",
+    "isolated_entities",
+    "isolated_ratio",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
-    """How a graph hangs together; entities of the same name count one by one."""
+class Edges:
+    """The relationships as pairs of nodes; a node is one entity name.
 
-    largest: int
-    components: int
-    isolated: int
+    Attributes
+    ----------
+    orphans : array of bool
+        Rows of the relationships table with an end that is no entity's name.
+    nodes : array of int
+        The node of each entity that has a name; entities of the same name share one.
+    n_nodes : int
+    pairs : array of int, shape (n, 2)
+        Distinct joined pairs of different nodes, the smaller first.
+    """
 
-
-def check_counts(
-    n_documents: int, n_chunks: int, n_entities: int, n_relationships: int, thresholds: Thresholds
-) -> PhaseValidation:
-    """Check a graph of which only the numbers of its parts are known."""
-    per_chunk = ratio(n_entities, n_chunks)
-    connectivity = ratio(n_relationships, n_entities)
-    message = f"{n_documents} documents, {n_entities} entities"
-    checks = (
-        judge("graph_not_empty", n_documents > 0 or n_entities > 0, message),
-        _check_entities_per_chunk(per_chunk, thresholds),
-        _check_connectivity(connectivity, n_entities, "relationships", thresholds),
-    )
-    metrics: dict[str, Metric] = {
-        "documents": n_documents,
-        "chunks": n_chunks,
-        "entities": n_entities,
-        "relationships": n_relationships,
-        "entities_per_chunk": per_chunk,
-        "connectivity": connectivity,
-    }
-    warnings = _warn_ratios(per_chunk, connectivity, "relationships", thresholds)
-    return PhaseValidation(GRAPH, checks, metrics, tuple(warnings))
+    orphans: Mask
+    nodes: Rows
+    n_nodes: int
+    pairs: Rows
 
 
-def check_graph(tables: Tables, edges: Edges | None, thresholds: Thresholds) -> PhaseValidation:
+def read_edges(tables: Tables) -> Edges | None:
+    """Read the graph; None where a table or its column of names is missing."""
+    entities, relationships = tables.entities, tables.relationships
+    if entities is None or "title" not in entities or relationships is None:
+        return None
+    if "source" not in relationships or "target" not in relationships:
+        return None
+    titles = compute.drop_null(as_text(entities["title"]))
+    names = compute.unique(titles)
+    sources, targets = (find(as_text(relationships[end]), names) for end in ("source", "target"))
+    orphans = (sources < 0) | (targets < 0)
+    low, high = np.minimum(sources, targets), np.maximum(sources, targets)
+    joined = ~orphans & (low < high)
+    n_names = max(len(names), 1)
+    keys = np.unique(low[joined] * n_names + high[joined])
+    pairs = np.stack(np.divmod(keys, n_names), axis=1)
+    return Edges(orphans, find(titles, names), len(names), pairs)
+
+
+def below(value: float | None, limit: float, warning: str) -> list[str]:
+    """Return a warning, into which the value is put, if that is below a limit."""
+    return [warning.format(value)] if value is not None and value < limit else []
+
+
+def above(value: float | None, limit: float, warning: str) -> list[str]:
+    """Return a warning, into which the value is put, if that is above a limit."""
+    return [warning.format(value)] if value is not None and value > limit else []
+
+
+def check_graph(tables: Tables, edges: Edges | None, limits: Thresholds) -> PhaseValidation:
     """Check the graph that the tables make; ``edges`` is None where they make none."""
-    n_entities, n_chunks = tables.count("entities"), tables.count("text_units")
-    per_chunk = ratio(n_entities, n_chunks)
-    shape = None if edges is None or not n_entities else _measure(edges)
-    connectivity = None if edges is None else ratio(len(edges.pairs), n_entities)
-    largest_ratio = shape and ratio(shape.largest, n_entities)
-    checks = (
-        _check_filled(tables, edges),
-        _check_entities_per_chunk(per_chunk, thresholds),
-        _check_connectivity(connectivity, n_entities, _PAIRS, thresholds),
-    )
-    warnings = _warn_ratios(per_chunk, connectivity, _PAIRS, thresholds)
-    if shape and largest_ratio is not None and largest_ratio < thresholds.min_largest_component:
-        warnings.append(
-            f"Sparse graph: the largest connected part holds {shape.largest} of {n_entities} "
-            f"entities, and {shape.isolated} have no relationship at all."
-        )
-    metrics: dict[str, Metric] = {
-        "documents": None if tables.documents is None else tables.documents.n_rows,
-        "chunks": n_chunks,
-        "entities": n_entities,
-        "relationships": tables.count("relationships"),
-        "entities_per_chunk": per_chunk,
-        "connectivity": connectivity,
-        "largest_component": shape and shape.largest,
-        "largest_component_ratio": largest_ratio,
-        "components": shape and shape.components,
-        "isolated_entities": shape and shape.isolated,
-        "isolated_ratio": shape and ratio(shape.isolated, n_entities),
+    counts: dict[str, Metric] = {
+        "documents": None if tables.documents is None else len(tables.documents),
+        "chunks": count(tables.text_units),
+        "entities": count(tables.entities),
+        "relationships": count(tables.relationships),
     }
-    return PhaseValidation(GRAPH, checks, metrics, tuple(warnings))
+    n_entities = count(tables.entities)
+    message = f"{n_entities} entities, and no table of relationships with source and target"
+    connectivity = None
+    parts = dict[str, Metric].fromkeys(_PARTS)
+    warnings: list[str] = []
+    if edges is not None:
+        message = f"{n_entities} entities, of which {len(edges.pairs)} different pairs are joined"
+        connectivity = ratio(len(edges.pairs), n_entities)
+    if edges is not None and n_entities:
+        largest, components, isolated = _measure_parts(edges)
+        share = largest / n_entities
+        figures = (largest, share, components, isolated, isolated / n_entities)
+        parts = dict(zip(_PARTS, figures, strict=True))
+        warnings = below(
+            share,
+            limits.min_largest_component,
+            f"Sparse graph: the largest connected part holds {largest} of {n_entities} "
+            f"entities, and {isolated} have no relationship at all.",
+        )
+    filled = judge("graph_not_empty", edges is not None and len(edges.pairs) > 0, message)
+    phase = _check_ratios(filled, counts, connectivity, "joined pairs", limits)
+    metrics, warnings = {**phase.metrics, **parts}, [*phase.warnings, *warnings]
+    return PhaseValidation(phase.name, phase.checks, metrics, tuple(warnings))
 
 
-def _measure(edges: Edges) -> _Shape:
+def check_counts(counts: dict[str, int], limits: Thresholds) -> PhaseValidation:
+    """Check a graph of which only the numbers of its parts are known."""
+    n_documents, n_entities = counts["documents"], counts["entities"]
+    message = f"{n_documents} documents, {n_entities} entities"
+    filled = judge("graph_not_empty", n_documents > 0 or n_entities > 0, message)
+    connectivity = ratio(counts["relationships"], n_entities)
+    return _check_ratios(filled, counts, connectivity, "relationships", limits)
+
+
+def _check_ratios(
+    filled: CheckResult,
+    counts: Mapping[str, Metric],
+    connectivity: float | None,
+    counted: str,
+    limits: Thresholds,
+) -> PhaseValidation:
+    n_entities, n_chunks = counts["entities"] or 0, counts["chunks"] or 0
+    per_chunk = ratio(n_entities, n_chunks)
+    reasonable = skip("entity_chunk_ratio_reasonable", "there are no text units")
+    if per_chunk is not None:
+        low, high = limits.min_entities_per_chunk, limits.max_entities_per_chunk
+        message = f"{per_chunk:.2f} entities a text unit; {low:g} to {high:g} is reasonable"
+        reasonable = judge(reasonable.name, low <= per_chunk <= high, message)
+    missing = "relationships to follow" if n_entities else "entities"
+    connected = skip("graph_connectivity", f"there are no {missing}")
+    if connectivity is not None:
+        least = limits.min_connectivity
+        message = f"{connectivity:.2f} {counted} an entity; must be more than {least:g}"
+        connected = judge(connected.name, connectivity > least, message)
+    warnings = [
+        *below(
+            per_chunk,
+            limits.low_entities_per_chunk,
+            "Few entities: {:.2f} a text unit; much of the text may be out of reach.",
+        ),
+        *above(
+            per_chunk,
+            limits.high_entities_per_chunk,
+            "Many entities: {:.2f} a text unit; there may be duplicates among them.",
+        ),
+        *below(
+            connectivity,
+            limits.low_connectivity,
+            f"Low connectivity: {{:.2f}} {counted} an entity; searches find few ways on.",
+        ),
+    ]
+    return PhaseValidation(
+        "graph_construction",
+        (filled, reasonable, connected),
+        {**counts, "entities_per_chunk": per_chunk, "connectivity": connectivity},
+        tuple(warnings),
+    )
+
+
+def _measure_parts(edges: Edges) -> tuple[int, int, int]:
+    """Return the entities of the largest part, the number of parts, and the isolated entities.
+
+    Entities of the same name count one by one.
+    """
     size = edges.n_nodes
     if not size:
-        return _Shape(0, 0, 0)
+        return 0, 0, 0
     weights = np.ones(len(edges.pairs), dtype=np.int8)
     matrix = coo_matrix((weights, (edges.pairs[:, 0], edges.pairs[:, 1])), shape=(size, size))
     graph: Any = csgraph  # scipy is not typed.
     components, labels = graph.connected_components(matrix, directed=False)
     members = np.bincount(labels[edges.nodes])
     degrees = np.bincount(edges.pairs.ravel(), minlength=size)
-    isolated = int((degrees[edges.nodes] == 0).sum())
-    return _Shape(int(members.max()), int(components), isolated)
-
-
-def _check_filled(tables: Tables, edges: Edges | None) -> CheckResult:
-    name = "graph_not_empty"
-    n_entities = tables.count("entities")
-    if edges is None:
-        message = f"{n_entities} entities, and no table of relationships with source and target"
-        return judge(name, False, message)
-    n_pairs = len(edges.pairs)
-    message = f"{n_entities} entities, of which {n_pairs} different pairs are joined"
-    return judge(name, n_pairs > 0, message)
-
-
-def _check_entities_per_chunk(found: float | None, thresholds: Thresholds) -> CheckResult:
-    name = "entity_chunk_ratio_reasonable"
-    if found is None:
-        return skip(name, "there are no text units")
-    low, high = thresholds.min_entities_per_chunk, thresholds.max_entities_per_chunk
-    message = f"{found:.2f} entities a text unit; {low:g} to {high:g} is reasonable"
-    return judge(name, low <= found <= high, message)
-
-
-def _check_connectivity(
-    connectivity: float | None, n_entities: int, counted: str, thresholds: Thresholds
-) -> CheckResult:
-    name = "graph_connectivity"
-    if connectivity is None:
-        missing = "relationships to follow" if n_entities else "entities"
-        return skip(name, f"there are no {missing}")
-    least = thresholds.min_connectivity
-    message = f"{connectivity:.2f} {counted} an entity; must be more than {least:g}"
-    return judge(name, connectivity > least, message)
-
-
-def _warn_ratios(
-    per_chunk: float | None, connectivity: float | None, counted: str, thresholds: Thresholds
-) -> list[str]:
-    warnings: list[str] = []
-    if per_chunk is not None and per_chunk < thresholds.low_entities_per_chunk:
-        warnings.append(
-            f"Few entities: {per_chunk:.2f} a text unit; much of the text may be out of reach."
-        )
-    if per_chunk is not None and per_chunk > thresholds.high_entities_per_chunk:
-        warnings.append(
-            f"Many entities: {per_chunk:.2f} a text unit; there may be duplicates among them."
-        )
-    if connectivity is not None and connectivity < thresholds.low_connectivity:
-        warnings.append(
-            f"Low connectivity: {connectivity:.2f} {counted} an entity; searches find few ways on."
-        )
-    return warnings
+    return int(members.max()), int(components), int((degrees[edges.nodes] == 0).sum())

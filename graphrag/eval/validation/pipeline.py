@@ -3,14 +3,11 @@
 from pathlib import Path
 
 from graphrag.config.models.prompt_files import SettingsError
-from graphrag.config.project_settings import ProjectConfig, read_settings
+from graphrag.config.project_settings import read_settings
 from graphrag.eval.errors import IndexUnavailableError
-from graphrag.eval.validation.documents import check_documents
-from graphrag.eval.validation.edges import read_edges
-from graphrag.eval.validation.extraction import check_entities, check_relationships
-from graphrag.eval.validation.graph import check_graph
-from graphrag.eval.validation.records import PhaseValidation, Thresholds
-from graphrag.eval.validation.report import PipelineValidationReport
+from graphrag.eval.validation.checks import check_documents, check_entities, check_relationships
+from graphrag.eval.validation.graph import check_graph, read_edges
+from graphrag.eval.validation.report import PipelineValidationReport, Thresholds
 from graphrag.eval.validation.tables import arrow, open_tables
 from graphrag.eval.validation.vectors import check_vectors
 
@@ -42,23 +39,19 @@ def validate_index(
     limits = thresholds or Thresholds()
     try:
         config = read_settings(root, data_dir)
+        tables = open_tables(config, Path(root))
+        edges = read_edges(tables)
+        phases = (
+            check_documents(tables, limits),
+            check_entities(tables, limits),
+            check_relationships(tables, edges, limits),
+            check_graph(tables, edges, limits),
+            check_vectors(config, limits),
+        )
     except SettingsError as error:
         raise IndexUnavailableError(str(error)) from error
-    try:
-        return PipelineValidationReport(str(root), _check(config, Path(root), limits))
     except (arrow.ArrowException, OSError) as error:
         cause = " ".join(str(error).split())
         msg = f"A table of {root} can't be read ({cause}); build the index anew."
         raise IndexUnavailableError(msg) from error
-
-
-def _check(config: ProjectConfig, root: Path, limits: Thresholds) -> tuple[PhaseValidation, ...]:
-    tables = open_tables(config, root)
-    edges = read_edges(tables.entities, tables.relationships)
-    return (
-        check_documents(tables, limits),
-        check_entities(tables, limits),
-        check_relationships(tables, edges, limits),
-        check_graph(tables, edges, limits),
-        check_vectors(config, limits),
-    )
+    return PipelineValidationReport(str(root), phases)

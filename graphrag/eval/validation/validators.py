@@ -5,34 +5,37 @@ mapping or an object; an entity or relationship is a mapping or an object; a dat
 index stands for its rows. Which fields are read is in docs/validation.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
-from graphrag.eval.validation.documents import check_documents
-from graphrag.eval.validation.edges import read_edges
-from graphrag.eval.validation.extraction import check_entities, check_relationships
-from graphrag.eval.validation.graph import check_counts
-from graphrag.eval.validation.inputs import (
-    chunk_ids,
-    chunk_table,
-    document_table,
-    entity_table,
-    graph_tables,
+import pandas as pd
+
+from graphrag.eval.validation.checks import (
+    ENRICHMENT,
+    check_documents,
+    check_entities,
+    check_relationships,
 )
-from graphrag.eval.validation.metadata import check_enrichment
-from graphrag.eval.validation.records import PhaseValidation, Thresholds
+from graphrag.eval.validation.graph import check_counts, read_edges
+from graphrag.eval.validation.report import PhaseValidation, Thresholds
 from graphrag.eval.validation.tables import Tables
 
-if TYPE_CHECKING:
-    import pandas as pd
+_NAME = ("name", "title")
+_TYPE = ("type", "entity_type", "relation_type")
+_MENTIONS = ("mentions", "text_unit_ids")
+_ABSENT: Any = object()
+"""Stands for a field that a record does not have."""
+_LIMITS = Thresholds()
+Records = Iterable[Any] | pd.DataFrame
 
 
 class DocumentProcessingValidator:
     """Whether one document was cut into chunks that hold all of it."""
 
     @staticmethod
-    def validate(document: Any, chunks: "Iterable[Any] | pd.DataFrame") -> PhaseValidation:
+    def validate(document: Any, chunks: Records) -> PhaseValidation:
         """Check a document and its chunks.
 
         Parameters
@@ -54,23 +57,29 @@ class DocumentProcessingValidator:
         ValueError
             If the document or a chunk has neither text nor content, or the chunks are no list.
         """
-        documents, ids = document_table(document)
-        tables = Tables(documents, chunk_table(chunks, ids), None, None)
-        return check_documents(tables, Thresholds(), check_enrichment)
+        is_table = isinstance(document, pd.DataFrame)
+        documents = _read(document if is_table else [document], "document")
+        ids = [each or "document" for each in documents.column("id")]
+        units = _read(chunks, "chunks")
+        columns = {"text": units.texts(), **units.given("id")}
+        if len(ids) == 1:
+            columns["document_id"] = ids * len(units.rows)
+        elif not units.rows or units.has("document_id"):
+            columns["document_id"] = units.column("document_id")
+        for kind in ENRICHMENT:
+            if not units.is_table or units.has(kind, "metadata"):
+                columns[kind] = [_enrichment(row, kind) for row in units.rows]
+        tables = Tables(documents.frame({"id": ids, "text": documents.texts()}))
+        tables = Tables(tables.documents, units.frame(columns))
+        return check_documents(tables, _LIMITS, any_enrichment=True)
 
 
 class EntityExtractionValidator:
     """Whether the entities that were extracted from chunks are well formed."""
 
     @staticmethod
-    def validate(
-        chunks: "Iterable[Any] | pd.DataFrame", entities: "Iterable[Any] | pd.DataFrame"
-    ) -> PhaseValidation:
+    def validate(chunks: Records, entities: Records) -> PhaseValidation:
         """Check entities and the chunks that they say to be mentioned in.
-
-        Parameters
-        ----------
-        chunks, entities : iterable or DataFrame
 
         Returns
         -------
@@ -83,23 +92,25 @@ class EntityExtractionValidator:
         ValueError
             If one of the two is no list.
         """
-        tables = Tables(None, chunk_ids(chunks), entity_table(entities), None)
-        return check_entities(tables, Thresholds())
+        units, found = _read(chunks, "chunks"), _read(entities, "entities")
+        columns = found.described()
+        if found.has(*_NAME):
+            columns["title"] = found.column(*_NAME)
+        if found.has(*_TYPE) or not found.is_table:
+            columns["type"] = found.column(*_TYPE)
+        if found.has(*_MENTIONS):
+            columns["text_unit_ids"] = found.column(*_MENTIONS, read=_chunks_of)
+        ids = {"id": units.column("id")} if units.has("id") or not units.rows else {}
+        tables = Tables(text_units=units.frame(ids), entities=found.frame(columns))
+        return check_entities(tables, _LIMITS)
 
 
 class RelationshipExtractionValidator:
     """Whether the relationships that were extracted are well formed and join entities."""
 
     @staticmethod
-    def validate(
-        entities: "Iterable[Any] | pd.DataFrame", relationships: "Iterable[Any] | pd.DataFrame"
-    ) -> PhaseValidation:
-        """Check relationships and the entities at their ends.
-
-        Parameters
-        ----------
-        entities, relationships : iterable or DataFrame
-            ``source`` and ``target`` of a relationship are an entity's id or its name.
+    def validate(entities: Records, relationships: Records) -> PhaseValidation:
+        """Check relationships and the entities at their ends, each named by its id or its name.
 
         Returns
         -------
@@ -113,9 +124,20 @@ class RelationshipExtractionValidator:
         ValueError
             If one of the two is no list.
         """
-        found, edges = graph_tables(entities, relationships)
-        tables = Tables(None, None, found, edges)
-        return check_relationships(tables, read_edges(found, edges), Thresholds())
+        nodes, edges = _read(entities, "entities"), _read(relationships, "relationships")
+        ids, names = nodes.column("id"), nodes.column(*_NAME)
+        titles = [one if name is None else name for one, name in zip(ids, names, strict=True)]
+        by_id = {one: title for one, title in zip(ids, titles, strict=True) if one is not None}
+        # A text that is both is a name: that is what the tables of an index hold.
+        by_id |= {title: title for title in titles if title is not None}
+        columns = edges.described()
+        for end in ("source", "target"):
+            columns[end] = [by_id.get(value, value) for value in edges.column(end)]
+        kinds = (*_TYPE, "description")
+        if edges.has(*kinds) or not edges.is_table:
+            columns["type"] = edges.column(*kinds)
+        tables = Tables(entities=nodes.frame({"title": titles}), relationships=edges.frame(columns))
+        return check_relationships(tables, read_edges(tables), _LIMITS)
 
 
 class GraphConstructionValidator:
@@ -123,12 +145,7 @@ class GraphConstructionValidator:
 
     @staticmethod
     def validate(documents: int, chunks: int, entities: int, relationships: int) -> PhaseValidation:
-        """Check counts.
-
-        Parameters
-        ----------
-        documents, chunks, entities, relationships : int
-            Counts, >= 0.
+        """Check counts, each >= 0.
 
         Returns
         -------
@@ -152,4 +169,105 @@ class GraphConstructionValidator:
             if not isinstance(count, Integral) or count < 0:
                 msg = f"{name} must be a count of 0 or more, not {count!r}"
                 raise ValueError(msg)
-        return check_counts(documents, chunks, entities, relationships, Thresholds())
+        return check_counts(counts, _LIMITS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Records:
+    """Texts, mappings or objects of one kind, which errors name.
+
+    A column that a data frame lacks is not missing in its rows.
+    """
+
+    kind: str
+    rows: list[Any]
+    is_table: bool = False
+
+    def has(self, *names: str) -> bool:
+        """Say whether some record has one of the fields."""
+        return any(_look(row, *names) is not _ABSENT for row in self.rows)
+
+    def column(self, *names: str, read: Callable[[Any], Any] = str) -> list[Any]:
+        """Return the first field that is there of each record, None without one."""
+        values = (_look(row, *names) for row in self.rows)
+        return [None if value is _ABSENT or _is_missing(value) else read(value) for value in values]
+
+    def given(self, name: str) -> dict[str, list[Any]]:
+        """Return a column by its name if some record has the field."""
+        return {name: self.column(name)} if self.has(name) else {}
+
+    def described(self) -> dict[str, list[Any]]:
+        """Return ids and confidences, where there are any."""
+        columns = {**self.given("id"), **self.given("confidence")}
+        if not self.is_table and "confidence" in columns:
+            # A NaN that a client gives is a confidence, and not a valid one.
+            values = (_look(row, "confidence") for row in self.rows)
+            columns["confidence"] = [
+                None if value is _ABSENT or value is None else str(value) for value in values
+            ]
+        return columns
+
+    def texts(self) -> list[Any]:
+        """Return each record's text."""
+        texts = [
+            row if isinstance(row, str) else _look(row, "text", "content") for row in self.rows
+        ]
+        for number, text in enumerate(texts, start=1):
+            if text is _ABSENT:
+                msg = f"{self.kind} {number} has neither text nor content"
+                raise ValueError(msg)
+        return [None if _is_missing(text) else str(text) for text in texts]
+
+    def frame(self, columns: Mapping[str, list[Any]]) -> pd.DataFrame:
+        """Return columns as the table of these records."""
+        return pd.DataFrame(dict(columns), index=range(len(self.rows)), dtype=object)
+
+
+def _read(given: Any, kind: str) -> _Records:
+    if isinstance(given, pd.DataFrame):
+        cells = given.astype(object)
+        filled: Any = cells.where(cells.notna(), None)
+        return _Records(kind, filled.to_dict("records"), is_table=True)
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        name = type(cast("object", given)).__name__
+        msg = f"{kind} must be a list of records or a data frame, not {name}"
+        raise ValueError(msg)
+    return _Records(kind, list(cast("Iterable[Any]", given)))
+
+
+def _look(record: Any, *names: str) -> Any:
+    """Return the first of the fields that a mapping or an object has."""
+    for name in names:
+        if isinstance(record, Mapping):
+            value = cast("Mapping[str, Any]", record).get(name, _ABSENT)
+        else:
+            value = getattr(record, name, _ABSENT)
+        if value is not _ABSENT:
+            return value
+    return _ABSENT
+
+
+def _is_missing(value: Any) -> bool:
+    """Say whether a value stands for none: None, or the NaN that pandas puts in its place."""
+    return value is None or (isinstance(value, float) and value != value)
+
+
+def _enrichment(record: Any, name: str) -> str | None:
+    """Return a chunk's heading, keywords or summary as text, its own or that of its metadata."""
+    for holder in (record, _look(record, "metadata")):
+        value = _ABSENT if isinstance(holder, str) else _look(holder, name)
+        if value is _ABSENT or _is_missing(value):
+            continue
+        if isinstance(value, Iterable) and not isinstance(value, str):
+            value = " ".join(map(str, cast("Iterable[Any]", value)))
+        if str(value).strip():
+            return str(value)
+    return None
+
+
+def _chunks_of(mentions: Any) -> list[str]:
+    if isinstance(mentions, str) or not isinstance(mentions, Iterable):
+        mentions = [mentions]
+    items = cast("Iterable[Any]", mentions)
+    named = ((item, _look(item, "chunk_id")) for item in items)
+    return [str(item if chunk is _ABSENT else chunk) for item, chunk in named]

@@ -1,0 +1,488 @@
+"""The checks, metrics and warnings of each phase, over the tables of an index."""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from graphrag.eval.validation.coverage import measure_coverage
+from graphrag.eval.validation.graph import Edges, above, below
+from graphrag.eval.validation.report import (
+    MAX_EXAMPLES,
+    CheckResult,
+    PhaseValidation,
+    Thresholds,
+    judge,
+    ratio,
+    skip,
+)
+from graphrag.eval.validation.tables import (
+    Frame,
+    Mask,
+    Rows,
+    Tables,
+    arrow,
+    as_array,
+    as_lists,
+    as_numbers,
+    as_text,
+    compute,
+    count,
+    first_ids,
+    is_blank,
+    relate,
+    to_numpy,
+)
+
+ENRICHMENT: tuple[str, ...] = ("heading", "keywords", "summary")
+"""What a pipeline may add to a text unit so that it can be found by more than its text."""
+# C, C++ and C# differ by more than punctuation.
+_ASCII_WORD = re.compile(r"[a-z0-9+#]+")
+
+
+def _is_nameless(values: Any) -> Mask:
+    named = compute.match_substring_regex(as_text(values), r"[\p{L}\p{N}\p{So}]")
+    return ~to_numpy(compute.fill_null(named, False))
+
+
+@dataclass(frozen=True, slots=True)
+class _RowRule:
+    """What each row of a table is to keep, and what is said where it can't be told."""
+
+    name: str
+    rows: str
+    column: str
+    broken: str = ""
+    is_broken: Callable[[Any], Mask] = is_blank
+    without_rows: str = ""
+    without_column: str = ""
+
+    def check(self, frame: Frame | None) -> CheckResult:
+        if frame is None or not len(frame):
+            return skip(self.name, self.without_rows or f"there are no {self.rows}")
+        if self.column not in frame:
+            message = self.without_column or f"the {self.rows} have no {self.column}"
+            return skip(self.name, message)
+        broken = self.is_broken(frame[self.column])
+        what = self.broken or f"have no {self.column}"
+        message = f"{broken.sum()} of {len(frame)} {self.rows} {what}"
+        return judge(self.name, not broken.any(), message, first_ids(frame, broken))
+
+
+_DOCUMENT_TEXT = _RowRule(
+    "document_not_empty",
+    "documents",
+    "text",
+    without_rows="there is no documents table",
+    without_column="the documents table has no column text",
+)
+_UNIT_TEXT = _RowRule(
+    "no_empty_chunks", "text units", "text", without_column="the text units have no text column"
+)
+_ENTITY_TYPE = _RowRule("entity_types_populated", "entities", "type")
+_ENTITY_NAME = _RowRule(
+    "entity_names_valid",
+    "entities",
+    "title",
+    "have a name without letter, digit, symbol",
+    _is_nameless,
+)
+_EDGE_TYPE = _RowRule("relationship_types_populated", "relationships", "type")
+_EDGE_DESCRIPTION = _RowRule("relationship_types_populated", "relationships", "description")
+
+
+def check_documents(
+    tables: Tables, limits: Thresholds, any_enrichment: bool = False
+) -> PhaseValidation:
+    """Check documents and their text units: read, cut up and kept whole.
+
+    With ``any_enrichment`` a heading, keywords or a summary of some text unit are asked for, in
+    place of any metadata of each.
+    """
+    documents, units = tables.documents, tables.text_units
+    coverage, covered = _check_coverage(documents, units, limits)
+    metadata, enriched, warning = _check_metadata(units, any_enrichment)
+    warnings: list[str] = []
+    if documents is None:
+        warnings.append("No documents: there is no documents table to compare the text units with.")
+    if coverage.status == "failed":
+        warnings.append(f"Low coverage: {coverage.message}.")
+    low = f"Low metadata: {{:.1%}} of the text units {warning}; below {{:.0%}}."
+    if enriched is not None and enriched < limits.low_metadata_ratio:
+        warnings.append(low.format(enriched, limits.low_metadata_ratio))
+    filled = _DOCUMENT_TEXT.check(documents)
+    if documents is not None and not len(documents):
+        filled = judge(filled.name, False, "the documents table has no row")
+    characters = tokens = None
+    if units is not None and "text" in units:
+        total = compute.sum(compute.utf8_length(as_text(units["text"]))).as_py() or 0
+        characters = ratio(int(total), len(units))
+    if units is not None and "n_tokens" in units:
+        counts = as_numbers(units["n_tokens"])
+        counts = counts[np.isfinite(counts)]
+        tokens = ratio(float(counts.sum()), len(counts))
+    return PhaseValidation(
+        "document_processing",
+        (filled, _check_created(documents, units), coverage, _UNIT_TEXT.check(units), metadata),
+        {
+            "documents_count": None if documents is None else len(documents),
+            "chunks_count": count(units),
+            "coverage_ratio": covered,
+            "metadata_ratio": enriched,
+            "avg_chunk_size": characters,
+            "avg_chunk_tokens": tokens,
+        },
+        tuple(warnings),
+    )
+
+
+def _check_created(documents: Frame | None, units: Frame | None) -> CheckResult:
+    name = "chunks_created"
+    if units is None:
+        return judge(name, False, "there is no text_units table")
+    if not len(units):
+        return judge(name, False, "there are no text units")
+    if documents is None:
+        return judge(name, True, f"{len(units)} text units; there is no documents table")
+    without = absent = np.zeros(len(documents), np.bool_)
+    owned = _units_of_documents(documents, units)
+    if owned is not None:
+        without = np.bincount(owned[1], minlength=len(documents)) == 0
+        if without.any() and "text" in documents:
+            without &= ~is_blank(documents["text"])
+    if "text_unit_ids" in documents and "id" in units:
+        absent = _count_mentions(documents, units).broken
+    messages = [f"{len(units)} text units of {len(documents)} documents"]
+    if without.any():
+        messages.append(f"{without.sum()} documents with text have none")
+    if absent.any():
+        messages.append(f"{absent.sum()} documents list text units that do not exist")
+    examples = dict.fromkeys((*first_ids(documents, without), *first_ids(documents, absent)))
+    return judge(name, len(messages) == 1, "; ".join(messages), tuple(examples)[:MAX_EXAMPLES])
+
+
+def _units_of_documents(documents: Frame, units: Frame) -> tuple[Rows, Rows] | None:
+    """Return pairs of rows, text unit and document; None when no column relates them."""
+    if "id" in documents and ("document_id" in units or "document_ids" in units):
+        column = "document_id" if "document_id" in units else "document_ids"
+        return relate(units, column, as_text(documents["id"]))
+    if "text_unit_ids" in documents and "id" in units:
+        document_rows, unit_rows = relate(documents, "text_unit_ids", as_text(units["id"]))
+        return unit_rows, document_rows
+    return None
+
+
+def _check_coverage(
+    documents: Frame | None, units: Frame | None, limits: Thresholds
+) -> tuple[CheckResult, float | None]:
+    name = "content_coverage"
+    if documents is None or "text" not in documents:
+        return skip(name, "there is no table with the documents' text"), None
+    if units is None or "text" not in units or not len(units):
+        return skip(name, "there are no text units with text"), None
+    owned = _units_of_documents(documents, units)
+    if owned is None:
+        return skip(name, "no column says which document a text unit comes from"), None
+    unit_rows, document_rows = owned
+    order = np.argsort(document_rows, kind="stable")
+    bounds = np.searchsorted(document_rows[order], np.arange(len(documents) + 1))
+    texts = as_text(units["text"])
+    low, shares = np.zeros(len(documents), np.bool_), list[float]()
+    covered = length = 0
+    for row, document in enumerate(as_text(documents["text"])):
+        text = document.as_py()
+        if not text:
+            continue
+        own = unit_rows[order[bounds[row] : bounds[row + 1]]]
+        pieces = [str(texts[int(unit)].as_py() or "") for unit in own]
+        part, whole = measure_coverage(str(text), pieces, limits.min_coverage)
+        covered, length = covered + part, length + whole
+        if whole and part < limits.min_coverage * whole:
+            low[row] = True
+            shares.append(part / whole)
+    overall = ratio(covered, length)
+    if overall is None:
+        return skip(name, "no document has text"), None
+    message = f"text units hold {overall:.1%} of the documents' text, overlap counted once"
+    if shares:
+        listed = ", ".join(f"{share:.1%}" for share in shares[:MAX_EXAMPLES])
+        message += (
+            f"; {len(shares)} of {len(documents)} documents are below "
+            f"{limits.min_coverage:.0%} ({listed})"
+        )
+    return judge(name, not shares, message, first_ids(documents, low)), overall
+
+
+def _has_text(values: Any) -> Mask:
+    return ~is_blank(values)
+
+
+def _has_items(values: Any) -> Mask:
+    return as_lists(values)[0] > 0
+
+
+def _has_any(values: Any) -> Mask:
+    """Say of each cell of any type whether there is something in it."""
+    array, types = as_array(values), arrow.types
+    if types.is_dictionary(array.type):
+        array = compute.cast(array, array.type.value_type)
+    if types.is_nested(array.type):
+        return np.array([_is_filled(cell) for cell in array.to_pylist()], np.bool_)
+    # Lists and mappings that were written as text.
+    texts = as_text(array)
+    empty = compute.is_in(texts, value_set=arrow.array(["[]", "{}", "null"], texts.type))
+    return ~is_blank(texts) & ~to_numpy(empty)
+
+
+def _is_filled(cell: Any) -> bool:
+    """Say whether a list has an item, or a mapping a value in which there is something."""
+    if isinstance(cell, dict):
+        return any(map(_is_filled, cast("dict[str, Any]", cell).values()))
+    return bool(cell.strip()) if isinstance(cell, str) else cell is not None and cell != []
+
+
+_METADATA: dict[str, Callable[[Any], Mask]] = {
+    "document_id": _has_text,
+    "document_ids": _has_items,
+    "n_tokens": lambda values: as_numbers(values) > 0,
+    "entity_ids": _has_items,
+    **dict.fromkeys((*ENRICHMENT, "metadata"), _has_any),
+}
+
+
+def _check_metadata(
+    units: Frame | None, any_enrichment: bool
+) -> tuple[CheckResult, float | None, str]:
+    """Return the check, the share of text units with metadata, and what a warning says of it.
+
+    Of an index each text unit is to carry some of the columns that the table has, of those that
+    GraphRAG writes and of those that a pipeline of one's own may have added; the share is of those
+    with all. Of enrichment some text unit is to carry any, and so is the share.
+    """
+    name = "metadata_enrichment"
+    known = dict.fromkeys(ENRICHMENT, _has_text) if any_enrichment else _METADATA
+    if units is None or not len(units):
+        return skip(name, "there are no text units"), None, ""
+    kinds = [kind for kind in known if kind in units]
+    if not kinds:
+        return skip(name, f"the text units have no column of {', '.join(known)}"), None, ""
+    has = [known[kind](units[kind]) for kind in kinds]
+    bare, full = ~np.logical_or.reduce(has), np.logical_and.reduce(has)
+    examples = first_ids(units, bare)
+    if any_enrichment:
+        what = "have a heading, keywords or a summary"
+        message = f"{(~bare).sum()} of {len(units)} text units {what}"
+        return judge(name, not bare.all(), message, examples), (~bare).sum() / len(units), what
+    listed, share = ", ".join(kinds), full.sum() / len(units)
+    message = (
+        f"{share:.1%} of the text units carry all of {listed}; "
+        f"{bare.sum()} of {len(units)} carry none of it"
+    )
+    what = f"carry everything that their table has columns for ({listed})"
+    return judge(name, not bare.any(), message, examples), float(share), what
+
+
+@dataclass(frozen=True, slots=True)
+class _Mentions:
+    """Over a column of ids of text units: how many, how many of none, and the rows with such."""
+
+    total: int
+    orphaned: int
+    broken: Mask
+    unmentioned: Mask
+
+    def warn(self, kind: str) -> list[str]:
+        if not self.orphaned:
+            return []
+        return [
+            f"Orphaned mentions: {self.orphaned} of {self.total} mentions of {kind} are in "
+            "text units that do not exist; searches lose the text behind them."
+        ]
+
+
+def _count_mentions(frame: Frame, units: Frame) -> _Mentions:
+    lengths, ids = as_lists(frame["text_unit_ids"])
+    unknown = ~to_numpy(compute.is_in(ids, value_set=as_text(units["id"])))
+    owners = np.repeat(np.arange(len(lengths)), lengths)[unknown]
+    broken = np.bincount(owners, minlength=len(lengths)) > 0
+    return _Mentions(len(unknown), len(owners), broken, lengths == 0)
+
+
+def _mentions(frame: Frame | None, units: Frame | None) -> _Mentions | None:
+    if frame is None or not len(frame) or "text_unit_ids" not in frame:
+        return None
+    return None if units is None or "id" not in units else _count_mentions(frame, units)
+
+
+def _check_extracted(
+    name: str, frame: Frame | None, kind: str, n_entities: int | None = None
+) -> CheckResult:
+    if n_entities == 0:
+        return skip(name, "there are no entities that they could join")
+    if frame is None:
+        return judge(name, False, f"there is no {kind} table")
+    return judge(name, len(frame) > 0, f"{len(frame)} {kind}")
+
+
+def _check_confidence(
+    name: str, frame: Frame | None, kind: str, limits: Thresholds
+) -> tuple[CheckResult, float | None, list[str]]:
+    """Return the check, the mean confidence, and a warning if that is low."""
+    if frame is None or not len(frame):
+        return skip(name, f"there are no {kind}"), None, []
+    if "confidence" not in frame:
+        return skip(name, f"the {kind} have no confidence"), None, []
+    values = frame["confidence"]
+    numbers = as_numbers(values)
+    # A null or empty cell gives no confidence; a word, NaN or infinity gives a wrong one.
+    given = to_numpy(compute.fill_null(compute.not_equal(as_text(values), ""), False))
+    if not given.any():
+        return skip(name, f"none of the {kind} gives a confidence"), None, []
+    valid = given & (numbers >= 0) & (numbers <= 1)
+    wrong = given & ~valid
+    message = f"{wrong.sum()} of {given.sum()} confidences are not within 0 and 1"
+    check = judge(name, not wrong.any(), message, first_ids(frame, wrong))
+    mean = ratio(float(numbers[valid].sum()), int(valid.sum()))
+    limit = limits.low_confidence
+    low = f"Low confidence: {{:.2f}} on average over the {kind}; below {limit:g}."
+    return check, mean, below(mean, limit, low)
+
+
+def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
+    """Check entities and their mentions."""
+    frame, units, kind = tables.entities, tables.text_units, "entities"
+    confidence, mean, warnings = _check_confidence("confidence_scores_valid", frame, kind, limits)
+    names = _ENTITY_NAME.check(frame)
+    mentioned = _RowRule("entity_mentions_valid", kind, "text_unit_ids").check(None)
+    mentions = _mentions(frame, units)
+    if frame is not None and len(frame):
+        if "title" not in frame:
+            names = judge(names.name, False, "the entities have no name")
+        if "text_unit_ids" not in frame:
+            mentioned = skip(mentioned.name, "the entities do not name their text units")
+        elif mentions is None:
+            mentioned = skip(mentioned.name, "there are no text units with ids")
+        else:
+            message = (
+                f"{mentions.orphaned} of {mentions.total} mentions are in text units that do not "
+                "exist"
+            )
+            broken = first_ids(frame, mentions.broken)
+            mentioned = judge(mentioned.name, not mentions.orphaned, message, broken)
+            if mentions.unmentioned.any():
+                warnings.append(
+                    f"Unmentioned entities: {mentions.unmentioned.sum()} of {len(frame)} are in no "
+                    f"text unit, such as {', '.join(first_ids(frame, mentions.unmentioned))}."
+                )
+            warnings += mentions.warn(kind)
+        warnings += _warn_duplicates(frame)
+    return PhaseValidation(
+        "entity_extraction",
+        (
+            _check_extracted("entities_extracted", frame, kind),
+            confidence,
+            _ENTITY_TYPE.check(frame),
+            names,
+            mentioned,
+        ),
+        {
+            "entities_count": count(frame),
+            "avg_confidence": mean,
+            "avg_mentions_per_entity": mentions and ratio(mentions.total, count(frame)),
+        },
+        tuple(warnings),
+    )
+
+
+def _warn_duplicates(entities: Frame) -> list[str]:
+    """Warn of entities that seem to be the same one under two names, or twice under one.
+
+    Names are compared by two hashes of 64 bits, run together and with words sorted, 0 for a name
+    without a word: among a million names the chance that any two different ones meet is below one
+    in ten million.
+    """
+    if "title" not in entities:
+        return []
+    titles = as_text(entities["title"])
+    words = [_words(title.as_py() or "") for title in titles]
+    spellings = (map("".join, words), (" ".join(sorted(each)) for each in words))
+    keys = np.array([[hash(key) if key else 0 for key in each] for each in spellings], np.int64)
+    twice = [pd.Series(key).duplicated(keep=False).to_numpy() for key in keys]
+    repeated: Mask = (twice[0] | twice[1]) & (keys[0] != 0)
+    groups: list[str] = []
+    seen: set[int] = set()
+    for row in np.flatnonzero(repeated)[: 10 * MAX_EXAMPLES]:
+        if int(row) not in seen and len(groups) < MAX_EXAMPLES:
+            same = np.flatnonzero((keys == keys[:, [row]]).any(axis=0))
+            seen.update(same.tolist())
+            groups.append(" = ".join(repr(titles[int(other)].as_py()) for other in same[:3]))
+    if not groups:
+        return []
+    return [
+        f"Near-duplicate entities: {repeated.sum()} of {len(entities)} have a name that another "
+        f"one has too, but for case, spacing, punctuation or word order, such as "
+        f"{'; '.join(groups)}."
+    ]
+
+
+def _words(title: str) -> list[str]:
+    if title.isascii():
+        return _ASCII_WORD.findall(title.lower())
+    folded = unicodedata.normalize("NFKC", title).casefold()
+    kept = (c if unicodedata.category(c)[0] in "LMNS" else " " for c in folded)
+    return "".join(kept).split()
+
+
+def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds) -> PhaseValidation:
+    """Check relationships; ``edges`` is None where they can't be followed."""
+    frame, n_entities, kind = tables.relationships, count(tables.entities), "relationships"
+    confidence, mean, warnings = _check_confidence(
+        "relationship_confidence_valid", frame, kind, limits
+    )
+    typed = _EDGE_TYPE if frame is not None and "type" in frame else _EDGE_DESCRIPTION
+    ends = _RowRule("relationship_entities_exist", kind, "source").check(None)
+    if n_entities and not count(frame):
+        warnings.append(
+            f"No relationships: none was extracted in spite of {n_entities} entities; no search "
+            "can go from one to another."
+        )
+    if frame is not None and len(frame):
+        ends = skip(ends.name, "no columns relate the relationships to a table of entities")
+        if edges is not None:
+            n_orphans = edges.orphans.sum()
+            message = (
+                f"{n_orphans} of {len(frame)} relationships name an entity that does not exist"
+            )
+            ends = judge(ends.name, not n_orphans, message, first_ids(frame, edges.orphans))
+            if n_orphans:
+                warnings.append(
+                    f"Orphaned relationships: {n_orphans} of {len(frame)} name an "
+                    "entity that does not exist; no search can follow them."
+                )
+    mentions = _mentions(frame, tables.text_units)
+    warnings += mentions.warn(kind) if mentions else []
+    density = ratio(count(frame), n_entities)
+    warnings += above(
+        density,
+        limits.high_density,
+        "High density: {:.1f} relationships an entity; they may be indiscriminate.",
+    )
+    return PhaseValidation(
+        "relationship_extraction",
+        (
+            _check_extracted("relationships_extracted", frame, kind, n_entities),
+            confidence,
+            typed.check(frame),
+            ends,
+        ),
+        {
+            "relationships_count": count(frame),
+            "avg_relationship_confidence": mean,
+            "relationships_per_entity": density,
+        },
+        tuple(warnings),
+    )
