@@ -270,7 +270,7 @@ def no_vectors(evaluation: Evaluation) -> None:
         (no_vectors, "no vector store"),
         (lambda e: e.configure(methods=["tog", "lokal"]), "did you mean 'local'?"),
         (lambda e: e.configure(methds=["tog"]), "did you mean 'methods'?"),
-        (lambda e: e.configure(thresholds={"correctness": 2}), "between 0 and 1"),
+        (lambda e: e.configure(thresholds={"correctness": 2}), "less than or equal to 1"),
         (lambda e: e.configure(dataset={"path": "no.json"}), "no.json does not exist"),
         (lambda e: e.configure(indexes={}), "configures no index"),
     ],

@@ -37,7 +37,7 @@ def test_paths_are_relative_to_the_root(tmp_path):
         ("timeout_s: .inf", "timeout_s"),
         ("measures: {alpha: .inf}", r"measures\.alpha"),
         ("measures: {criteria: [{metric: mrr, minimum: .nan, target: 1}]}", "minimum"),
-        ("thresholds: {correctness: 2}", "between 0 and 1"),
+        ("thresholds: {correctness: 2}", r"thresholds\.correctness: .* less than or equal to 1"),
         ("metrics: [correctness]\nthresholds: {relevance: 0.5}", "metrics leaves relevance out"),
         ("root: /", "unknown key 'root'"),
         ("[1, 2]", "keys and values"),

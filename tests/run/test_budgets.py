@@ -154,11 +154,11 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation:
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ("0,1000", "0 is too small; a context needs at least 200 tokens"),
-        ("-5,1000", "'-5' is no whole number of tokens"),
-        ("1k,2k", "'1k' is no whole number of tokens"),
-        ("", "'' is no whole number of tokens"),
-        ("1000,2000,1000", "budgets names 1,000 twice"),
+        ("0,1000", "whole and each at least 200, such as 1000,2000,4000; not '0'"),
+        ("-5,1000", "not '-5'"),
+        ("1k,2k", "not '1k'"),
+        ("", "not ''"),
+        ("1000,2000,1000", "budgets names one twice: 1000, 1000, 2000"),
         ("1000", "one budget for all searches is equal_terms.max_context_tokens"),
     ],
 )

@@ -21,8 +21,7 @@ from graphrag.eval.cli.supervision import Supervisor, was_interrupted
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.cli.validate import validate_indexes
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
-from graphrag.eval.dataset.keys import check_keys
-from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.dataset.samples import Sample, check_keys
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.monitoring.watch import NextRound
 from graphrag.eval.report.validation import list_faults

@@ -51,7 +51,7 @@ def look_at_questions(
     def look() -> None:
         from graphrag.config.built_tables import find_unbuilt
         from graphrag.eval.config.evaluation import parse_config
-        from graphrag.eval.dataset.keys import check_keys
+        from graphrag.eval.dataset.samples import check_keys
 
         config = place.read_config()
         changes = named_changes(config, methods, metrics, columns, budgets)

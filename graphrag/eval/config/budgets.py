@@ -1,7 +1,9 @@
 """Context budgets: each search is asked at every one of them, as a variant of its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast, get_args
+from typing import Annotated, Any, cast, get_args
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from graphrag.eval.config.sections import EqualTerms, JudgeSettings, Variant
 from graphrag.query.methods import SearchMethod
@@ -11,7 +13,7 @@ LEAST_BUDGET = 200
 SETTING = "max_context_tokens"
 _WITHOUT_BUDGET = frozenset({"global", "drift"})
 """Searches that read reports in many calls: no setting bounds what an answer is written from."""
-_EXAMPLE = "such as 1000,2000,4000"
+_BUDGETS = TypeAdapter(list[Annotated[int, Field(ge=LEAST_BUDGET)]])
 
 
 def read_budgets(given: object) -> tuple[int, ...]:
@@ -22,36 +24,24 @@ def read_budgets(given: object) -> tuple[int, ...]:
     ValueError
         Unless they are two whole numbers or more, each at least ``LEAST_BUDGET`` and none twice.
     """
-    if given is None:
-        return ()
-    if isinstance(given, str) or not isinstance(given, list | tuple):
-        msg = f"budgets is a list of numbers of tokens, {_EXAMPLE}, not {given!r}"
-        raise ValueError(msg)
-    found = [_read(each) for each in cast("Sequence[object]", given)]
-    for budget in found:
-        if found.count(budget) > 1:
-            msg = f"budgets names {budget:,} twice"
-            raise ValueError(msg)
-    if len(found) == 1:
+    try:
+        budgets = sorted(_BUDGETS.validate_python([] if given is None else given))
+    except ValidationError as error:
         msg = (
-            f"budgets needs two numbers of tokens or more, {_EXAMPLE}, for a curve; one budget for "
-            f"all searches is equal_terms.{SETTING}"
+            "budgets is a list of numbers of tokens, whole and each at least "
+            f"{LEAST_BUDGET}, such as 1000,2000,4000; not {error.errors()[0]['input']!r}"
+        )
+        raise ValueError(msg) from error
+    if len(set(budgets)) != len(budgets):
+        msg = f"budgets names one twice: {', '.join(map(str, budgets))}"
+        raise ValueError(msg)
+    if len(budgets) == 1:
+        msg = (
+            "budgets needs two numbers of tokens or more for a curve; one budget for all searches "
+            f"is equal_terms.{SETTING}"
         )
         raise ValueError(msg)
-    return tuple(sorted(found))
-
-
-def _read(given: object) -> int:
-    text = given.strip() if isinstance(given, str) else given
-    is_whole = isinstance(text, int) and not isinstance(text, bool)
-    if not is_whole and not (isinstance(text, str) and text.isascii() and text.isdecimal()):
-        msg = f"budgets: {given!r} is no whole number of tokens; write numbers {_EXAMPLE}"
-        raise ValueError(msg)
-    budget = int(cast("int | str", text))
-    if budget < LEAST_BUDGET:
-        msg = f"budgets: {budget:,} is too small; a context needs at least {LEAST_BUDGET} tokens"
-        raise ValueError(msg)
-    return budget
+    return tuple(budgets)
 
 
 def check_pairs(budgets: Sequence[int], judge: JudgeSettings) -> None:
@@ -68,11 +58,6 @@ def check_pairs(budgets: Sequence[int], judge: JudgeSettings) -> None:
             "or budgets out"
         )
         raise ValueError(msg)
-
-
-def name_at(method: str, budget: int) -> str:
-    """Return the name of a method at a budget."""
-    return f"{method}@{budget}"
 
 
 def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
@@ -93,8 +78,8 @@ def without_budgets(
 
 
 def with_budgets(
-    methods: Sequence[str], variants: Mapping[str, Any], budgets: Sequence[int]
-) -> tuple[list[str], dict[str, Any]]:
+    methods: Sequence[Any], variants: Mapping[str, Any], budgets: Sequence[int]
+) -> tuple[list[Any], dict[str, Any]]:
     """Return methods and variants with every search at every budget, method by method.
 
     Controls, functions, and searches without a context budget stay as they are; so do names that
@@ -105,14 +90,11 @@ def with_budgets(
     ValueError
         If a variant sets a budget of its own.
     """
-    names: list[str] = []
+    names: list[Any] = []
     made = dict(variants)
     for name in methods:
-        if not isinstance(name, str) or (name in variants and split_name(name, budgets)[1]):  # pyright: ignore[reportUnnecessaryIsInstance]
-            names.append(name)  # what is no name is refused where names are looked at
-            continue
         settings = _settings_of(name, variants)
-        if settings is None:
+        if settings is None or (name in variants and split_name(name, budgets)[1]):
             names.append(name)
             continue
         if SETTING in settings:
@@ -121,18 +103,18 @@ def with_budgets(
             )
             raise ValueError(msg)
         for budget in budgets:
-            names.append(name_at(name, budget))
-            made[name_at(name, budget)] = {**settings, SETTING: budget}
+            names.append(f"{name}@{budget}")
+            made[names[-1]] = {**settings, SETTING: budget}
     return names, made
 
 
-def _settings_of(name: str, variants: Mapping[str, Any]) -> dict[str, Any] | None:
+def _settings_of(name: object, variants: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return a search as the settings of a variant; None of what has no context budget."""
-    given: object = variants.get(name)
+    if not isinstance(name, str):
+        return None  # what is no name is refused where names are looked at
+    given: object = variants.get(name, {"method": name})
     if isinstance(given, Variant):
         given = given.model_dump()
-    if given is None:
-        given = {"method": name}
     if not isinstance(given, Mapping):
         return None
     settings = {k: v for k, v in cast("Mapping[str, Any]", given).items() if k != "function"}

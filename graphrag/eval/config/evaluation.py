@@ -1,11 +1,13 @@
 """The settings of an evaluation, read from eval_config.yaml."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic_core import to_jsonable_python
 
 from graphrag.command_lines import eval_line
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -18,7 +20,6 @@ from graphrag.eval.config.budgets import (
     with_budgets,
     without_own_budget,
 )
-from graphrag.eval.config.places import check_below
 from graphrag.eval.config.sections import (
     CONTROLS,
     DatasetSettings,
@@ -37,6 +38,7 @@ from graphrag.query.limits import DEFAULT_PATIENCE_S
 
 DEFAULT_METHODS: Sequence[str] = ["tog", "local", "basic"]
 _METHODS: tuple[str, ...] = (*get_args(SearchMethod), *CONTROLS)
+Share = Annotated[float, Field(ge=0, le=1)]
 _SHORT = {
     "dataset_path": ("dataset", "path"),
     "index_roots": ("indexes", None),
@@ -128,7 +130,7 @@ class EvaluationConfig(FrozenSection):
     max_output_tokens: int = Field(default=2000, ge=16)
     measures: MeasuresSettings = MeasuresSettings()
     equivalence_margin: float = Field(default=0.05, gt=0, lt=1)
-    thresholds: dict[Metric, float] = Field(default_factory=dict[Metric, float])
+    thresholds: dict[Metric, Share] = Field(default_factory=dict[Metric, float])
     root: Path = Field(default=Path(), exclude=True)
 
     if TYPE_CHECKING:
@@ -170,41 +172,36 @@ class EvaluationConfig(FrozenSection):
 
     @model_validator(mode="after")
     def _check(self) -> "EvaluationConfig":
+        for problem in self._problems():
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        """Yield what one setting says against another."""
         known = (*_METHODS, *self.variants)
         for name in self.methods:
             if name not in known:
-                msg = f"methods: unknown name {name!r}{nearest(name, known)}"
-                raise ValueError(msg)
+                yield f"methods: unknown name {name!r}{nearest(name, known)}"
         for pair in self.judge.pairs(self.methods):
             if pair[0] == pair[1] or not set(pair) <= set(self.methods):
-                msg = f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
-                raise ValueError(msg)
+                yield f"judge.pairwise: {' and '.join(pair)} are not two of the methods"
         for name in self.variants:
             if name in _METHODS:
-                msg = f"variants: {name!r} is the name of a method; choose another"
-                raise ValueError(msg)
+                yield f"variants: {name!r} is the name of a method; choose another"
         for name, chosen in (("methods", self.methods), ("metrics", self.metrics)):
             if len(set(chosen)) != len(chosen):
-                msg = f"{name} names one twice: {', '.join(chosen)}"
-                raise ValueError(msg)
+                yield f"{name} names one twice: {', '.join(chosen)}"
         if self.budgets and not self.curves:
-            msg = f"budgets: none of the methods ({', '.join(self.methods)}) has a context budget"
-            raise ValueError(msg)
+            yield f"budgets: none of the methods ({', '.join(self.methods)}) has a context budget"
         check_pairs(self.budgets, self.judge)
         if self.workers > self.concurrency:
-            msg = (
+            yield (
                 f"workers: {self.workers} workers share a concurrency of {self.concurrency}, and "
                 "each needs at least one of it; raise concurrency or lower workers"
             )
-            raise ValueError(msg)
-        for metric, lowest in self.thresholds.items():
-            if not 0 <= lowest <= 1:
-                msg = f"thresholds.{metric} must lie between 0 and 1, not {lowest}"
-                raise ValueError(msg)
+        for metric in self.thresholds:
             if metric not in self.metrics:
-                msg = f"thresholds.{metric} is set, but metrics leaves {metric} out"
-                raise ValueError(msg)
-        return self
+                yield f"thresholds.{metric} is set, but metrics leaves {metric} out"
 
     @classmethod
     def from_yaml(
@@ -231,12 +228,10 @@ class EvaluationConfig(FrozenSection):
         except yaml.YAMLError as error:
             msg = f"{file} is not valid YAML: {' '.join(str(error).split())}"
             raise ConfigError(msg) from error
-        if values is None:
-            values = {}
-        if not isinstance(values, dict):
+        given = cast("dict[str, object]", {} if values is None else values)
+        if not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
             msg = f"{file} must hold keys and values, not {type(values).__name__}."
             raise ConfigError(msg)
-        given = cast("dict[str, object]", values)
         if "root" in given:
             msg = f"{file}: unknown key 'root'; pass --root instead."
             raise ConfigError(msg)
@@ -301,30 +296,52 @@ class EvaluationConfig(FrozenSection):
         return path if self.root.resolve() == Path.cwd() else str(self.root / path)
 
 
+def check_below(folder: Path, root: Path, setting: str, allow: str) -> None:
+    """Refuse a folder for results that a file of settings, maybe somebody else's, names outside.
+
+    By the path as it is written: where a link on this disk leads is its owner's affair.
+
+    Parameters
+    ----------
+    folder, root : Path
+    setting : str
+        The file and the key that name the folder.
+    allow : str
+        The key that allows it.
+
+    Raises
+    ------
+    ConfigError
+        Naming both ways to have it written there all the same.
+    """
+    below = Path(os.path.abspath(folder))
+    if not below.is_relative_to(os.path.abspath(root)):
+        msg = (
+            f"{setting}: {below} lies outside of {root.absolute()}; if results are to be written "
+            f"there, set {allow}: true, or name it with --output."
+        )
+        raise ConfigError(msg)
+
+
 def _put_into_sections(values: Mapping[str, object]) -> dict[str, object]:
     """Return values with the settings of ``_SHORT`` where the file has them."""
     given = dict(values)
-    for name, (section, key) in _SHORT.items():
-        if name not in given:
-            continue
-        value = _as_text(given.pop(name))
-        if key is None:
-            if section in given:
-                msg = f"{name} and {section} are one setting; give one of them"
-                raise ValueError(msg)
-            given[section] = value
-            continue
+    for name in [name for name in _SHORT if name in given]:
+        section, key = _SHORT[name]
+        value: object = to_jsonable_python(given.pop(name), fallback=lambda other: other)
         whole = given.get(section)
         if isinstance(whole, BaseModel):
             whole = whole.model_dump(exclude_unset=True)
-        if whole is not None and not isinstance(whole, Mapping):
+        if key is not None and whole is not None and not isinstance(whole, Mapping):
             msg = f"{section} must hold keys and values, not {type(whole).__name__}"
             raise ValueError(msg)
-        known = dict(cast("Mapping[str, object]", whole or {}))
-        if key in known:
-            msg = f"{name} and {section}.{key} are one setting; give one of them"
+        known = cast("Mapping[str, object]", whole or {})
+        if section in given if key is None else key in known:
+            msg = (
+                f"{name} and {section}{f'.{key}' if key else ''} are one setting; give one of them"
+            )
             raise ValueError(msg)
-        given[section] = {**known, key: value}
+        given[section] = value if key is None else {**known, key: value}
     return given
 
 
@@ -336,19 +353,9 @@ def _at_budgets(given: Mapping[str, Any]) -> dict[str, object]:
     if not isinstance(methods, list | tuple) or not isinstance(variants, Mapping):
         return {**given, "equal_terms": terms}
     names, made = with_budgets(
-        cast("Sequence[str]", methods),
-        cast("Mapping[str, Any]", variants),
-        given["budgets"],
+        cast("Sequence[object]", methods), cast("Mapping[str, Any]", variants), given["budgets"]
     )
     return {**given, "equal_terms": terms, "methods": names, "variants": made}
-
-
-def _as_text(value: object) -> object:
-    """Return paths as text; the sections check the rest."""
-    if isinstance(value, Mapping):
-        given = cast("Mapping[object, object]", value)
-        return {key: _as_text(each) for key, each in given.items()}
-    return str(value) if isinstance(value, Path) else value
 
 
 def _name_of(entry: object) -> object:

@@ -46,10 +46,7 @@ def config_schema() -> dict[str, Any]:
     }
     del fields["metrics"]["items"], fields["metrics"]["type"]
     fields["equal_terms"]["anyOf"].append({"type": "boolean"})
-    fields["thresholds"] |= {
-        "propertyNames": metric,
-        "additionalProperties": {"type": "number", "minimum": 0, "maximum": 1},
-    }
+    fields["thresholds"]["propertyNames"] = metric
     defs = schema["$defs"]
     fields |= {
         "dataset_path": _in_place_of("dataset.path", defs["DatasetSettings"]["properties"]["path"]),

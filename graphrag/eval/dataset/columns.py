@@ -42,13 +42,7 @@ def field_of(heading: str) -> str | None:
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Read ``question=Frage,answer=Antwort`` as field -> heading.
-
-    Raises
-    ------
-    ValueError
-        If an entry is no pair.
-    """
+    """Read ``question=Frage,answer=Antwort`` as field -> heading, or raise a ValueError."""
     columns: dict[str, str] = {}
     for entry in text.split(","):
         field, equals, heading = (part.strip() for part in entry.partition("="))
@@ -63,13 +57,7 @@ def parse_columns(text: str) -> dict[str, str]:
 
 
 def check_columns(columns: Mapping[str, str]) -> None:
-    """Refuse a mapping of what is no field, or of one heading to two fields.
-
-    Raises
-    ------
-    ValueError
-        Naming the nearest field.
-    """
+    """Refuse (ValueError) a mapping of what is no field, or of one heading to two fields."""
     for field in columns:
         if field not in FIELDS:
             known = list(FIELDS)
@@ -90,21 +78,9 @@ def map_rows(
 ) -> list[dict[str, object]]:
     """Give the columns of rows the names of their fields; further columns keep their names.
 
-    Parameters
-    ----------
-    rows : sequence of mapping
-        Heading -> value.
-    columns : mapping
-        Field -> heading, where the headings do not tell.
-    source : str
-        What the rows are of, for messages.
-    headings : sequence of str
-        Those of columns that may be blank in every row.
-
-    Raises
-    ------
-    DatasetError
-        If no column is the question or the answer, or several may be; it says how to map them.
+    ``columns``, field -> heading, says what the headings do not tell; ``headings`` are those of
+    columns that may be blank in every row. If no column is the question or the answer, or several
+    may be, a DatasetError says how to map them.
     """
     try:
         check_columns(columns)
@@ -168,18 +144,13 @@ def _refuse_two(field: str, given: list[str], row: Mapping[str, object], where: 
 def _describe_missing(missing: list[str], headings: Iterable[str], source: str) -> str:
     example = ",".join(f"{field}=COLUMN" for field in missing)
     names = "; ".join(f"{field}: {', '.join(FIELDS[field])}" for field in missing)
+    stand_ins = [(OR_ELSE[field], field) for field in missing if field in OR_ELSE]
+    other = "".join(f" {name} may stand in for the {field}." for name, field in stand_ins)
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
         f"{_listed(headings)}; names known: {names}); say which with --columns {example} "
-        f"(or dataset.columns in {config_name()}).{_describe_other(missing)}"
+        f"(or dataset.columns in {config_name()}).{other}"
     )
-
-
-def _describe_other(missing: Iterable[str]) -> str:
-    said = [
-        f" {OR_ELSE[field]} may stand in for the {field}." for field in missing if field in OR_ELSE
-    ]
-    return "".join(said)
 
 
 def _listed(headings: Iterable[str]) -> str:

@@ -4,11 +4,11 @@ import codecs
 import csv
 import io
 import json
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+
+from pydantic_core import to_json
 
 from graphrag.command_lines import config_name
 from graphrag.eval.dataset.columns import LIST_FIELDS, field_of, heading_key
@@ -27,8 +27,7 @@ _MARKS = (  # UTF-32's mark begins with UTF-16's
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RowsRead:
+class RowsRead(NamedTuple):
     """The rows of a file, heading -> value, and what is to be said of how they were read.
 
     ``headings`` are those of a table, also of columns that are blank; else they stand in the rows.
@@ -40,19 +39,10 @@ class RowsRead:
 
 
 def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
-    """Read the rows of a dataset file.
+    """Read the rows of a dataset file, whose ending tells the format.
 
-    Parameters
-    ----------
-    file : Path
-        Its ending tells the format: see ``SUFFIXES``.
-    columns : mapping
-        Field -> heading; helps to tell the delimiter and the lists of a table.
-
-    Raises
-    ------
-    DatasetError
-        If the file is missing, empty, of no known format or damaged; names the line or row.
+    ``columns``, field -> heading, helps to tell the delimiter and the lists of a table. A file that
+    is missing, empty, of no known format or damaged is refused, naming the line or row.
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
@@ -94,7 +84,16 @@ def _decode(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
         if encoding != "utf-8":
             msg = f"{file} begins as {encoding} text, but is none ({error.reason}); save it again."
             raise DatasetError(msg) from error
-        text, warnings = _decode_western(file, content)
+        try:
+            text = content.decode("cp1252")
+        except UnicodeDecodeError:
+            msg = f"{file} is neither UTF-8 nor Windows-1252 (Latin-1) text; save it as UTF-8."
+            raise DatasetError(msg) from error
+        word = next(word for word in text.split() if not word.isascii())
+        warnings = (
+            f"{file} is not UTF-8; it was read as Windows-1252 (Latin-1), e.g. {word[:40]!r}; save "
+            "it as UTF-8 if that looks wrong",
+        )
     if "\x00" in text:
         line = text[: text.index("\x00")].count("\n") + 1
         msg = f"{file}, line {line} holds a NUL character; save the file as UTF-8 text."
@@ -102,36 +101,20 @@ def _decode(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
     return text, warnings
 
 
-def _decode_western(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
-    try:
-        text = content.decode("cp1252")
-    except UnicodeDecodeError as error:
-        msg = f"{file} is neither UTF-8 nor Windows-1252 (Latin-1) text; save it as UTF-8."
-        raise DatasetError(msg) from error
-    word = next(word for word in text.split() if not word.isascii())
-    warning = (
-        f"{file} is not UTF-8; it was read as Windows-1252 (Latin-1), e.g. {word[:40]!r}; save "
-        "it as UTF-8 if that looks wrong"
-    )
-    return text, (warning,)
-
-
 def _json_rows(file: Path, text: str) -> list[object]:
     values = _json(text, str(file))
+    problem = f"not {type(values).__name__}"
     if isinstance(values, dict):
         given = cast("dict[str, object]", values)
         under = [key for key in ROWS_UNDER if isinstance(given.get(key), list)]
-        if len(under) == 1:
-            return cast("list[object]", given[under[0]])
-        found = ", ".join(map(repr, list(given)[:10]))
-        msg = (
-            f"{file} must hold a JSON list of rows, or an object with one under "
-            f"{', '.join(ROWS_UNDER[:-1])} or {ROWS_UNDER[-1]}; keys found: {found or 'none'}."
+        values = given[under[0]] if len(under) == 1 else None
+        listed = ", ".join(map(repr, list(given)[:10]))
+        problem = (
+            f"or an object with one under {', '.join(ROWS_UNDER[:-1])} or {ROWS_UNDER[-1]}; keys "
+            f"found: {listed or 'none'}"
         )
-        raise DatasetError(msg)
     if not isinstance(values, list):
-        msg = f"{file} must hold a JSON list of rows, not {type(values).__name__}."
-        raise DatasetError(msg)
+        raise DatasetError(f"{file} must hold a JSON list of rows, {problem}.")
     return cast("list[object]", values)
 
 
@@ -227,25 +210,12 @@ def _parquet_rows(file: Path, content: bytes) -> list[object]:
     reader: Any = pq
     errors: Any = pa
     try:
-        rows = reader.read_table(io.BytesIO(content)).to_pylist()
+        rows: list[object] = reader.read_table(io.BytesIO(content)).to_pylist()
     except (errors.ArrowException, OSError) as error:
         msg = f"The dataset {file} is no Parquet file that can be read; write it again."
         raise DatasetError(msg) from error
-    return [{key: _json_ready(value) for key, value in row.items()} for row in rows]
-
-
-def _json_ready(value: object) -> object:
-    """Return what JSON can hold: null for NaN, text for dates and the like."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, dict):
-        given = cast("dict[object, object]", value)
-        return {str(key): _json_ready(item) for key, item in given.items()}
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [_json_ready(item) for item in cast("Sequence[object]", value)]
-    return str(value)
+    # As JSON has them: null for NaN, text for dates and the like.
+    return json.loads(to_json(rows, inf_nan_mode="null", fallback=str))
 
 
 def _json(text: str, where: str) -> object:

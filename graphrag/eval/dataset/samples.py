@@ -3,7 +3,7 @@
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
@@ -19,6 +19,8 @@ from pydantic import (
     field_validator,
 )
 
+from graphrag.command_lines import config_name
+from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.dataset.columns import FIELDS, LIST_FIELDS, map_rows
 from graphrag.eval.dataset.files import read_rows
 from graphrag.eval.errors import DatasetError
@@ -132,11 +134,6 @@ class _Row(BaseModel):
     def _one_or_none(cls, value: object) -> object:
         return [value] if isinstance(value, str) else value
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing that a response could be held against."""
-        return not self.answer and not any(self.expected_sources)
-
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
@@ -161,7 +158,7 @@ def read_dataset(
     Parameters
     ----------
     path : Path or str
-        The file; its ending tells the format, see ``dataset_file.SUFFIXES``.
+        The file; its ending tells the format.
     only_key : str or None
         The key of rows that name none, when one index is configured.
     columns : mapping or None
@@ -244,17 +241,14 @@ def _parse_rows(
         first_row[asked] = (number, sample)
         ids[sample.id] = number
         samples.append(sample)
-    return Dataset(samples, _describe_repeated(source, repeated))
-
-
-def _describe_repeated(source: str, repeated: Sequence[str]) -> tuple[str, ...]:
     if not repeated:
-        return ()
+        return Dataset(samples)
     times = "question is" if len(repeated) == 1 else "questions are"
-    return (
+    warning = (
         f"{source}: {len(repeated)} {times} there again with the same answer, and asked once "
-        f"(e.g. rows {repeated[0]})",
+        f"(e.g. rows {repeated[0]})"
     )
+    return Dataset(samples, (warning,))
 
 
 def _expects(sample: Sample) -> tuple[str, tuple[str, ...]]:
@@ -302,7 +296,7 @@ def _parse(row: Mapping[str, object], number: int, only_key: str | None, source:
         problem = "is missing" if first["type"] == "missing" else f"is wrong: {said}"
         msg = f"{source}: row {number}: {name} {problem}."
         raise DatasetError(msg) from error
-    if read.is_empty:
+    if not read.answer and not any(read.expected_sources):
         msg = (
             f"{source}: row {number}: answer is missing; give it, or expected_sources, where the "
             "answer stands."
@@ -321,12 +315,8 @@ def _parse(row: Mapping[str, object], number: int, only_key: str | None, source:
         imdb_key=key,
         question=read.question,
         ground_truth=read.answer,
-        evidence=tuple(read.evidence),
-        expected_sources=tuple(read.expected_sources),
-        expected_entities=tuple(read.expected_entities),
-        keywords=tuple(read.keywords),
-        aspects=tuple(read.aspects),
         answerable=read.answerable,
+        **{name: tuple(getattr(read, name)) for name in LIST_FIELDS},
         tags=dict(read.model_extra or {}),
     )
 
@@ -357,3 +347,15 @@ def as_samples(
         raise DatasetError(msg)
     only_key = keys[0] if len(keys) == 1 else None
     return parse_samples(cast("list[Mapping[str, object]]", rows), only_key)
+
+
+def check_keys(samples: Sequence[Sample], known: Collection[str]) -> None:
+    """Refuse a sample whose index is not configured; a DatasetError names the nearest key."""
+    for sample in samples:
+        if sample.imdb_key not in known:
+            msg = (
+                f"Question {sample.name} is asked of index {sample.imdb_key!r}, which "
+                f"{config_name()} does not configure; add it to indexes"
+                f"{nearest(sample.imdb_key, list(known))}"
+            )
+            raise DatasetError(as_sentence(msg))

@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from graphrag.config.models.strict_section import StrictSection, as_sentence, nearest
 from graphrag.config.safe_yaml import read_yaml
+from graphrag.eval.config.evaluation import check_below
 from graphrag.eval.config.file_schema import DRAFT, schema_of
-from graphrag.eval.config.places import check_below
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.suite.evaluation import TestCase, mapping_of
 
