@@ -111,23 +111,17 @@ def judge_completeness(question: str, answer: str) -> Verdict:
 
 
 class Rule(NamedTuple):
-    """How a metric is judged: a comparison, the fields compared, and those that come with them."""
+    """How a metric is judged: the fields of its material, and a comparison of the last two."""
 
+    fields: tuple[str, ...]
     compare: Callable[[str, str], Verdict]
-    compared: tuple[str, str]
-    others: tuple[str, ...] = ()
-
-    @property
-    def fields(self) -> frozenset[str]:
-        """Every field of the metric's material."""
-        return frozenset({*self.compared, *self.others})
 
 
 RULES: dict[str, Rule] = {
-    "correctness": Rule(judge_correctness, ("ground_truth", "predicted"), ("question",)),
-    "faithfulness": Rule(judge_faithfulness, ("context", "answer")),
-    "relevance": Rule(judge_relevance, ("question", "context")),
-    "completeness": Rule(judge_completeness, ("question", "answer")),
+    "correctness": Rule(("question", "ground_truth", "predicted"), judge_correctness),
+    "faithfulness": Rule(("context", "answer"), judge_faithfulness),
+    "relevance": Rule(("question", "context"), judge_relevance),
+    "completeness": Rule(("question", "answer"), judge_completeness),
 }
 """Metric -> its rule; nothing else is judged."""
 
@@ -135,22 +129,18 @@ RULES: dict[str, Rule] = {
 def judge(request: Request) -> dict[str, object]:
     """Reason and score for the JSON object that the user message ends with.
 
-    Raises
-    ------
-    OfflineModelError
-        When the object is not the material of a metric with a rule: what names another metric
-        is never taken for one of these, though its further fields may be the same.
+    Material of other fields is refused: what names another metric is never taken for one of these.
     """
     material = find_json_object(request.user) or {}
-    rule = next((rule for rule in RULES.values() if rule.fields == material.keys()), None)
+    rule = next((rule for rule in RULES.values() if {*rule.fields} == material.keys()), None)
     if rule is None:
         raise OfflineModelError(
             "Judging needs one JSON object at the end of the user message with the fields "
             + "; or ".join(", ".join(sorted(rule.fields)) for rule in RULES.values())
             + "."
         )
-    reason, score = rule.compare(*(str(material[field]) for field in rule.compared))
-    return {"reason": reason, "score": score}
+    first, second = (str(material[field]) for field in rule.fields[-2:])
+    return dict(zip(("reason", "score"), rule.compare(first, second), strict=True))
 
 
 def grade_rubric(request: Request) -> dict[str, object]:

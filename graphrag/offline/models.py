@@ -131,25 +131,11 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
     _role = "completion"
 
     def completion(self, /, **kwargs: Any) -> Any:
-        """Reply to messages.
+        """Reply to `messages`, a string or role-content mappings, or raise an OfflineModelError.
 
-        Parameters
-        ----------
-        **kwargs
-            `messages` (a string or role-content mappings), `response_format` (a pydantic
-            class; may be combined with `stream`), `stream`, `stream_options`, `metrics`.
-
-        Returns
-        -------
-        LLMCompletionResponse | Iterator[LLMCompletionChunk]
-            With usage counted by the tokenizer; streamed, usage comes on a last chunk when
-            ``stream_options={"include_usage": True}``. Where a search's question has no answer
-            in its context, the field ``refusal`` has the text too.
-
-        Raises
-        ------
-        OfflineModelError
-            When the rules have no answer to such a request.
+        `response_format`, a pydantic class, may be combined with `stream`; usage, counted by the
+        tokenizer, then comes on a last chunk if ``stream_options={"include_usage": True}``. Where
+        a search's question has no answer in its context, ``refusal`` has the text too.
         """
         return self._run(kwargs)
 
@@ -240,23 +226,9 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
         self._dimensions = self._check_length(default if dimensions is None else dimensions)
 
     def embedding(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
-        """Embed texts.
+        """Embed `input`, a list of texts, or one: a vector each, of Euclidean norm 1.
 
-        Parameters
-        ----------
-        **kwargs
-            `input` (a list of texts, or one), `dimensions` (another length than the
-            settings name), `metrics`.
-
-        Returns
-        -------
-        LLMEmbeddingResponse
-            One vector a text, of Euclidean norm 1; usage counted by the tokenizer.
-
-        Raises
-        ------
-        OfflineModelError
-            When `input` is missing or `dimensions` is a length that the model does not give.
+        `dimensions` is another length than the settings name; usage is counted by the tokenizer.
         """
         return self._run(kwargs)
 

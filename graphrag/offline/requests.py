@@ -15,16 +15,9 @@ Message = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One completion request.
+    """One completion request: all system messages, joined, the last user message and the first.
 
-    Parameters
-    ----------
-    system : str
-        All system messages, joined; "" when there are none.
-    user, first_user : str
-        The last user message, and the first.
-    reply_type : type[BaseModel] or None
-        The pydantic class that the reply must have the shape of.
+    ``reply_type`` is the class that the reply must have the shape of; None for plain text.
     """
 
     system: str
@@ -47,13 +40,7 @@ class Reply:
 
 
 def plain_messages(messages: object) -> list[Message]:
-    """Return messages as dictionaries with role and content.
-
-    Raises
-    ------
-    OfflineModelError
-        When there is none, or one has no role.
-    """
+    """Return messages as dictionaries with role and content; refuse none, or one without role."""
     if isinstance(messages, str):
         return [{"role": "user", "content": messages}]
     plain: list[Message] = []
@@ -68,13 +55,7 @@ def plain_messages(messages: object) -> list[Message]:
 
 
 def read_request(messages: Iterable[Message], reply_type: object = None) -> Request:
-    """Sort messages by role.
-
-    Raises
-    ------
-    OfflineModelError
-        When there is no user message, or `reply_type` is no pydantic class.
-    """
+    """Sort messages by role; refuse those without a user's, and a `reply_type` that is no model."""
     if reply_type is not None and not (
         isinstance(reply_type, type) and issubclass(reply_type, BaseModel)
     ):

@@ -171,11 +171,6 @@ def score_edges(request: Request) -> dict[str, object]:
     The edge's own description counts in full, the neighbour's name and description by half:
     they say where the edge leads. Of instructions that ask for the best, "at most" so many, these
     are listed, best first.
-
-    Raises
-    ------
-    OfflineModelError
-        When the message holds no object with a question and edges.
     """
     given = _read_rows(request.user) or _read_objects(request.user)
     near = [frozenset(terms(f"{e.source} {e.target} {e.relationship}")) for e in given.edges]

@@ -41,13 +41,8 @@ def hash_text(text: str, dimensions: int) -> NDArray[np.float64]:
     Features are stemmed content words (single characters and pairs in scripts without
     spaces), pairs of neighbouring words, and character 3- to 5-grams of the case-folded NFKC
     text. A feature seen tf times counts ``1 + ln(tf)``; hashing picks its place and its sign
-    (Weinberger et al., 2009), the same in every process and on every platform.
-
-    Returns
-    -------
-    NDArray[np.float64]
-        Shape (dimensions,), Euclidean norm 1. Texts without any feature, the empty one
-        among them, share a vector of their own.
+    (Weinberger et al., 2009), the same in every process and on every platform. Texts without any
+    feature, the empty one among them, share a vector of their own.
     """
     words = terms(text)
     pairs = [f"{a} {b}" for a, b in pairwise(words)]
@@ -107,18 +102,7 @@ def average_words(texts: Sequence[str], dimensions: int) -> list[NDArray[np.floa
     """Return the mean of the learnt word vectors of each text, at length 1.
 
     An unknown character counts by its bytes. Texts without any word, the empty one among them,
-    share a vector of their own.
-
-    Parameters
-    ----------
-    texts : sequence of str
-    dimensions : int
-        One of ``WORDLLAMA_LENGTHS``.
-
-    Raises
-    ------
-    OfflineModelError
-        If the files of the package are missing.
+    share a vector of their own. ``dimensions`` is one of ``WORDLLAMA_LENGTHS``.
     """
     vectors, tokenizer = _load_wordllama()
 
@@ -142,13 +126,7 @@ def _load_wordllama() -> tuple[NDArray[np.float16], Any]:
 
 
 def find_wordllama() -> list[Path]:
-    """Return the files of the learnt vectors and of their tokenizer; reads neither.
-
-    Raises
-    ------
-    OfflineModelError
-        Where one is missing, with the command that installs them.
-    """
+    """Return the files of the learnt vectors and of their tokenizer, or say what installs them."""
     spec = find_spec(WORDLLAMA)
     if spec is None or spec.origin is None or find_spec("safetensors") is None:
         raise OfflineModelError(

@@ -62,7 +62,6 @@ def test_a_vector_is_the_same_alone_in_a_batch_and_in_threads() -> None:
 
 def test_shorter_vectors_begin_the_longest() -> None:
     whole, part = vectors(["The lamp"]), vectors(["The lamp"], dimensions=64)
-
     assert part.shape == (1, 64)
     assert part[0] @ whole[0, :64] == pytest.approx(np.linalg.norm(whole[0, :64]))
     with pytest.raises(OfflineModelError, match="must be 64, 128 or 256 of wordllama, not 384"):
