@@ -10,19 +10,7 @@ from hypothesis import strategies as st
 from graphrag.eval.validation.pipeline import validate_index
 
 SETTINGS = "vector_store: {type: azure_ai_search, url: 'https://localhost'}\n"
-DISTINCT = [
-    "C",
-    "C++",
-    "C#",
-    "कि",
-    "का",
-    "PORT MERROW",
-    "PORT MARROW",
-    "ROOM 12",
-    "ROOM 1",
-    "♥",
-    "♦",
-]
+DISTINCT = ["C", "C++", "C#", "कि", "का", "PORT MERROW", "PORT MARROW", "ROOM 12", "ROOM 1", "♥"]
 
 
 def warnings_for(folder: Path, titles: list[str]) -> list[str]:
@@ -47,7 +35,7 @@ def warnings_for(folder: Path, titles: list[str]) -> list[str]:
 )
 def test_a_twin_is_named(tmp_path: Path, twin: str) -> None:
     (warning,) = warnings_for(tmp_path, [*DISTINCT, "AGNES THORNE", twin])
-    assert "2 of 13" in warning
+    assert "2 of 12" in warning
     assert f"'AGNES THORNE' = {twin!r}" in warning
 
 

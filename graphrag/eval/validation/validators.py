@@ -36,21 +36,12 @@ class DocumentProcessingValidator:
 
     @staticmethod
     def validate(document: Any, chunks: Records) -> PhaseValidation:
-        """Check a document and its chunks.
+        """Check a document (or a data frame of several) and its chunks, in their order.
 
-        Parameters
-        ----------
-        document : str, mapping, object or DataFrame
-        chunks : iterable or DataFrame
-            The document's chunks in their order.
-
-        Returns
-        -------
-        PhaseValidation
-            5 checks. Metrics: ``coverage_ratio``, the share of the document's text that lies in
-            chunks, overlap counted once, in [0, 1]; ``metadata_ratio``, the share of chunks with
-            a heading, keywords or a summary, in [0, 1]; ``chunks_count``; ``avg_chunk_size`` in
-            characters. None where undefined.
+        5 checks. Metrics, None where undefined: ``coverage_ratio``, the share of the document's
+        text that lies in chunks, overlap counted once, in [0, 1]; ``metadata_ratio``, the share of
+        chunks with a heading, keywords or a summary, in [0, 1]; ``chunks_count``;
+        ``avg_chunk_size`` in characters.
 
         Raises
         ------
@@ -69,9 +60,8 @@ class DocumentProcessingValidator:
         for kind in ENRICHMENT:
             if not units.is_table or units.has(kind, "metadata"):
                 columns[kind] = [_enrichment(row, kind) for row in units.rows]
-        tables = Tables(documents.frame({"id": ids, "text": documents.texts()}))
-        tables = Tables(tables.documents, units.frame(columns))
-        return check_documents(tables, _LIMITS, any_enrichment=True)
+        texts = documents.frame({"id": ids, "text": documents.texts()})
+        return check_documents(Tables(texts, units.frame(columns)), _LIMITS, any_enrichment=True)
 
 
 class EntityExtractionValidator:
@@ -79,18 +69,10 @@ class EntityExtractionValidator:
 
     @staticmethod
     def validate(chunks: Records, entities: Records) -> PhaseValidation:
-        """Check entities and the chunks that they say to be mentioned in.
+        """Check entities and the chunks that they say to be mentioned in, or raise a ValueError.
 
-        Returns
-        -------
-        PhaseValidation
-            5 checks. Metrics: ``entities_count``; ``avg_confidence`` over those that give a valid
-            one, in [0, 1]; ``avg_mentions_per_entity``. None where undefined.
-
-        Raises
-        ------
-        ValueError
-            If one of the two is no list.
+        5 checks. Metrics, None where undefined: ``entities_count``; ``avg_confidence`` over those
+        that give a valid one, in [0, 1]; ``avg_mentions_per_entity``.
         """
         units, found = _read(chunks, "chunks"), _read(entities, "entities")
         columns = found.described()
@@ -110,19 +92,11 @@ class RelationshipExtractionValidator:
 
     @staticmethod
     def validate(entities: Records, relationships: Records) -> PhaseValidation:
-        """Check relationships and the entities at their ends, each named by its id or its name.
+        """Check relationships and the entities (id or name) at their ends, or raise a ValueError.
 
-        Returns
-        -------
-        PhaseValidation
-            4 checks. Metrics: ``relationships_count``; ``relationships_per_entity``;
-            ``avg_relationship_confidence`` over those that give a valid one, in [0, 1]. None
-            where undefined.
-
-        Raises
-        ------
-        ValueError
-            If one of the two is no list.
+        4 checks. Metrics, None where undefined: ``relationships_count``;
+        ``relationships_per_entity``; ``avg_relationship_confidence`` over those that give a valid
+        one, in [0, 1].
         """
         nodes, edges = _read(entities, "entities"), _read(relationships, "relationships")
         ids, names = nodes.column("id"), nodes.column(*_NAME)
@@ -145,18 +119,10 @@ class GraphConstructionValidator:
 
     @staticmethod
     def validate(documents: int, chunks: int, entities: int, relationships: int) -> PhaseValidation:
-        """Check counts, each >= 0.
+        """Check counts; one that is no whole number, or below 0, is a ValueError.
 
-        Returns
-        -------
-        PhaseValidation
-            3 checks. Metrics: the four counts; ``entities_per_chunk``; ``connectivity``, the
-            relationships an entity. None where undefined.
-
-        Raises
-        ------
-        ValueError
-            If one of them is not a whole number, or below 0.
+        3 checks. Metrics, None where undefined: the four counts; ``entities_per_chunk``;
+        ``connectivity``, the relationships an entity.
         """
         counts = {
             "documents": documents,
