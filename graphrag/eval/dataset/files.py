@@ -210,12 +210,12 @@ def _parquet_rows(file: Path, content: bytes) -> list[object]:
     reader: Any = pq
     errors: Any = pa
     try:
-        rows: list[object] = reader.read_table(io.BytesIO(content)).to_pylist()
-    except (errors.ArrowException, OSError) as error:
+        rows = reader.read_table(io.BytesIO(content)).to_pylist()
+        # As JSON has them: null for NaN, text for dates and the like.
+        return json.loads(to_json(rows, inf_nan_mode="null", bytes_mode="base64", fallback=str))
+    except (errors.ArrowException, OSError, ValueError) as error:
         msg = f"The dataset {file} is no Parquet file that can be read; write it again."
         raise DatasetError(msg) from error
-    # As JSON has them: null for NaN, text for dates and the like.
-    return json.loads(to_json(rows, inf_nan_mode="null", fallback=str))
 
 
 def _json(text: str, where: str) -> object:
