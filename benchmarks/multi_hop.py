@@ -1,19 +1,21 @@
 """What each search method finds of questions whose evidence stands in several passages.
 
-    python benchmarks/multi_hop.py FILE [--methods tog bm25,k=5 ...] [--budgets 500 4000]
+    python benchmarks/multi_hop.py FILE... [--methods tog bm25,k=5 ...] [--budgets 500 4000]
 
 FILE is JSON: {"passages": ["title\\ntext", ...], "questions": [{"q": text, "gold": [places of
-passages]}, ...]}. Its passages become a GraphRAG project of one document and one text unit each;
-its index is built with the embedded models in a folder that is kept: delete it to build it again.
-A method may bring settings of its section, as in ``tog,depth=2``.
+passages]}, ...]}. The passages of all files become one GraphRAG project of one document and one
+text unit each; its index is built with the embedded models in a folder that is kept: delete it to
+build it again. Each file's questions have tables of their own. A method may bring settings of its
+section, as in ``tog,depth=2``; ``max_context_tokens`` goes before the budget of the table.
 
 Recall@k is the mean share of a question's gold passages among the first k text units that were
-shown at the largest budget, in the order of the context; evidence is the share among all that
-were shown at a budget. The released basic search shows its text units in the order of their table:
-it gets as many as a budget holds on average, and its recall@k is that of a search for k. Limits are
-at 95 %, by question (t); differences are paired, from the same run. Tokens are prompt and output
-tokens of all completions, as the model counted them. The answers, of the embedded model, are not
-looked at.
+shown at the largest budget, in the order of the context. Of all that were shown at a budget,
+"any" is the share of questions with a gold passage among them, and "share" the mean share of
+a question's gold passages. The released basic search shows its text units in the order of their
+table: it gets as many as a budget holds on average, and its recall@k is that of a search for k.
+Limits are at 95 %, by question (t); differences are paired, from the same run. Tokens are prompt
+and output tokens of all completions, as the model counted them. The answers, of the embedded model,
+are not looked at.
 """
 
 import argparse
@@ -61,23 +63,24 @@ extract_graph: {{entity_types: [person, place, organization, object, event], max
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question's search: the places of the passages shown, in their order, and its cost."""
+    """One question's search: the text units shown, in their order, and its cost."""
 
-    shown: tuple[int, ...]
+    shown: tuple[str, ...]
     usage: Usage
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A question and the places of the passages that its answer needs."""
+    """A question, and of each piece of its evidence the text units that hold it."""
 
     question: str
-    gold: frozenset[int]
+    gold: tuple[frozenset[str], ...]
 
     def recall(self, asked: Asked, k: int | None = None) -> float:
-        """Return the share of them among the first k that were shown."""
-        return len(self.gold & set(asked.shown[:k])) / len(self.gold)
+        """Return the share of the pieces that the first k text units shown hold."""
+        shown = set(asked.shown[:k])
+        return sum(not shown.isdisjoint(units) for units in self.gold) / len(self.gold)
 
 
 def write_project(root: Path, passages: Sequence[str], model: str) -> None:
@@ -113,9 +116,6 @@ async def ask(index: GraphIndex, spec: str, budget: int, cases: Sequence[Case]) 
     """Ask all questions, one after the other."""
     method, index = varied(index, spec, budget)
     reader = RetrievalReader(index.tables)
-    table = index.tables.columns("text_units", ("id", "document_id"))
-    assert table is not None
-    places = dict(zip(table["id"], map(int, table["document_id"]), strict=True))
     await index.search(method, cases[0].question)  # what is prepared once is not timed
     asked: list[Asked] = []
     for case in cases:
@@ -124,7 +124,7 @@ async def ask(index: GraphIndex, spec: str, budget: int, cases: Sequence[Case]) 
         seconds = time.perf_counter() - started
         read = reader.read(method, result.context_data)
         shown = (read.text_unit_ids or ())[: read.n_sources]
-        asked.append(Asked(tuple(places[unit] for unit in shown), result.usage, seconds))
+        asked.append(Asked(tuple(shown), result.usage, seconds))
     return asked
 
 
@@ -144,9 +144,9 @@ def against(values: Sequence[float], reference: Sequence[float] | None) -> str:
     return points([a - b for a, b in zip(values, reference, strict=True)], "+")
 
 
-async def open_project(file: Path, passages: Sequence[str], model: str, work: Path) -> GraphIndex:
+async def open_project(name: str, passages: Sequence[str], model: str, work: Path) -> GraphIndex:
     """Open the index of the passages; build it where it is missing."""
-    root = work / f"{file.stem}-{model}"
+    root = work / f"{name}-{model}"
     if not (root / "settings.yaml").is_file() or not is_built(root):
         write_project(root, passages, model)
         print(f"index built in {await build_index(root, lambda _: None):.0f} s", flush=True)
@@ -154,71 +154,102 @@ async def open_project(file: Path, passages: Sequence[str], model: str, work: Pa
     index = await GraphIndex.open(root)
     table = index.tables.columns("text_units", ("id",))
     if table is None or len(table) != len(passages):
-        raise SystemExit(f"{root} is not the index of {file}; delete it to build it again.")
+        raise SystemExit(f"{root} is not the index of {name}; delete it to build it again.")
     return index
 
 
 async def main(given: argparse.Namespace) -> None:
     """Build or open the index, ask, and print."""
+    files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in given.files}
+    passages = [text for data in files.values() for text in data["passages"]]
+    index = await open_project("+".join(files), passages, given.embedding, given.work)
+    table: Any = index.tables.columns("text_units", ("id", "document_id"))
+    unit_at = dict(zip(map(int, table["document_id"]), table["id"], strict=True))
+    before = 0
+    for name, data in files.items():
+        cases = [
+            Case(row["q"], tuple(frozenset({unit_at[before + at]}) for at in row["gold"]))
+            for row in data["questions"][: given.questions]
+        ]
+        before += len(data["passages"])
+        print(f"{name}: {len(cases)} questions, {len(passages):,} passages\n", flush=True)
+        await show(index, given.methods, sorted(given.budgets), cases)
+
+
+async def show(
+    index: GraphIndex, methods: Sequence[str], budgets: Sequence[int], cases: Sequence[Case]
+) -> None:
+    """Ask all methods at all budgets, and print both tables."""
     logging.getLogger("graphrag").setLevel(logging.ERROR)  # it warns of every full context
-    data = json.loads(given.file.read_text(encoding="utf-8"))
-    cases = [Case(row["q"], frozenset(row["gold"])) for row in data["questions"]][: given.questions]
-    print(f"{given.file.stem}: {len(data['passages']):,} passages, {len(cases)} questions")
-    index = await open_project(given.file, data["passages"], given.embedding, given.work)
-    methods = [REFERENCE, *(name for name in given.methods if name != REFERENCE)]
-    await show_ranks(index, methods, max(given.budgets), cases)
-    print(f"\n| context | method | evidence % | - {REFERENCE}, points | tokens | calls | ms |")
-    print("|---:|---|---|---|---:|---:|---:|")
-    for budget in sorted(given.budgets):
-        reference: list[float] | None = None
+    methods = [REFERENCE, *(name for name in methods if name != REFERENCE)]
+    asked_last = await show_ranks(index, methods, max(budgets), cases)
+    print(f"\n| context | method | any % | - {REFERENCE} | share % | - {REFERENCE}", end="")
+    print(" | tokens | calls | at most | ms |\n|---:|---|---|---|---|---|---:|---:|---:|---:|")
+    for budget in budgets:
+        reference: tuple[list[float], list[float]] | None = None
         for spec in methods:
-            asked = await ask(index, spec, budget, cases)
+            last = budget == max(budgets)
+            asked = asked_last[spec] if last else await ask(index, spec, budget, cases)
             shares = [case.recall(a) for case, a in zip(cases, asked, strict=True)]
-            tokens = np.mean([a.usage.prompt_tokens + a.usage.output_tokens for a in asked])
-            calls = np.mean([a.usage.llm_calls for a in asked])
+            hits = [float(share > 0) for share in shares]
+            tokens = [a.usage.prompt_tokens + a.usage.output_tokens for a in asked]
+            calls = [a.usage.llm_calls for a in asked]
             ms = 1000 * np.mean([a.seconds for a in asked])
+            any_from, share_from = reference or (None, None)
             print(
-                f"| {budget:,} | {spec} | {points(shares)} | {against(shares, reference)}"
-                f" | {tokens:,.0f} | {calls:.2f} | {ms:.0f} |",
+                f"| {budget:,} | {spec} | {points(hits)} | {against(hits, any_from)}"
+                f" | {points(shares)} | {against(shares, share_from)}"
+                f" | {np.mean(tokens):,.0f} | {np.mean(calls):.2f}"
+                f" | {max(tokens):,} in {max(calls)} | {ms:.0f} |",
                 flush=True,
             )
-            reference = reference or shares
+            reference = reference or (hits, shares)
+    print()
 
 
 async def show_ranks(
     index: GraphIndex, methods: Sequence[str], budget: int, cases: Sequence[Case]
-) -> None:
-    """Print the recall of the first passages that each method shows."""
+) -> dict[str, list[Asked]]:
+    """Print the recall of the first text units that each method shows; return what was asked."""
+    asked: dict[str, list[Asked]] = {}
     print(f"| method, {budget:,} tokens | recall@2 % | recall@5 % | - {REFERENCE}, points |")
     print("|---|---|---|---|")
     reference: list[float] | None = None
     for spec in methods:
-        two, five = await first_shown(index, spec, budget, cases)
+        asked[spec] = await ask(index, spec, budget, cases)
+        two, five = [await first_shown(index, spec, k, budget, cases, asked[spec]) for k in (2, 5)]
         print(
             f"| {spec} | {points(two)} | {points(five)} | {against(five, reference)} |", flush=True
         )
         reference = reference or five
+    return asked
 
 
 async def first_shown(
-    index: GraphIndex, spec: str, budget: int, cases: Sequence[Case]
-) -> tuple[list[float], list[float]]:
-    """Return each question's recall@2 and recall@5."""
-    unranked = spec.partition(",")[0] == UNRANKED
-    asked = [] if unranked else await ask(index, spec, budget, cases)
-    found: list[list[float]] = []
-    for k in (2, 5):
-        best = await ask(index, f"{spec},k={k}", budget, cases) if unranked else asked
-        found.append([case.recall(a, k) for case, a in zip(cases, best, strict=True)])
-    return found[0], found[1]
+    index: GraphIndex,
+    spec: str,
+    k: int,
+    budget: int,
+    cases: Sequence[Case],
+    asked: Sequence[Asked],
+) -> list[float]:
+    """Return each question's recall@k."""
+    if spec.partition(",")[0] == UNRANKED:
+        asked = await ask(index, f"{spec},k={k}", budget, cases)
+    return [case.recall(a, k) for case, a in zip(cases, asked, strict=True)]
+
+
+def add_methods(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say what is asked, and at which budgets."""
+    usual = [name for name in METHODS if name not in WITHOUT_BUDGET]
+    parser.add_argument("--methods", nargs="+", default=usual, metavar="NAME[,setting=value]")
+    parser.add_argument("--budgets", type=int, nargs="+", default=[500, 1000, 2000, 4000])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("file", type=Path)
-    usual = [name for name in METHODS if name not in WITHOUT_BUDGET]
-    parser.add_argument("--methods", nargs="+", default=usual, metavar="NAME[,setting=value]")
-    parser.add_argument("--budgets", type=int, nargs="+", default=[500, 1000, 2000, 4000])
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    add_methods(parser)
     parser.add_argument("--questions", type=int, help="the first so many of them only")
     parser.add_argument("--embedding", choices=list(DIMENSIONS), default="hashed-ngrams")
     kept = Path(tempfile.gettempdir()) / "gtog-multi-hop"
