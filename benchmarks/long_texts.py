@@ -29,7 +29,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-METHODS = ("tog", "local", "basic", "bm25", "hybrid")
+METHODS = ("tog", "ppr", "bm25", "local", "basic")
 N_ASKED = 20
 KEY = "prose"
 PAGE = "page.html"
@@ -46,7 +46,7 @@ extract_graph: {entity_types: [person, place, organization, object, event], max_
 CONFIG = """\
 dataset: {path: questions.json}
 indexes: {prose: project}
-methods: [tog, local, basic, bm25, hybrid]
+methods: [tog, ppr, bm25, local, basic]
 output: {dir: results}
 """
 
