@@ -20,9 +20,9 @@ from pathlib import Path
 
 from multi_hop import Case, add_methods, show
 
-from graphrag.eval.dataset import Sample
-from graphrag.eval.measures import IndexView
-from graphrag.eval.run.index_building import build_index, is_built
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.runner.index_building import build_index, is_built
+from graphrag.eval.scorers.index_view import IndexView
 from graphrag.query.graph_index import GraphIndex
 from graphrag.text.words import terms
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from support.clock_evaluation import MakeEvaluation
 
-from graphrag.eval.scorers.measure_declaration import list_forms
+from graphrag.eval.scorers.measuring import list_forms
 
 BREVITY = """
 from graphrag.eval.scorers.measure_declaration import Measure
@@ -48,7 +48,7 @@ from graphrag.cli.main import app
 app()
 """
 LIST = f"""{BESIDE}
-from graphrag.eval.scorers.measure_declaration import list_forms
+from graphrag.eval.scorers.measuring import list_forms
 
 list_forms((1,))
 """

@@ -13,7 +13,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.question_figures import QuestionFigures, Values, read_question_figures
 from graphrag.eval.results.runs import RunRows
-from graphrag.eval.scorers.measure_declaration import list_forms
+from graphrag.eval.scorers.measuring import list_forms
 from graphrag.eval.stats.figure_gate import FigureCase, FigureDecision
 from graphrag.eval.store.lookup import open_store
 

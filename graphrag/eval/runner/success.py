@@ -9,7 +9,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS
 from graphrag.eval.runner.verdicts import judgeable
-from graphrag.eval.scorers.measure_declaration import list_forms
+from graphrag.eval.scorers.measuring import list_forms
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 

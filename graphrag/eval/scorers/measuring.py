@@ -1,14 +1,18 @@
 """Every measure of a response that needs no model, by name; and their means with intervals."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib import import_module
 from math import inf
+from pkgutil import iter_modules
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.scorers import declared
 from graphrag.eval.scorers.combined import CombinedInput, CombinedSummary, summarize_combined
 from graphrag.eval.scorers.declared.combined import combined_input
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.measure_declaration import MeasureForm, list_forms
+from graphrag.eval.scorers.measure_declaration import GROUPS, Measure, MeasureForm
 from graphrag.eval.scorers.response import Answered, MeasureInput, MeasureSettings
 from graphrag.eval.stats.estimates import Estimate, mean_binary_stratified
 from graphrag.eval.stats.scales import mean_real
@@ -192,3 +196,35 @@ def _summary(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSummar
         return MeasureSummary(form, mean_binary_stratified(scores, documents), n_excluded)
     limits = (0.0, inf if kind == "unbounded" else 1.0)
     return MeasureSummary(form, mean_real(scores, documents, limits), n_excluded)
+
+
+@cache
+def list_forms(cutoffs: tuple[int, ...]) -> tuple[MeasureForm, ...]:
+    """Return every measure: group by group, each over everything before those at k.
+
+    Raises
+    ------
+    ValueError
+        If two files declare the same measure.
+    """
+    found = list(_declared())
+    names = [measure.name for measure in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        msg = f"measures declared twice: {', '.join(sorted(twice))}; each needs a name of its own"
+        raise ValueError(msg)
+    return tuple(
+        form
+        for group in GROUPS
+        for form in _forms([each for each in found if each.group == group], cutoffs)
+    )
+
+
+def _forms(measures: list[Measure], cutoffs: tuple[int, ...]) -> Iterator[MeasureForm]:
+    yield from map(MeasureForm, measures)
+    for k in dict.fromkeys(cutoffs):
+        yield from (MeasureForm(each, k) for each in measures if each.compute_at is not None)
+
+
+def _declared() -> Iterator[Measure]:
+    for module in iter_modules(declared.__path__):
+        yield from import_module(f"{declared.__name__}.{module.name}").MEASURES
