@@ -38,8 +38,8 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.runner.units import Unit
 from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.store.records import Unit
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion
 from graphrag.query.usage import Usage, sum_usages

@@ -40,8 +40,8 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
     """Make a run."""
     from graphrag.eval.config.evaluation import EvaluationConfig
     from graphrag.eval.dataset.samples import as_samples
+    from graphrag.eval.runner.plan import describe_setup, plan_run
     from graphrag.eval.runner.queue import RunRequest
-    from graphrag.eval.runner.units import describe_setup, plan_run
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunDetails
     from graphrag.eval.store.session import StoredSession

@@ -45,11 +45,11 @@ def open_runner(url: str, folder: Path) -> Any:
 async def run(what: str, url: str, folder: Path, items: int) -> None:
     """Make, or go on with, one run; print its seconds, its peak and how many items it has."""
     from graphrag.eval.dataset.samples import as_samples
+    from graphrag.eval.runner.plan import plan_run
     from graphrag.eval.runner.queue import RunRequest
-    from graphrag.eval.runner.units import plan_run
     from graphrag.eval.store.database import EvaluationStore
+    from graphrag.eval.store.records import RunSetup
     from graphrag.eval.store.session import StoredSession
-    from graphrag.eval.store.setup import RunSetup
 
     class Unclaimed(StoredSession):
         """Keeps calls but no verdicts."""

@@ -13,9 +13,8 @@ from pathlib import Path
 from statistics import median
 
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import CallScope, StoredResponse
+from graphrag.eval.store.records import CallScope, RunSetup, StoredResponse
 from graphrag.eval.store.session import StoredSession
-from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import CallAttempt, RecordedCall, summarize_attempts
 
 RESPONSES, CALLS, CONTEXT = 20, 6, "A sentence of the context. " * 800

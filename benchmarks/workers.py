@@ -97,10 +97,9 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
     from graphrag.eval.dataset.samples import Sample
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
     from graphrag.eval.runner.queue import RunRequest
-    from graphrag.eval.runner.units import Unit
     from graphrag.eval.store.database import EvaluationStore
+    from graphrag.eval.store.records import RunSetup, Unit
     from graphrag.eval.store.session import StoredSession
-    from graphrag.eval.store.setup import RunSetup
 
     (folder / "settings.yaml").write_text(settings("openai_direct", url))
     config = EvaluationConfig.model_validate(
@@ -135,8 +134,7 @@ def measure_store(folder: Path, n_items: int = 400) -> dict[str, float]:
     """Return what the store takes a second: whole items of 6 calls, and single commits."""
     from graphrag.eval.records import JudgeResult
     from graphrag.eval.store.database import EvaluationStore
-    from graphrag.eval.store.records import CallScope, StoredResponse
-    from graphrag.eval.store.setup import RunSetup
+    from graphrag.eval.store.records import CallScope, RunSetup, StoredResponse
     from graphrag.query.usage import CallAttempt, RecordedCall, Usage
 
     attempt = CallAttempt("completion", "openai/m", "response", 900, 60, "provider", 0.2)

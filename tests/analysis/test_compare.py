@@ -26,7 +26,7 @@ from graphrag.eval.results.runs import read_rows
 from graphrag.eval.stats.gate_records import GateOutcome
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import BASELINE_FILE
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup
 from graphrag.eval.store.whole_files import DETAILED_FILE
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError

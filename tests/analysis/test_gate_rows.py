@@ -14,7 +14,7 @@ from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.stats.gate_records import GateOutcome
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup
 
 FAIL, PASS, INCONCLUSIVE = GateOutcome.FAIL, GateOutcome.PASS, GateOutcome.INCONCLUSIVE
 REFERENCE = {"correctness", "completeness"}

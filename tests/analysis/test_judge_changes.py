@@ -11,7 +11,7 @@ from graphrag.eval.compare.judge_changes import read_both_labels
 from graphrag.eval.report.gate_lines import list_notes, render_json
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.stats.gate_records import GateOutcome
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup
 
 FAIR, TRUTH = draw(360, seed=6)
 

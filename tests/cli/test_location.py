@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from graphrag.eval.compare.compare import shared_metrics
 from graphrag.eval.errors import UsageError
-from graphrag.eval.runner.preflight import list_judge_warnings
+from graphrag.eval.runner.checks import list_judge_warnings
 from graphrag.eval.store.database import EvaluationStore
 
 DONE, USAGE = 0, 2

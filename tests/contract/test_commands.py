@@ -141,7 +141,7 @@ def test_another_name_is_not_asked_of_an_azure_deployment(
     azure = "model_provider: azure\n    azure_deployment_name: mine\n    api_version: v1"
     evaluation.write_settings(settings.replace("model_provider: openai", azure, 1))
     from graphrag.config.project_settings import read_settings
-    from graphrag.eval.runner.judge_choice import judge_model
+    from graphrag.eval.runner.judging import judge_model
     from graphrag.query.index_header import IndexHeader
 
     config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")

@@ -14,9 +14,8 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.queue import RunRequest
-from graphrag.eval.runner.units import Unit
 from graphrag.eval.scorers.judge import LLMJudge
-from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage
 

@@ -15,7 +15,7 @@ from graphrag.eval.records import MetricScores
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.rows import rows_of
 from graphrag.eval.results.runs import RunMetadata, RunRows
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup
 from graphrag.eval.web.baseline import Baseline
 from graphrag.eval.web.report import ReportInput, render_report
 from graphrag.eval.web.tables import films_table

@@ -11,8 +11,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import StoredResponse
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup, StoredResponse
 from graphrag.query.usage import Usage
 
 End: TypeAlias = int | str

@@ -23,8 +23,7 @@ from graphrag.eval.report.ratings import render_ratings
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import StoredResponse
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup, StoredResponse
 from graphrag.query.usage import Usage
 
 DONE, USAGE = 0, 2

@@ -16,11 +16,11 @@ from support.openai_server import Fault, LocalServer, running_server
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import DEFAULT_METRICS
-from graphrag.eval.runner.answered import Answer, record_response
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.runner.units import Unit
+from graphrag.eval.runner.searching import Answer, record_response
 from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import MemorySession
 from graphrag.query.calls import GarbledReplyError, NoReplyError, RetryPolicy
 from graphrag.query.limits import CallLimit, CallTime, ServiceDownError

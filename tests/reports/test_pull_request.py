@@ -16,7 +16,7 @@ from graphrag.eval.report.markdown import render_markdown
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup
 from graphrag.query.usage import Usage
 
 NASTY = "Who | is @octocat?\n</details>\x0b\x00\u202e <img src=x> `a` #1 https://evil.example & *b*"

@@ -10,7 +10,7 @@ from support.openai_server import Behaviour, Fault, offline_reply, running_serve
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.runner.units import Unit
+from graphrag.eval.store.records import Unit
 from graphrag.eval.testing import ScriptedRunner
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import Answer, RetryPolicy

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.runner.input_files import list_input_warnings
+from graphrag.eval.runner.checks import list_input_warnings
 
 SETTINGS = """\
 completion_models:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.runner.pool import run_bounded
+from graphrag.eval.runner.queue import run_bounded
 
 
 class Log:

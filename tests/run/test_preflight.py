@@ -2,7 +2,7 @@
 
 import pytest
 
-from graphrag.eval.runner.preflight import list_judge_warnings
+from graphrag.eval.runner.checks import list_judge_warnings
 
 
 @pytest.mark.parametrize(

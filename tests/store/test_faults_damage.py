@@ -9,7 +9,7 @@ import pytest
 from support.small_runs import SmallRun, noting
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.damage import check_pages
+from graphrag.eval.store.connection import check_pages
 from graphrag.eval.store.database import EvaluationStore
 
 N = 40

@@ -10,7 +10,7 @@ import pytest
 from support.small_runs import SmallRun, noting, one_line
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.runner.preflight import check_output
+from graphrag.eval.runner.checks import check_output
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),

@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import Failure, Hop, JudgeResult, Retrieved
-from graphrag.eval.runner.preflight import check_output
+from graphrag.eval.runner.checks import check_output
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
+from graphrag.eval.store.records import CallScope, Judgement, RunSetup, StoredResponse
 from graphrag.eval.store.session import Standing, StoredSession
-from graphrag.eval.store.setup import RunSetup
 from graphrag.query.usage import (
     CallAttempt,
     CallLog,

@@ -26,12 +26,11 @@ from graphrag_llm.types import (
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.runner.resume import ResumeOptions, RunPlan, choose_run
-from graphrag.eval.runner.units import Unit, describe_setup
 from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import RunDetails
+from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession
 from graphrag.query.models import open_completion
 

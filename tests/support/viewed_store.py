@@ -14,7 +14,7 @@ from graphrag.eval.cli.view import viewed_of
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.runner.units import describe_setup
+from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
 from graphrag.eval.web.server import Listener, make_server

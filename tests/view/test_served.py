@@ -26,11 +26,11 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.runner.queue import RunRequest
-from graphrag.eval.runner.units import Unit, describe_setup
 from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import RunDetails
+from graphrag.eval.store.records import RunDetails, Unit
 from graphrag.eval.store.session import StoredSession
 from graphrag.eval.web.server import Listener
 from graphrag.query.models import open_completion

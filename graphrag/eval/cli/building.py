@@ -14,8 +14,8 @@ from rich.console import Console
 from graphrag.command_lines import again
 from graphrag.eval.cli.terminal import end_at_once, working
 from graphrag.eval.errors import BuildInterruptedError
+from graphrag.eval.runner.checks import list_input_warnings
 from graphrag.eval.runner.index_building import build_index, is_built, unfinished_folder
-from graphrag.eval.runner.input_files import list_input_warnings
 
 
 async def build_missing(

@@ -9,17 +9,19 @@ from rich.console import Console
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.report.lines import plain_table, say, show_table, tell
 from graphrag.eval.report.run_lines import describe_price
-from graphrag.eval.runner.estimation import (
+from graphrag.eval.runner.estimate import (
     MOST,
     TYPICAL,
     TYPICAL_ANSWER,
     Estimate,
+    Measured,
     Reckoning,
     estimate,
+    mean_tokens,
+    mean_usd,
 )
-from graphrag.eval.runner.measured import Measured, mean_tokens, mean_usd
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.runner.units import Unit
+from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted

@@ -25,45 +25,45 @@ from graphrag.eval.dataset.samples import Sample, check_keys
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.monitoring.watch import NextRound
 from graphrag.eval.report.validation import list_faults
-from graphrag.eval.runner.budget_warnings import (
+from graphrag.eval.runner.checks import (
+    check_output,
+    check_prices,
+    check_success,
+    describe_unbuilt,
     list_budget_warnings,
     list_judge_limit_warnings,
+    list_judge_warnings,
     list_once,
+    list_setting_warnings,
 )
 from graphrag.eval.runner.data_warnings import list_data_warnings
+from graphrag.eval.runner.estimate import Measured, read_measured
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.runner.headers import describe_indexes, read_headers, read_model_settings
+from graphrag.eval.runner.headers import (
+    describe_indexes,
+    read_headers,
+    read_index_facts,
+    read_model_settings,
+)
 from graphrag.eval.runner.index_building import is_built
-from graphrag.eval.runner.index_facts import read_index_facts
-from graphrag.eval.runner.input_files import describe_unbuilt
-from graphrag.eval.runner.judge_choice import (
+from graphrag.eval.runner.judging import (
+    asks_judge,
     check_judge_model,
     describe_judge,
     judge_model,
     list_judge_name_warnings,
     open_judge,
 )
-from graphrag.eval.runner.judgements import asks_judge
-from graphrag.eval.runner.measured import Measured, read_measured
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.opening import Workers, open_executor
-from graphrag.eval.runner.preflight import (
-    check_output,
-    check_prices,
-    list_judge_warnings,
-    list_setting_warnings,
-)
+from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup, plan_run
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.runner.resume import ResumeOptions, RunPlan, choose_run
-from graphrag.eval.runner.success import check_success
-from graphrag.eval.runner.units import Unit, describe_setup, plan_run
 from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import open_store
-from graphrag.eval.store.records import RunDetails, new_run
+from graphrag.eval.store.records import RunDetails, RunSetup, Unit, new_run
 from graphrag.eval.store.session import MemorySession, Session, StoredSession
-from graphrag.eval.store.setup import RunSetup
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
 from graphrag.text.phrases import counted

@@ -17,30 +17,36 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.config.sections import Variant
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, UsageError
+from graphrag.eval.runner.checks import check_prices, check_success, list_judge_warnings
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.runner.headers import read_model_settings
-from graphrag.eval.runner.judge_choice import (
+from graphrag.eval.runner.headers import (
+    describe_unmeasured,
+    read_model_settings,
+    read_searched_views,
+)
+from graphrag.eval.runner.judging import (
+    asks_judge,
     check_judge_model,
     describe_judge,
     judge_model,
     list_judge_name_warnings,
     open_judge,
 )
-from graphrag.eval.runner.judgements import asks_judge
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.runner.opening import Workers, open_executor
-from graphrag.eval.runner.preflight import check_prices, list_judge_warnings
+from graphrag.eval.runner.plan import (
+    ResumeOptions,
+    RunPlan,
+    choose_run,
+    describe_judging,
+    plan_judging,
+)
 from graphrag.eval.runner.queue import RunRequest
-from graphrag.eval.runner.resume import ResumeOptions, RunPlan, choose_run
-from graphrag.eval.runner.searched_views import describe_unmeasured, read_searched_views
-from graphrag.eval.runner.success import check_success
-from graphrag.eval.runner.units import Unit, describe_judging, plan_judging
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import check_there, find_run
-from graphrag.eval.store.records import Run, RunDetails
+from graphrag.eval.store.records import Run, RunDetails, RunSetup, Unit
 from graphrag.eval.store.session import StoredSession
-from graphrag.eval.store.setup import RunSetup
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.text.phrases import counted
 

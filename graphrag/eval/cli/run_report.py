@@ -18,9 +18,9 @@ from graphrag.eval.results.means import describe_forgotten
 from graphrag.eval.results.rows import rows_of
 from graphrag.eval.results.sections import Figures, FigureSources, compute_figures
 from graphrag.eval.results.summary import Analysis
+from graphrag.eval.runner.checks import AVERAGES
+from graphrag.eval.runner.plan import is_asked
 from graphrag.eval.runner.queue import RunOutcome
-from graphrag.eval.runner.success import AVERAGES
-from graphrag.eval.runner.units import is_asked
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.store.records import Run, RunDetails
 from graphrag.eval.store.whole_files import PAGE_FILE, Content

@@ -19,7 +19,7 @@ from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces,
 from graphrag.eval.report.row_table import check_table_file, render_table, tabulate_rows
 from graphrag.eval.report.run_files import read_shown_run, run_folder, write_run
 from graphrag.eval.results.runs import pinned_run_id
-from graphrag.eval.runner.searched_views import describe_unmeasured, read_searched_views
+from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
 from graphrag.eval.runner.stored_outcome import ReadRun, read_run
 from graphrag.eval.store.connection import hold_folder
 from graphrag.eval.store.database import EvaluationStore

@@ -42,11 +42,11 @@ from graphrag.eval.report.run_lines import describe_failures
 from graphrag.eval.report.sections import show_figures
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.rows import FAILED_AS_0
-from graphrag.eval.runner.bounds import needs_new_run
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.judgements import asks_judge
+from graphrag.eval.runner.judging import asks_judge
+from graphrag.eval.runner.plan import ChosenRun
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.runner.resume import ChosenRun
+from graphrag.eval.runner.searching import needs_new_run
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, write_whole
 from graphrag.eval.web.library import is_library_ready

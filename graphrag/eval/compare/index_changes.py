@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from graphrag.eval.results.runs import RunMetadata
-from graphrag.eval.runner.index_facts import EMBEDDING_MODEL
+from graphrag.eval.runner.headers import EMBEDDING_MODEL
 
 _SHOWN = 5  # indexes that are named
 

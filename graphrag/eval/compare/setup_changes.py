@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias, cast
 
-from graphrag.eval.runner.units import list_differences
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.runner.plan import list_differences
+from graphrag.eval.store.records import RunSetup
 
 Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
 """Index key -> what its index was built with, and how much it holds."""

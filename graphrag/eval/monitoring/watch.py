@@ -27,8 +27,7 @@ from graphrag.eval.stats.passes import (
     watch_power,
 )
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Run
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import Run, RunSetup
 from graphrag.text.phrases import counted
 
 LEVEL = ALPHA

@@ -15,7 +15,7 @@ from rich.progress import (
 from graphrag.eval.records import QueryResult
 from graphrag.eval.report.cells import money
 from graphrag.eval.report.heartbeat import Pulse, beating
-from graphrag.eval.runner.progress import Tally
+from graphrag.eval.runner.queue import Tally
 
 
 class BarProgress:

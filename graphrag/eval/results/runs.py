@@ -28,13 +28,11 @@ from graphrag.eval.results.rows import (
     rows_of,
     with_every_metric,
 )
-from graphrag.eval.runner.budget_warnings import SAYS_LITTLE
-from graphrag.eval.runner.verdicts import judgeable
+from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import PINNED, baseline_path, find_run, no_such_file, open_store
-from graphrag.eval.store.records import Run, StoredResponse
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import SAYS_LITTLE, Run, RunSetup, StoredResponse
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import sum_usages
 

@@ -14,8 +14,6 @@ from graphrag.eval.results.evaluation_file import EvaluatedAnswer, evaluation_re
 from graphrag.eval.results.means import calls_of, tokens_of
 from graphrag.eval.results.retrieval_file import retrieval_report
 from graphrag.eval.results.rows import paired_score, rows_of
-from graphrag.eval.runner.judgements import pair_kind
-from graphrag.eval.runner.units import Unit
 from graphrag.eval.scorers.combined import CombinedSettings
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
@@ -38,7 +36,7 @@ from graphrag.eval.scorers.response import Answered, MeasureSettings
 from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
 from graphrag.eval.stats.estimates import Estimate
 from graphrag.eval.stats.scales import mean_real
-from graphrag.eval.store.records import Judgement
+from graphrag.eval.store.records import Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_usages
 
 

@@ -13,8 +13,7 @@ from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner.shares import Share
 from graphrag.eval.runner.tasks import Cancel, Ended, Event, Item, Kept, Noted, Order, Ready, Said
-from graphrag.eval.runner.units import Unit
-from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.limits import CallLimit
 from graphrag.query.spending import Spending
 from graphrag.query.usage import CallAttempt, CallLog, RecordedCall

@@ -15,9 +15,6 @@ from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
 from graphrag.eval.judged.declaration import DEFAULT_METRICS
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
-from graphrag.eval.runner.answered import Answer, read_answer, record_response
-from graphrag.eval.runner.bounds import describe_timeout, search_failure
-from graphrag.eval.runner.controls import ask_control, response_type
 from graphrag.eval.runner.executor import Executor
 from graphrag.eval.runner.headers import (
     describe_indexes,
@@ -27,23 +24,39 @@ from graphrag.eval.runner.headers import (
     read_model_settings,
     read_settings_of,
 )
-from graphrag.eval.runner.judge_choice import (
+from graphrag.eval.runner.judging import (
+    FurtherJudges,
+    FurtherWork,
+    ask_verdicts,
+    asks_judge,
     check_judge,
     describe_judge,
+    is_wanted,
     open_answering,
     open_judge,
 )
-from graphrag.eval.runner.judgements import FurtherJudges, FurtherWork, asks_judge, is_wanted
-from graphrag.eval.runner.methods import Method, MethodSet, ask_method
-from graphrag.eval.runner.progress import ProgressCallback, watching
-from graphrag.eval.runner.queue import RunOutcome, RunRequest, Stop, Work
-from graphrag.eval.runner.units import Unit, describe_setup, plan_run
-from graphrag.eval.runner.verdicts import ask_verdicts
+from graphrag.eval.runner.methods import Method, MethodSet, ask_control, ask_method, response_type
+from graphrag.eval.runner.plan import describe_setup, plan_run
+from graphrag.eval.runner.queue import (
+    ProgressCallback,
+    RunOutcome,
+    RunRequest,
+    Stop,
+    Work,
+    watching,
+)
+from graphrag.eval.runner.searching import (
+    Answer,
+    describe_timeout,
+    read_answer,
+    record_response,
+    search_failure,
+)
 from graphrag.eval.scorers.evaluable import read_entity_types
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import RunDetails, StoredResponse
+from graphrag.eval.store.records import RunDetails, StoredResponse, Unit
 from graphrag.eval.store.session import MemorySession, Session, StoredSession
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import GraphIndex, SearchError

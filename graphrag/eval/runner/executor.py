@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.runner.units import Unit
-from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.usage import CallLog
 
 

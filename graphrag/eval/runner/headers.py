@@ -1,8 +1,9 @@
-"""What a run needs before its first call: the headers of its indexes, and its judge."""
+"""The indexes of a run: their headers, what they are in words, and whether they are the same."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
@@ -11,14 +12,17 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import OutputSettings
 from graphrag.eval.errors import ConfigError, IndexUnavailableError
 from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.scorers.index_view import IndexView, read_index_views
+from graphrag.eval.store.records import RunSetup
 from graphrag.query.index_header import (
     IndexHeader,
+    model_name,
     read_header,
 )
 from graphrag.query.index_tables import IndexNotBuiltError
 
 if TYPE_CHECKING:
-    pass
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 
 def read_settings_of(config: object) -> EvaluationConfig:
@@ -100,3 +104,98 @@ def describe_indexes(
 ) -> dict[str, dict[str, Mapping[str, object]]]:
     """Return key -> method -> everything that changes what the method answers there."""
     return {key: {name: methods.describe(name, headers.get(key)) for name in names} for key in keys}
+
+
+IndexFacts: TypeAlias = Mapping[str, str | int | None]
+"""Name of a setting or a count -> its value; what is not known is left out."""
+
+EMBEDDING_MODEL = "embedding model"
+_COUNTED = ("documents", "text_units", "entities", "relationships", "communities")
+
+
+def read_index_facts(headers: Mapping[str, IndexHeader]) -> dict[str, IndexFacts]:
+    """Return key -> what its index was built with, by its settings now, and how much it holds.
+
+    Counts are those of tables that are parquet files; of other stores there are none. Blocks while
+    the ends of the files are read.
+    """
+    return {key: _facts(header) for key, header in headers.items()}
+
+
+def _facts(header: IndexHeader) -> IndexFacts:
+    config = header.config
+    extraction = config.completion_models.get(config.extract_graph.completion_model_id)
+    embedding = config.embedding_models.get(config.embed_text.embedding_model_id)
+    facts: dict[str, str | int | None] = {
+        "chunk size": config.chunking.size,
+        "chunk overlap": config.chunking.overlap,
+        "entity types": ", ".join(config.extract_graph.entity_types),
+    }
+    if extraction is not None:
+        facts["extraction model"] = model_name(extraction)
+    if embedding is not None:
+        facts[EMBEDDING_MODEL] = model_name(embedding)
+    facts["prompts"] = _prompts_of(config)
+    for name in _COUNTED:
+        path = Path(config.output_storage.base_dir or "") / f"{name}.parquet"
+        if config.output_storage.base_dir and path.is_file():
+            facts[name.replace("_", " ")] = _count_rows(path)
+    return facts
+
+
+def _prompts_of(config: "GraphRagConfig") -> str:
+    """Return a digest of the indexing prompts; a file that is not there is named by its path."""
+    reports = config.community_reports
+    files = {
+        "extract_graph": config.extract_graph.prompt,
+        "summarize_descriptions": config.summarize_descriptions.prompt,
+        "graph_reports": reports.graph_prompt,
+        "text_reports": reports.text_prompt,
+    }
+    digest = hashlib.blake2b(digest_size=4)
+    for name, file in files.items():
+        path = Path(file or "")
+        text = path.read_bytes() if file and path.is_file() else (file or "the release's").encode()
+        digest.update(f"{name}:{len(text)}:".encode())
+        digest.update(text)
+    return digest.hexdigest()
+
+
+def _count_rows(path: Path) -> int:
+    from pyarrow import parquet
+
+    return int(cast("Any", parquet).read_metadata(path).num_rows)
+
+
+async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dict[str, IndexView]:
+    """Return key -> view of the indexes that are still as a run searched them.
+
+    Parameters
+    ----------
+    roots : mapping
+        Index key -> project folder, as it is configured now.
+    setup : RunSetup
+        The run's. An index that is gone or was built again since is
+        left out, as what it says now is of no use.
+    """
+    same: dict[str, IndexHeader] = {}
+    for key, described in setup.indexes.items():
+        if key not in roots:
+            continue
+        searched = {each.get("index") for each in described.values()} - {None}
+        try:
+            found = (await read_headers({key: roots[key]}, vectors=False))[key]
+        except (ConfigError, IndexUnavailableError):
+            continue
+        if searched <= {found.fingerprint}:
+            same[key] = found
+    return await read_index_views(same)
+
+
+def describe_unmeasured(keys: Iterable[str]) -> list[str]:
+    """Return a line for each index on which a run can't be measured any more."""
+    return [
+        f"index {key} is not the one that was searched any more, so that retrieval, "
+        "paths and losses are not measured on it"
+        for key in keys
+    ]

@@ -1,10 +1,13 @@
 """One run in progress: what is still to be done, what it may spend, when it stops."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import tee
+from typing import Any, Protocol
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, RunStoppedError, ServiceDownStop
@@ -17,23 +20,187 @@ from graphrag.eval.records import (
     ReadWhole,
     failed_search_scores,
 )
-from graphrag.eval.runner.bounds import (
+from graphrag.eval.runner.searching import (
     judge_bound,
     judge_time,
     open_limit,
     search_bound,
     search_time,
 )
-from graphrag.eval.runner.pool import Job, run_bounded
-from graphrag.eval.runner.progress import Progress, Tally, Unwatched
-from graphrag.eval.runner.units import Unit
-from graphrag.eval.runner.verdicts import judgeable
-from graphrag.eval.runner.whole_results import WholeResults
-from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
-from graphrag.eval.store.session import Finished, MemorySession, Session
+from graphrag.eval.scorers.judge import judgeable
+from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
+from graphrag.eval.store.session import Finished, MemorySession, Session, StoredContexts
 from graphrag.query.limits import CallTime
 from graphrag.query.spending import Spending
 from graphrag.query.usage import CallLog, OutputBound, sum_usages
+
+ProgressCallback = Callable[[int, int, str, str], None]
+"""Called with (current, total, imdb_key, method) after each unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How far a run is.
+
+    Attributes
+    ----------
+    done, total : int
+        Units of work: a question asked by a method and judged.
+    failed : int
+        Searches that failed.
+    unscored : int
+        Verdicts that the judge failed to give.
+    tokens : int
+        Prompt and output tokens so far, searches and judge, embeddings included.
+    cost_usd : float
+        US dollars so far; calls of unknown price are left out.
+    """
+
+    done: int
+    total: int
+    failed: int = 0
+    unscored: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+class Progress(Protocol):
+    """Watches a run."""
+
+    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
+        """Be told that a unit is done; ``latest`` is None when what was there is counted."""
+        ...
+
+
+class Unwatched:
+    """Shows nothing."""
+
+    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
+        """Do nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackProgress:
+    """Calls a function with (current, total, imdb_key, method) after each unit."""
+
+    callback: ProgressCallback
+
+    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
+        """Pass the latest unit on."""
+        if latest is not None:
+            self.callback(tally.done, tally.total, latest.imdb_key, latest.method)
+
+
+class NotebookProgress:
+    """One line in a notebook's output that tells how far the run is."""
+
+    def __init__(self) -> None:
+        import IPython.display
+
+        display: Any = IPython.display.display  # pyright: ignore[reportUnknownVariableType]
+        self._line: Any = display({"text/plain": "Evaluating"}, raw=True, display_id=True)
+
+    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
+        """Write the line anew."""
+        text = f"Evaluating {tally.done}/{tally.total}"
+        self._line.update({"text/plain": text}, raw=True)
+
+
+def watching(callback: ProgressCallback | None) -> Progress:
+    """Return what watches a run that is begun from Python."""
+    if callback is not None:
+        return CallbackProgress(callback)
+    from rich import get_console
+
+    return NotebookProgress() if get_console().is_jupyter else Unwatched()
+
+
+Job = Callable[[], Awaitable[object]]
+
+
+async def run_bounded(
+    jobs: Iterable[Job],
+    concurrency: int,
+    stop: asyncio.Event | None = None,
+    may_begin: Callable[[], bool] = lambda: True,
+    finish_s: float = 10.0,
+) -> None:
+    """Do jobs in their order, a few at the same time.
+
+    Parameters
+    ----------
+    jobs : iterable of callables
+        Each makes the awaitable that is the job.
+    concurrency : int
+        Jobs at once, >= 1.
+    stop : asyncio.Event, optional
+        When set, no job is begun any more. It is set here when a job raises, so that those in
+        flight can see it too.
+    may_begin : callable
+        Asked before each job; the first no is final, and what is in flight is waited for.
+    finish_s : float
+        Seconds that what is in flight has after a stop or an error, before it is cancelled.
+
+    Raises
+    ------
+    Exception
+        The first that a job raised, after what was in flight had its time; later ones are
+        dropped. A job that is worth going on without catches its errors itself.
+
+    Notes
+    -----
+    However it ends, cancelled from outside included, no task of it is left.
+    """
+    waiting, errors = deque(jobs), list[BaseException]()
+    asked = stop or asyncio.Event()
+
+    async def work() -> None:
+        try:
+            while waiting:
+                if asked.is_set() or not may_begin():
+                    waiting.clear()
+                    return
+                await waiting.popleft()()
+        except (Exception, asyncio.CancelledError) as error:
+            errors.append(error)
+            asked.set()
+
+    workers = set[asyncio.Task[None]]()
+    stopping = asyncio.create_task(asked.wait())
+    try:
+        for _ in range(min(concurrency, len(waiting))):
+            workers.add(asyncio.create_task(work()))
+            await asyncio.sleep(0)  # the first request of each is sent before the next begins
+        running = set(workers)
+        while running and not stopping.done():
+            done, _ = await asyncio.wait({*running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            running -= done
+        if running:
+            await asyncio.wait(running, timeout=finish_s)
+        first = errors[:1]  # what the cancelling below makes is no error
+    finally:
+        for task in (*workers, stopping):
+            task.cancel()
+        await asyncio.wait({*workers, stopping})
+    for error in first:
+        raise error
+
+
+@dataclass(frozen=True, slots=True)
+class WholeResults:
+    """Reads the contexts of a run's results; a ``ReadWhole``, as long as the store is open."""
+
+    contexts: StoredContexts
+    units: Sequence[Unit]
+
+    def __call__(self, results: Iterable[QueryResult]) -> Iterator[QueryResult]:
+        """Yield results with what they were shown and retrieved, a few of them at a time."""
+        keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in self.units}
+        outlines, asked = tee(results)
+        units = (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in asked)
+        for outline, found in zip(outlines, self.contexts.read(units), strict=True):
+            yield replace(outline, context_text=found.context_text, retrieved=found.retrieved)
+
 
 SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
 JudgeUnit = Callable[

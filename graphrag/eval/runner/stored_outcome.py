@@ -8,11 +8,11 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import METRICS, JudgeResult
-from graphrag.eval.runner.judgements import is_wanted, list_judged, with_grades
+from graphrag.eval.runner.judging import is_wanted, list_judged, with_grades
+from graphrag.eval.runner.plan import plan_judging, plan_run
 from graphrag.eval.runner.queue import RunOutcome, RunRequest, Stop, Work
-from graphrag.eval.runner.units import Unit, plan_judging, plan_run
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Run, RunDetails, StoredResponse
+from graphrag.eval.store.records import Run, RunDetails, StoredResponse, Unit
 from graphrag.eval.store.session import StoredSession
 from graphrag.query.methods import METHODS
 from graphrag.query.usage import CallLog, Usage

@@ -7,9 +7,8 @@ from typing import Literal
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner.methods import Method
-from graphrag.eval.runner.units import Unit
 from graphrag.eval.scorers.judge import Judge
-from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.limits import CallTime
 from graphrag.query.usage import CallAttempt, OutputBound, RecordedCall
 

@@ -18,7 +18,7 @@ from graphrag.eval.errors import EvalError
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.event_loop import open_loop
 from graphrag.eval.runner.headers import read_model_settings
-from graphrag.eval.runner.judge_choice import open_judge
+from graphrag.eval.runner.judging import open_judge
 from graphrag.eval.runner.shares import Receipts, Share, SharedLimit
 from graphrag.eval.runner.tasks import (
     Cancel,

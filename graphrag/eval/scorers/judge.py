@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal, Protocol
 
 from pydantic import ConfigDict, field_validator, model_validator
 
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.judged.declaration import JudgedMetric
 from graphrag.eval.judged.discovery import JUDGED_METRICS
 from graphrag.eval.records import JudgeResult, MetricScores
@@ -150,3 +152,13 @@ class LLMJudge:
 @lru_cache(maxsize=256)
 def _template(metric: JudgedMetric) -> str:
     return metric.prompt
+
+
+def judgeable(sample: Sample, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Return what a response to a sample can be judged on.
+
+    Without an answer that is right, nothing can be said of a metric that reads it.
+    """
+    if not sample.names_sources_only:
+        return tuple(metrics)
+    return tuple(name for name in metrics if "ground_truth" not in JUDGED_METRICS[name].fields)

@@ -1,21 +1,265 @@
-"""The connection to a store, which no key or password of a service passes."""
+"""The connection to a store: its tables, its damage, what is written together, and no keys.
 
+A transaction costs more than the rows in it. While a run goes on, a reply is written with the next
+call that is about to be sent, which must not be sent before it is there, or with the result that it
+is part of; at the latest in the next turn of the event loop.
+"""
+
+import asyncio
 import os
 import shutil
 import sqlite3
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache, wraps
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
+from shlex import quote
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from filelock import FileLock, Timeout
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.store.schema import FORMAT, explain_errors, prepare_database
 from graphrag.redaction import redact_data
 from graphrag.text.controls import mend_text
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+class _Kept(Protocol):
+    path: Path
+
+
+_S = TypeVar("_S", bound=_Kept)
+_READING = (
+    "runs",
+    "samples",
+    "responses",
+    "search_states",
+    "verdicts",
+    "judge_usage",
+    "judgements",
+    "forgotten_usage",
+    "unclaimed_usage",
+    "finished_calls",
+)
+
+
+def damage_error(path: Path, found: object) -> StoreError:
+    """Return the error of a file whose pages are damaged."""
+    mended = path.with_name("new.db")
+    line = f"sqlite3 {quote(str(path))} .recover | sqlite3 {quote(str(mended))}"
+    return StoreError(f"{_refusal(path, found)} Save what can be read with: {line}")
+
+
+def row_error(path: Path, found: str) -> StoreError:
+    """Return the error of a row that can't be read; its page is whole, so SQLite sees nothing."""
+    return StoreError(
+        f"{_refusal(path, found)} Restore an earlier copy of it, or choose another folder with "
+        "--output."
+    )
+
+
+def _refusal(path: Path, found: object) -> str:
+    return f"{path} can't be used ({found}); nothing of it is shown or continued."
+
+
+def names_damage(store: type[_S]) -> type[_S]:
+    """Let the reading methods of a store name a row whose content can't be read.
+
+    No result is made of it, nor of the others.
+    """
+    for name in _READING:
+        setattr(store, name, _named(getattr(store, name)))
+    return store
+
+
+def _named(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    @wraps(method)
+    def read(self: _S, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return method(self, *args, **kwargs)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            why = " ".join(str(error).split())[:150]
+            found = f"a row of its {method.__name__} is damaged: {why}"
+            raise row_error(self.path, found) from error
+
+    return read
+
+
+def check_pages(path: Path) -> None:
+    """Refuse an eval.db whose pages don't fit together.
+
+    Bytes that were changed within a text are not seen: SQLite keeps no checksums.
+
+    Raises
+    ------
+    StoreError
+        Naming what was found first.
+    """
+    if not path.is_file():
+        return
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        raise damage_error(path, error) from error
+    finally:
+        db.close()
+    if found != "ok":
+        raise damage_error(path, " ".join(found.split()))
+
+
+FORMAT = 4
+
+_TABLES = """
+CREATE TABLE runs (
+    run_id TEXT PRIMARY KEY,
+    started_at TEXT NOT NULL,
+    finished_at TEXT,
+    status TEXT NOT NULL,
+    setup TEXT NOT NULL,
+    details TEXT
+);
+CREATE TABLE samples (
+    run_id TEXT NOT NULL REFERENCES runs,
+    position INTEGER NOT NULL,
+    sample TEXT NOT NULL,
+    PRIMARY KEY (run_id, position)
+);
+CREATE TABLE responses (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    sample_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    response TEXT NOT NULL,
+    context_text TEXT NOT NULL,
+    latency_s REAL,
+    usage TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    trial INTEGER NOT NULL,
+    retrieved TEXT,
+    abstained INTEGER NOT NULL,
+    PRIMARY KEY (run_id, unit)
+);
+CREATE TABLE verdicts (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    score INTEGER,
+    reason TEXT NOT NULL,
+    failure TEXT,
+    recorded_at TEXT NOT NULL,
+    repeats TEXT,
+    PRIMARY KEY (run_id, unit, metric)
+);
+CREATE TABLE judge_usage (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    usage TEXT NOT NULL
+);
+CREATE TABLE forgotten (
+    run_id TEXT NOT NULL REFERENCES runs,
+    unit TEXT NOT NULL,
+    usage TEXT NOT NULL
+);
+CREATE TABLE calls (
+    run_id TEXT NOT NULL REFERENCES runs,
+    scope TEXT NOT NULL,
+    call TEXT NOT NULL,
+    reply TEXT,
+    attempts TEXT,
+    PRIMARY KEY (run_id, scope, call)
+);
+CREATE TABLE judgements (
+    run_id TEXT NOT NULL REFERENCES runs,
+    subject TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    value TEXT NOT NULL,
+    failed INTEGER NOT NULL,
+    usage TEXT NOT NULL,
+    recorded_at TEXT NOT NULL,
+    PRIMARY KEY (run_id, subject, kind)
+);
+"""
+
+COLUMNS = {
+    "runs": "run_id started_at finished_at status setup details",
+    "samples": "run_id position sample",
+    "responses": "run_id unit sample_id method response context_text latency_s usage failure "
+    "recorded_at trial retrieved abstained",
+    "verdicts": "run_id unit metric score reason failure recorded_at repeats",
+    "judge_usage": "run_id unit usage",
+    "forgotten": "run_id unit usage",
+    "calls": "run_id scope call reply attempts",
+    "judgements": "run_id subject kind value failed usage recorded_at",
+}
+"""Table -> its columns, in the order in which values are given."""
+_KEYS = {
+    "samples": "run_id position",
+    "responses": "run_id unit",
+    "verdicts": "run_id unit metric",
+    "calls": "run_id scope call",
+    "judgements": "run_id subject kind",
+}
+
+
+@cache
+def insert(table: str) -> str:
+    """Return the statement that adds a row, or puts it in the place of one of the same key."""
+    columns = COLUMNS[table].split()
+    key = _KEYS.get(table, "").split()
+    given = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    if not key:
+        return given
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
+    return f"{given} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+
+
+def prepare_database(db: sqlite3.Connection, path: Path) -> None:
+    """Make the tables of a new database.
+
+    Raises
+    ------
+    StoreError
+        If the database is of something else, or of another format.
+    """
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        msg = f"{path} is a database of something else; choose another --output."
+        raise StoreError(msg)
+    if version not in (0, FORMAT):
+        msg = (
+            f"{path} has format {version}, this release reads {FORMAT}; "
+            "choose another folder with --output."
+        )
+        raise StoreError(msg)
+    db.execute("PRAGMA journal_mode=WAL")
+    db.execute("PRAGMA synchronous=NORMAL")
+    if version == 0:
+        db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version={FORMAT};COMMIT;")
+
+
+@contextmanager
+def explain_errors(path: Path) -> Generator[None]:
+    """Turn what SQLite complains of into a StoreError that says what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "decode to UTF-8" in str(error):
+            raise row_error(path, "a text of it is damaged") from error
+        msg = (
+            f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
+            "another folder with --output, then run again with --resume."
+        )
+        raise StoreError(msg) from error
+    except sqlite3.DatabaseError as error:
+        raise damage_error(path, error) from error
 
 
 @dataclass(slots=True)
@@ -200,3 +444,96 @@ def _clean(values: Any) -> Any:
     return tuple(
         mend_text(redact_data(value)) if isinstance(value, str) else value for value in values
     )
+
+
+Statement = tuple[str, Sequence[object]]
+"""SQL that changes the store, and its values."""
+
+
+class StoreWriter:
+    """Writes in the order in which it is told, and after a failure nothing any more.
+
+    Parameters
+    ----------
+    db : CleanConnection
+    path : Path
+        As errors name it.
+    """
+
+    def __init__(self, db: CleanConnection, path: Path) -> None:
+        self._db, self._path = db, path
+        self._waiting: list[Statement] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._failed: Exception | None = None
+
+    def write(self, *statements: Statement) -> None:
+        """Write statements and what waits, all or none of it.
+
+        Raises
+        ------
+        StoreError
+            If that, or anything before it, can't be written: what follows may rest on it.
+        """
+        self._check()
+        self._waiting += statements
+        self.catch_up()
+
+    def write_soon(self, *statements: Statement) -> None:
+        """Write statements with the next ones; outside of :meth:`grouped` at once.
+
+        Raises
+        ------
+        StoreError
+            If anything before it could not be written, or it can't be itself and is not put off.
+        """
+        if self._loop is None:
+            self.write(*statements)
+            return
+        self._check()
+        if not self._waiting:
+            self._loop.call_soon(self._end_turn)
+        self._waiting += statements
+
+    def catch_up(self) -> None:
+        """Write what waits, in one transaction; StoreError if it can't be."""
+        if not self._waiting:
+            return
+        given, self._waiting = self._waiting, []
+        outcome = Outcome()
+        try:
+            with explain_errors(self._path), self._db.transaction() as outcome:
+                for sql, rows in groupby(given, key=itemgetter(0)):
+                    self._db.executemany(sql, [values for _, values in rows])
+        except Exception as error:  # raised here, and at all that comes after it
+            self._failed = error
+        except BaseException:  # Ctrl-C in a program of the user's own
+            if not outcome.may_be_kept:  # twice, it would be counted twice
+                self._waiting = [*given, *self._waiting]
+            raise
+        self._check()
+
+    @contextmanager
+    def grouped(self) -> Generator[None]:
+        """Let what is to be written soon be put off, until the block ends, in the running loop.
+
+        Raises
+        ------
+        StoreError
+            At its end, if something could not be written.
+        """
+        before, self._loop = self._loop, asyncio.get_running_loop()
+        try:
+            yield
+        finally:
+            self._loop = before
+            if before is None:
+                self.catch_up()
+                self._check()
+
+    def _end_turn(self) -> None:
+        with suppress(Exception):  # whoever writes next is told
+            self.catch_up()
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise self._failed

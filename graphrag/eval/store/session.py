@@ -1,18 +1,82 @@
 """Where a run keeps what it has paid for: in the store, or only in memory."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple, Protocol
 
+from graphrag.eval.errors import StoreError
 from graphrag.eval.records import JudgeResult
-from graphrag.eval.store.contexts import StoredContexts
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.journal import StoreJournal
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
 from graphrag.query.attempts import attempt_spent_usd
-from graphrag.query.usage import CallJournal, CallLog, Usage, summarize_attempts
+from graphrag.query.usage import CallJournal, CallLog, RecordedCall, Usage, summarize_attempts
+
+_READ_AT_ONCE_of_contexts = 64
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContexts:
+    """What the searches of a run showed to their models, as long as the store is open."""
+
+    store: EvaluationStore
+    run_id: str
+
+    def read(self, units: Iterable[str]) -> Iterator[StoredResponse]:
+        """Yield the responses of units, in this order; at most 64 of them are held.
+
+        Raises
+        ------
+        StoreError
+            If one is there no more.
+        """
+        left = iter(units)
+        while block := list(islice(left, _READ_AT_ONCE_of_contexts)):
+            found = self.store.responses(self.run_id, block)
+            for unit in block:
+                if unit not in found:
+                    msg = f"Run {self.run_id} changed while it was read; ask for it again."
+                    raise StoreError(msg)
+                yield found[unit]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreJournal:
+    """Keeps the finished calls of one search or one judging; see ``usage.CallJournal``.
+
+    ``kept`` holds those that are in the store, call -> reply, as the session read them when it
+    was opened: in a run that was never interrupted nothing is looked up.
+    """
+
+    store: EvaluationStore
+    run_id: str
+    scope: CallScope
+    kept: dict[str, RecordedCall]
+
+    def replay(self, key: str) -> RecordedCall | None:
+        """Return the finished call of this key, or None."""
+        return self.kept.get(key)
+
+    def finished(self) -> dict[str, RecordedCall]:
+        """Return every finished call by its key, for work that is done in another process."""
+        return dict(self.kept)
+
+    def start(self, key: str) -> None:
+        """Note that the call is about to be sent."""
+        self.store.write_call(self.run_id, self.scope, key, None)
+
+    def finish(self, key: str, call: RecordedCall) -> None:
+        """Keep a call that was answered."""
+        self.store.write_call(self.run_id, self.scope, key, call)
+        self.kept[key] = call
+
+    def abandon(self, key: str) -> None:
+        """Note that the call has failed for good and is no longer in flight."""
+        self.store.drop_call(self.run_id, self.scope, key)
+
 
 _READ_AT_ONCE = 64
 _NOTHING: frozenset[str] = frozenset()

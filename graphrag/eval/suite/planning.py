@@ -11,10 +11,10 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample, fingerprint_samples
 from graphrag.eval.errors import ConfigError, UsageError
 from graphrag.eval.runner.headers import read_headers, read_model_settings
-from graphrag.eval.runner.judge_choice import describe_judge
+from graphrag.eval.runner.judging import describe_judge
 from graphrag.eval.runner.methods import MethodSet, describe_method
 from graphrag.eval.scorers.judge import Judge
-from graphrag.eval.store.setup import RunSetup
+from graphrag.eval.store.records import RunSetup
 from graphrag.eval.suite.cases import Suite
 from graphrag.eval.suite.evaluation import Evaluator, TestCase
 from graphrag.eval.suite.evaluators import is_built_in, make_evaluator, needs_of

@@ -12,8 +12,8 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, StoreError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.results.labels import label_usages
-from graphrag.eval.runner.pool import run_bounded
-from graphrag.eval.runner.resume import ChosenRun, ResumeOptions, RunPlan, choose_run
+from graphrag.eval.runner.plan import ChosenRun, ResumeOptions, RunPlan, choose_run
+from graphrag.eval.runner.queue import run_bounded
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement, RunDetails, StoredResponse, now

@@ -12,7 +12,9 @@ from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.runner.bounds import (
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.headers import read_headers
+from graphrag.eval.runner.searching import (
     check_asked,
     judge_bound,
     judge_time,
@@ -20,13 +22,10 @@ from graphrag.eval.runner.bounds import (
     search_bound,
     search_time,
 )
-from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.headers import read_headers
-from graphrag.eval.runner.units import Unit
 from graphrag.eval.scorers.entities import Extraction
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import Judge
-from graphrag.eval.store.records import StoredResponse
+from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.eval.suite.extractor import ModelExtractor
 from graphrag.query.calls import describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader

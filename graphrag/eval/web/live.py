@@ -19,7 +19,7 @@ from graphrag.eval.records import (
 from graphrag.eval.report.cells import has_two_means, money, percent
 from graphrag.eval.results.rows import FAILED_AS_0, rows_of
 from graphrag.eval.results.runs import stored_metadata
-from graphrag.eval.runner.verdicts import judgeable
+from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.stats.outcomes import Outcome, Outcomes, summarize_outcomes
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run

@@ -1,0 +1,508 @@
+"""What is refused or warned of before the first call is made."""
+
+import asyncio
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphrag.command_lines import eval_line_here
+from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.config.project_settings import ProjectConfig, read_settings, unknown_settings
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import DEFAULT_CRITERIA
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import ConfigError, StoreError
+from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.records import METRICS
+from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.judge import judgeable
+from graphrag.eval.scorers.measure_discovery import list_forms
+from graphrag.eval.scorers.quality import QUALITY_MEASURES
+from graphrag.eval.scorers.rubric import DIMENSIONS
+from graphrag.eval.store.records import SAYS_LITTLE
+from graphrag.query.methods import GRAPH_METHODS
+from graphrag.query.model_facts import (
+    input_limit,
+    is_offline,
+    model_price,
+)
+from graphrag.query.output import own_bound
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.query.index_header import IndexHeader
+
+
+_BYTES_A_UNIT = 200_000
+_BYTES_A_RUN = 50_000_000
+_FAMILIES = {
+    "gpt": ("gpt", "chatgpt", "o1", "o3", "o4"),
+    "gemini": ("gemini", "gemma"),
+    "mistral": ("mistral", "mixtral", "ministral", "codestral", "magistral"),
+    "qwen": ("qwen", "qwq"),
+    "llama": ("llama", "meta-llama", "codellama"),
+}
+
+
+def check_output(folder: Path, n_units: int) -> None:
+    """Refuse an output folder that can't be written or has too little space left.
+
+    Raises
+    ------
+    StoreError
+        Naming the folder.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * 4096)
+    except OSError as error:
+        msg = f"{folder} can't be written ({error.strerror}); choose another with --output."
+        raise StoreError(msg) from error
+    needed = _BYTES_A_RUN + n_units * _BYTES_A_UNIT
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        msg = (
+            f"{folder} has {free // 1_000_000} MB left and the run may need "
+            f"{needed // 1_000_000} MB; free some space or choose another with --output."
+        )
+        raise StoreError(msg)
+
+
+def check_prices(models: Iterable[str]) -> None:
+    """Refuse a cost limit when the price of a model is not known.
+
+    Raises
+    ------
+    ConfigError
+        Naming the model.
+    """
+    for model in models:
+        if not is_offline(model) and model_price(model) is None:
+            msg = (
+                f"--max-cost needs the price of {model}, which litellm's price map does not "
+                "hold; leave --max-cost out, and use --limit to bound the run."
+            )
+            raise ConfigError(msg)
+
+
+def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
+    """Warn of a judge that is an embedded model or related to the models it grades.
+
+    Parameters
+    ----------
+    judge : str
+        ``provider/model``.
+    answering : iterable of str
+        The completion models that wrote the responses.
+    """
+    if is_offline(judge):
+        return [
+            f"the judge is {judge}, which compares words by fixed rules; its verdicts say nothing "
+            "about what a language model or a person would find"
+        ]
+    family = _family(judge)
+    return [
+        f"the judge {judge} is of the same family as {model}, whose responses it grades; judges "
+        "favour their own kind, so check it against human labels after the run: "
+        f"{eval_line_here('audit', 'export', 'latest')}"
+        for model in sorted(set(answering))
+        if _family(model) == family
+    ]
+
+
+def list_setting_warnings(roots: Mapping[str, Path]) -> list[str]:
+    """Name the keys in projects' settings files that have no effect."""
+    return [f"{key}: {line}" for key, root in roots.items() for line in unknown_settings(root)]
+
+
+def _family(model: str) -> str:
+    """Return the family of ``provider/model``: the name that its versions share."""
+    # Some services put the maker and a dot before the name; the dot of a version is another.
+    name = re.split(r"\.(?=[a-z])", model.rpartition("/")[2].casefold())[-1]
+    for family, names in _FAMILIES.items():
+        if any(name.startswith(each) for each in names):
+            return family
+    return re.split(r"[-:_\d]", name)[0] or name
+
+
+_NAMES: Mapping[str, str] = {
+    "text": r".*\.txt$",
+    "csv": r".*\.csv$",
+    "json": r".*\.json$",
+    "jsonl": r".*\.jsonl$",
+}
+"""Kind of input that is read as text -> the names of its files, unless the settings say others."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """Files that give nothing: name -> why it can't be read, and the names of empty ones."""
+
+    n_files: int = 0
+    n_characters: int = 0
+    unreadable: dict[str, str] = field(default_factory=dict[str, str])
+    empty: list[str] = field(default_factory=list[str])
+
+
+async def list_input_warnings(key: str, root: Path) -> list[str]:
+    """Name the files of a project's input that its index will lack, before it is built.
+
+    The release leaves out a file that is not in the expected encoding, and makes no text unit of
+    one without text. Input that is not in files of this machine, or is not text, is not looked at.
+
+    Parameters
+    ----------
+    key : str
+        What the index is called in the warnings.
+    root : Path
+        The project folder.
+
+    Raises
+    ------
+    SettingsError
+        If the settings can't be read.
+    ConfigError
+        If there is no file, or none with text: the release would begin, and say less.
+    """
+    config = read_settings(root)
+    kind = str(config.input.type)
+    if str(config.input_storage.type) != "file" or kind not in _NAMES:
+        return []
+    encoding = config.input.encoding or "utf-8"
+    found = await asyncio.to_thread(_read_all, config, kind, encoding)
+    folder, pattern = Path(str(config.input_storage.base_dir)), _pattern(config, kind)
+    if not found.n_files:
+        msg = (
+            f"Index {key} can't be built: no file in {folder} matches {pattern}; put the texts "
+            "there, or name others in input.file_pattern or input_storage.base_dir"
+        )
+        raise ConfigError(msg)
+    if len(found.empty) == found.n_files:
+        msg = (
+            f"Index {key} can't be built: {counted(found.n_files, 'file')} in {folder} "
+            f"{'has' if found.n_files == 1 else 'have'} no text"
+        )
+        raise ConfigError(msg)
+    warnings: list[str] = []
+    if found.unreadable:
+        name, cause = next(iter(found.unreadable.items()))
+        named, verb = _named(list(found.unreadable), "is", "are")
+        warnings.append(
+            f"{key}: {named} {verb} not {encoding} ({cause} of {name}) and left out of the index; "
+            f"save as {encoding}, or name the encoding in input.encoding"
+        )
+    if found.empty:
+        named, verb = _named(found.empty, "has", "have")
+        warnings.append(f"{key}: {named} {verb} no text and can not be found by any search")
+    return warnings
+
+
+async def describe_unbuilt(key: str, root: Path) -> str:
+    """Say of an index that is not built what is known of it, and what is not."""
+    config = read_settings(root)
+    kind = str(config.input.type)
+    said = f"Index {key} is not built, and building it is not in these figures"
+    if str(config.input_storage.type) == "file" and kind in _NAMES:
+        found = await asyncio.to_thread(_read_all, config, kind, config.input.encoding or "utf-8")
+        step = max(1, config.chunking.size - config.chunking.overlap)
+        n_units = max(found.n_files, round(found.n_characters / 4 / step))
+        said += (
+            f": {counted(found.n_files, 'file')} of {found.n_characters:,} characters give about "
+            f"{counted(n_units, 'text unit')}, each of which takes a call or more"
+        )
+    return (
+        f"{said}. What is not known before: the calls for descriptions and reports, how full "
+        "contexts get, and whether the questions fit the texts. --max-cost does not bound building."
+    )
+
+
+def _read_all(config: ProjectConfig, kind: str, encoding: str) -> _Found:
+    """Read the files one by one; the texts are not kept, as all together may be large."""
+    folder = Path(str(config.input_storage.base_dir))
+    pattern = re.compile(_pattern(config, kind))
+    found = _Found()
+    for path in sorted(folder.rglob("*")):
+        if not pattern.search(str(path)) or not path.is_file():
+            continue
+        found.n_files += 1
+        name = path.relative_to(folder).as_posix()
+        data = path.read_bytes()
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError as error:
+            found.unreadable[name] = f"byte {data[error.start]:#04x} at {error.start:,}"
+        except LookupError:  # an encoding that Python does not know: the release says so
+            return _Found(n_files=1)
+        else:
+            found.n_characters += len(text)
+            if not text.strip():
+                found.empty.append(name)
+    return found
+
+
+def _pattern(config: ProjectConfig, kind: str) -> str:
+    return config.input.file_pattern or _NAMES[kind]
+
+
+def _named(names: Sequence[str], one: str, many: str) -> tuple[str, str]:
+    """Return the files as a subject, and the verb that goes with it."""
+    if len(names) == 1:
+        return f"the input file {names[0]}", one
+    return f"{len(names)} input files, such as {names[0]},", many
+
+
+AVERAGES = ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens")
+"""The means of a method's searches that can be criteria, as the results name them."""
+_OF_THE_JUDGE = ("judge_score", "combined_score")
+
+
+def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool) -> None:
+    """Refuse a criterion of an unknown name, or that nothing in the run will measure.
+
+    Those that hold for every run by default are left alone: they say "not measured".
+
+    Raises
+    ------
+    ConfigError
+        Naming the criterion, and the nearest known name or what is missing.
+    """
+    forms = {form.name: form.measure for form in list_forms(tuple(config.measures.cutoffs))}
+    known = [
+        *forms,
+        *METRICS,
+        *AVERAGES,
+        *(f"rubric.{name}" for name in DIMENSIONS),
+        *(f"quality.{name}" for name in QUALITY_MEASURES),
+    ]
+    for criterion in config.measures.criteria:
+        name = criterion.metric
+        if name not in known:
+            msg = f"measures.criteria: unknown name {name!r}{nearest(name, known)}"
+            raise ConfigError(as_sentence(msg))
+        if criterion in DEFAULT_CRITERIA:
+            continue
+        needs = forms[name].needs if name in forms else ()
+        lacking = _lack_of_judge(name, config, samples, skip_judge)
+        if lacking is None and needs and not _is_given(needs, config, samples):
+            lacking = f"no question names {' or '.join(needs)}"
+        if lacking is not None:
+            msg = (
+                f"measures.criteria: {name} would not be measured, as {lacking}; change that, or "
+                "leave the criterion out."
+            )
+            raise ConfigError(msg)
+
+
+def _lack_of_judge(
+    name: str, config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool
+) -> str | None:
+    kind, _, _ = name.partition(".")
+    if name in _OF_THE_JUDGE:
+        kind = "quality" if config.judge.quality else "correctness"
+    if kind not in ("rubric", "quality", *METRICS):
+        return None
+    if skip_judge:
+        return "the judge is not asked"
+    if kind == "rubric":
+        return None if config.judge.rubric else "judge.rubric is off"
+    if kind == "quality":
+        return None if config.judge.quality else "judge.quality is off"
+    if kind not in config.metrics:
+        return f"metrics leaves {kind} out"
+    if not any(judgeable(sample, (kind,)) for sample in samples):
+        return f"no question has an answer, which {kind} needs"
+    return None
+
+
+def _is_given(needs: Iterable[str], config: EvaluationConfig, samples: Sequence[Sample]) -> bool:
+    return any(
+        getattr(config.measures, name, None)
+        or any(getattr(sample, name, None) or sample.tags.get(name) for sample in samples)
+        for name in needs
+    )
+
+
+_MOST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """The tokens of text that a method can show, and what bounds them."""
+
+    text_tokens: int
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Units:
+    """An index's text units: how many are larger than a room, how many, the largest's tokens."""
+
+    n_larger: int
+    n: int
+    largest: int
+
+
+async def list_budget_warnings(
+    config: EvaluationConfig, methods: MethodSet, headers: "Mapping[str, IndexHeader]"
+) -> list[str]:
+    """Warn where methods have room for half of an index's text or more, or for no text unit.
+
+    A text's tokens are those that the index counted in its text units, overlaps included; where
+    it did not count them nothing is said. Global and DRIFT search show reports, and are left out.
+
+    Returns
+    -------
+    list of str
+        One line for all indexes in which the same methods have so much room, or so little.
+    """
+    found: dict[tuple[str, ...], list[tuple[str, int, bool]]] = {}
+    cramped: dict[tuple[str, ...], dict[str, _Units]] = {}
+    for key, header in headers.items():
+        counts = (await IndexView.open(header, ("text_units",))).token_counts()
+        total = sum(counts or ())
+        if counts is None or not total:
+            continue
+        rooms = {name: _room(name, methods, header, counts) for name in config.methods}
+        small = {
+            name: room
+            for name, room in rooms.items()
+            if room is not None and room.text_tokens < max(counts)
+        }
+        if small:
+            listed = tuple(f"{name} ({room.bound})" for name, room in small.items())
+            least = max(room.text_tokens for room in small.values())
+            n_larger = sum(count > least for count in counts)
+            cramped.setdefault(listed, {})[key] = _Units(n_larger, len(counts), max(counts))
+        said: list[str] = []
+        holds_all = True
+        for name, room in rooms.items():
+            if room is not None and room.text_tokens >= _MOST * total:
+                holds_all = holds_all and room.text_tokens >= total
+                said.append(f"{name} ({room.bound})")
+        if said:
+            found.setdefault(tuple(said), []).append((key, total, holds_all))
+    warnings: list[str] = []
+    for roomy, indexes in found.items():
+        keys = _indexes([key for key, _, _ in indexes])
+        tokens = [total for _, total, _ in indexes]
+        low, high = min(tokens), max(tokens)
+        size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        part = "all" if all(whole for _, _, whole in indexes) else "half or more"
+        verb = "holds" if len(roomy) == 1 else "hold"
+        warnings.append(
+            f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens "
+            f"in text units): {SAYS_LITTLE}"
+        )
+    return [*warnings, *(_describe_cramped(names, units) for names, units in cramped.items())]
+
+
+def list_judge_limit_warnings(
+    config: EvaluationConfig,
+    judge: str,
+    methods: MethodSet,
+    headers: "Mapping[str, IndexHeader]",
+) -> list[str]:
+    """Warn of a judge that reads fewer tokens than a context and a bounded answer may take.
+
+    What it reads is ``judge.max_input_tokens``, else what litellm's map says of the model; of a
+    model that neither knows nothing is said.
+    """
+    limit = config.judge.max_input_tokens
+    if limit is None and not is_offline(judge):
+        limit = input_limit(judge)
+    metrics = [name for name in config.metrics if JUDGED_METRICS[name].reads_context]
+    if limit is None or not metrics:
+        return []
+    needs: dict[str, int] = {}
+    for header in headers.values():
+        for name in config.methods:
+            budget = _budget(name, methods, header)
+            if budget is not None:
+                answer = answer_bound(name, methods, header, config.max_output_tokens)
+                needs[name] = max(needs.get(name, 0), budget + answer)
+    short = {name: need for name, need in needs.items() if need >= limit}
+    if not short:
+        return []
+    listed = _joined([f"{name} ({need:,})" for name, need in short.items()])
+    return [
+        f"the judge {judge} reads {limit:,} tokens, and the context and answer of {listed} may "
+        f"take as many or more; verdicts on {_joined(metrics)} may fail: lower "
+        "max_context_tokens, or choose another judge.model"
+    ]
+
+
+def list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
+    """Name the searches of a run at several budgets that have none, and are asked once."""
+    at = {name for of_method in config.curves.values() for name in of_method.values()}
+    once = [name for name in methods.search_methods() if name not in at]
+    if not once:
+        return []
+    verb = ("has", "is") if len(once) == 1 else ("have", "are")
+    return [
+        f"{_joined(once)} {verb[0]} no context budget and {verb[1]} asked once: a point among the "
+        "curves, without an area"
+    ]
+
+
+def _describe_cramped(names: Sequence[str], units: "Mapping[str, _Units]") -> str:
+    found = list(units.values())
+    return (
+        f"{sum(each.n_larger for each in found):,} of {sum(each.n for each in found):,} text units "
+        f"of {_indexes(list(units))} (the largest has {max(each.largest for each in found):,} "
+        f"tokens) are larger than the room for text of {_joined(names)}, and can't be shown; raise "
+        "max_context_tokens, or index with a smaller chunking.size"
+    )
+
+
+def _room(
+    name: str, methods: MethodSet, header: "IndexHeader", counts: Sequence[int]
+) -> _Room | None:
+    """Return a method's room for text; None when it shows none, or it can't be said."""
+    budget = _budget(name, methods, header)
+    if budget is None:
+        return None
+    method = methods.search_method(name)
+    section: Any = methods.header(name, header).section(method)
+    if method in GRAPH_METHODS:
+        return _Room(budget, f"{budget:,} tokens")
+    if method == "local":
+        tokens = int(budget * section.text_unit_prop)
+        return _Room(tokens, f"{tokens:,} of its {budget:,} tokens for text")
+    largest = sum(sorted(counts, reverse=True)[: section.k])
+    if largest < budget:
+        return _Room(largest, f"{section.k} text units")
+    return _Room(budget, f"{budget:,} tokens")
+
+
+def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:
+    if name not in methods.search_methods():
+        return None
+    method = methods.search_method(name)
+    if method in ("global", "drift"):
+        return None
+    return int(methods.header(name, header).section(method).max_context_tokens)
+
+
+def answer_bound(name: str, methods: MethodSet, header: "IndexHeader", most: int) -> int:
+    """Return the most tokens of an answer; ``most`` is the bound of what reads no graph."""
+    method, varied = methods.search_method(name), methods.header(name, header)
+    own = own_bound(varied.model_configs(method)["completion"])
+    if own is not None:
+        return own.tokens
+    return int(varied.section(method).max_answer_tokens) if method in GRAPH_METHODS else most
+
+
+def _joined(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _indexes(keys: Sequence[str]) -> str:
+    """Return index keys as they stand in a sentence, in which they may read like words of it."""
+    quoted = [repr(key) for key in keys]
+    return f"{'index' if len(keys) == 1 else 'indexes'} {_joined(quoted)}"

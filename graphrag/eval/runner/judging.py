@@ -1,0 +1,587 @@
+"""Who judges, and what is asked of them: verdicts, rubric, quality, pairs of methods."""
+
+import asyncio
+import inspect
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag_llm.config import ModelConfig
+
+from graphrag.config.models.strict_section import nearest
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
+from graphrag.eval.judged.declaration import DEFAULT_METRICS
+from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
+from graphrag.eval.runner.methods import answering_config
+from graphrag.eval.runner.queue import RunOutcome, RunRequest, Tally, Work
+from graphrag.eval.runner.searching import check_asked
+from graphrag.eval.scorers.asking import NO_REASON, whole_number
+from graphrag.eval.scorers.evaluable import EvaluableQueryResult
+from graphrag.eval.scorers.judge import Judge, LLMJudge
+from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit, pair_kind
+from graphrag.eval.store.session import Session
+from graphrag.offline.grading import RULES
+from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
+from graphrag.query.index_header import IndexHeader, model_name, public_call_args
+from graphrag.query.model_facts import is_offline
+from graphrag.query.plain_completion import open_plain
+from graphrag.query.usage import CallLog, current_scope, measure_calls
+
+if TYPE_CHECKING:
+    from graphrag_llm.completion import LLMCompletion
+
+    from graphrag.eval.scorers.pairwise import PairwiseJudge
+    from graphrag.eval.scorers.quality import QualityJudge
+    from graphrag.eval.scorers.rubric import RubricJudge
+
+
+_NOTHING_TO_JUDGE = JudgeResult(None, "Nothing to judge: no answer was given")
+
+
+async def ask_verdicts(
+    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str], repeats: int
+) -> dict[str, JudgeResult]:
+    """Return metric -> verdict, the majority of ``repeats`` verdicts.
+
+    Of an abstention the judge is not asked what reads an answer, as faithfulness.
+
+    Raises
+    ------
+    RunStoppedError
+        If the judge's service would refuse every further request as well or is down, or the
+        allowed cost is spent.
+    """
+    asked = [m for m in metrics if not found.abstained or JUDGED_METRICS[m].judges_abstentions]
+    if repeats == 1:  # no task of its own
+        given = [await _ask(judge, unit, found, asked)]
+    else:
+        given = await asyncio.gather(*(_ask(judge, unit, found, asked) for _ in range(repeats)))
+    check_asked(current_scope() or CallLog())
+    for verdict in (verdict for verdicts in given for verdict in verdicts.values()):
+        if verdict.failure is not None and verdict.failure.kind == "refused":
+            msg = f"The judge's service refuses the requests: {verdict.failure.message}"
+            raise RunStoppedError(msg)
+    verdicts = {metric: combine_repeats([each[metric] for each in given]) for metric in asked}
+    return {metric: verdicts.get(metric, _NOTHING_TO_JUDGE) for metric in metrics}
+
+
+async def _ask(
+    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str]
+) -> dict[str, JudgeResult]:
+    """Ask the judge once for each metric; an error of one's own judge is a verdict's failure."""
+    material = {
+        "question": unit.sample.question,
+        "ground_truth": unit.sample.ground_truth,
+        "predicted": found.response,
+        "context": found.context_text,
+    }
+    together = [metric for metric in metrics if metric in DEFAULT_METRICS]
+    if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
+        together = []
+    singly = [metric for metric in metrics if metric not in together]
+    if not singly:
+        return await _ask_together(judge, together, material)
+    given, single = await asyncio.gather(
+        _ask_together(judge, together, material),
+        asyncio.gather(*(_ask_one(judge, metric, material) for metric in singly)),
+    )
+    return {**given, **dict(zip(singly, single, strict=True))}
+
+
+async def _ask_together(
+    judge: Judge, metrics: Sequence[str], material: Mapping[str, str]
+) -> dict[str, JudgeResult]:
+    if not metrics:
+        return {}
+    try:
+        scores = await _awaited(judge.evaluate_all(**material))
+    except Exception as error:
+        return dict.fromkeys(metrics, _failed(error))
+    return {metric: read_verdict(_part(scores, metric)) for metric in metrics}
+
+
+async def _ask_one(judge: Any, metric: str, material: Mapping[str, str]) -> JudgeResult:
+    own = f"judge_{metric}"
+    try:
+        if metric in DEFAULT_METRICS or has_method(judge, own):
+            read = JUDGED_METRICS[metric].material(**material)
+            return read_verdict(await _awaited(getattr(judge, own)(*read.values())))
+        return read_verdict(await _awaited(judge.judge_metric(metric, **material)))
+    except Exception as error:
+        return _failed(error)
+
+
+def has_method(judge: object, name: str) -> bool:
+    """Say whether a judge has a method; an object that answers to every name lists its own."""
+    return name in dir(judge) or inspect.iscoroutinefunction(getattr(judge, name, None))
+
+
+def _judges_singly(judge: object, metrics: Sequence[str]) -> bool:
+    """Say whether a judge grades each of the metrics by itself; it need only have evaluate_all.
+
+    An object that answers to every name lists what it was given.
+    """
+    names = [f"judge_{metric}" for metric in metrics]
+    listed = dir(judge)
+    if "evaluate_all" in listed:
+        return set(names) <= set(listed)
+    return all(inspect.iscoroutinefunction(getattr(judge, name, None)) for name in names)
+
+
+async def _awaited(given: object) -> object:
+    return await given if inspect.isawaitable(given) else given
+
+
+def _failed(error: Exception) -> JudgeResult:
+    """Return the verdict of a judge that raised.
+
+    Raises
+    ------
+    EvalError
+        One that concerns the whole run passes through.
+    """
+    if isinstance(error, EvalError):
+        raise error
+    message = describe_error(error)
+    kind = "refused" if is_refusal(error) else "error"
+    return JudgeResult(None, f"Unscored: {message}", Failure("judge", kind, message))
+
+
+def _part(scores: object, metric: str) -> object:
+    """Return a metric's verdict of MetricScores, a mapping, or an object with its attributes."""
+    if isinstance(scores, Mapping):
+        return cast("Mapping[str, object]", scores).get(metric)
+    return getattr(scores, metric, None)
+
+
+def read_verdict(given: object) -> JudgeResult:
+    """Read a verdict: a JudgeResult, or what has a score of 0 or 1 and perhaps a reason.
+
+    Anything else is unscored.
+    """
+    if isinstance(given, JudgeResult):
+        return given
+    score, reason = whole_number(_part(given, "score")), _part(given, "reason")
+    if type(score) is int and score in (0, 1):
+        return JudgeResult(score, reason if reason and isinstance(reason, str) else NO_REASON)
+    message = f"the judge gave {type(given).__name__} without a score of 0 or 1"
+    return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
+
+
+EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
+"""Index key -> title -> type of its entities."""
+Told = tuple[dict[str, object], Sequence[Failure]]
+"""What a judge said, JSON-ready, and what failed in it."""
+_GRADES = ("rubric", "quality")
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherJudges:
+    """The judges beyond the verdicts; all ask the same model."""
+
+    rubric: "RubricJudge"
+    quality: "QualityJudge"
+    pairwise: "PairwiseJudge"
+
+    @classmethod
+    def of(cls, judge: object, config: EvaluationConfig) -> "FurtherJudges":
+        """Make them of the model that gives the verdicts.
+
+        Raises
+        ------
+        ConfigError
+            If the judge is one of the user's own, which has no model to ask.
+        """
+        # Here, as they load numpy, which verdicts do without.
+        from graphrag.eval.scorers.pairwise import PairwiseJudge
+        from graphrag.eval.scorers.quality import QualityJudge
+        from graphrag.eval.scorers.rubric import RubricJudge
+
+        model = getattr(judge, "model", None) if "model" in dir(judge) else None
+        if model is None:
+            msg = "judge.rubric, quality and pairwise need a judge that asks a model"
+            raise ConfigError(msg)
+        given = (model, config.judge.temperature, config.judge.max_retries)
+        return cls(RubricJudge(*given), QualityJudge(*given), PairwiseJudge(*given))
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherTask:
+    """One thing to judge; ``subject`` and ``kind`` as of :class:`Judgement`."""
+
+    subject: str
+    kind: str
+    judge: Callable[[], Awaitable[Told]]
+
+
+def is_wanted(config: EvaluationConfig) -> bool:
+    """Say whether the configuration asks for a further judge."""
+    return config.judge.rubric or config.judge.quality or bool(config.judge.pairwise)
+
+
+def asks_judge(config: EvaluationConfig) -> bool:
+    """Say whether a run asks a judge for anything."""
+    return bool(config.metrics) or is_wanted(config)
+
+
+def list_kinds(config: EvaluationConfig) -> list[str]:
+    """Return the kinds of judgement that the configuration asks for."""
+    judge = config.judge
+    kinds = [
+        kind for kind, wanted in (("rubric", judge.rubric), ("quality", judge.quality)) if wanted
+    ]
+    return [*kinds, *(pair_kind(a, b) for a, b in judge.pairs(config.methods))]
+
+
+def list_judged(
+    config: EvaluationConfig, units: Sequence[Unit], session: Session
+) -> tuple[tuple[Unit, Judgement], ...]:
+    """Return what further judges have said, with the unit that each judgement is about."""
+    return tuple(
+        (unit, found)
+        for unit in units
+        for kind in list_kinds(config)
+        if (found := session.judgement(unit.key, kind)) is not None
+    )
+
+
+def with_grades(
+    results: Sequence[QueryResult], judged: Sequence[tuple[Unit, Judgement]]
+) -> list[QueryResult]:
+    """Return results with what further judges said of each of them; pairs are left out."""
+    grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
+    for unit, found in judged:
+        if found.kind in _GRADES:
+            grades[unit.sample.id, unit.method, unit.trial][found.kind] = found.value
+    return [
+        replace(result, grades=own)
+        if (own := grades.get((result.sample_id, result.method, result.trial)))
+        else result
+        for result in results
+    ]
+
+
+def plan_further(
+    config: EvaluationConfig,
+    units: Sequence[Unit],
+    session: Session,
+    judges: FurtherJudges,
+    entity_types: EntityTypes,
+) -> list[FurtherTask]:
+    """Return what is to be judged and has not been yet; failed searches are left out.
+
+    Pairs are of the first trial.
+    """
+    by_place = {(u.sample.id, u.method, u.trial): u for u in units if _answered(u, session)}
+    tasks: list[FurtherTask] = []
+    for unit in by_place.values():
+        if config.judge.rubric:
+            rubric = _Rubric(judges.rubric, unit, session, entity_types)
+            tasks.append(FurtherTask(unit.key, "rubric", rubric))
+        if config.judge.quality:
+            tasks.append(FurtherTask(unit.key, "quality", _Quality(judges.quality, unit, session)))
+    for a, b in config.judge.pairs(config.methods):
+        for unit in by_place.values():
+            other = by_place.get((unit.sample.id, b, 0))
+            if unit.method == a and unit.trial == 0 and other is not None:
+                compare = _Pair(judges.pairwise, (unit, other), session)
+                tasks.append(FurtherTask(unit.key, pair_kind(a, b), compare))
+    return [task for task in tasks if session.judgement(task.subject, task.kind) is None]
+
+
+class FurtherWork:
+    """Has the responses of a finished run judged beyond their verdicts.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    judges : FurtherJudges
+    entity_types : callable
+        See :data:`EntityTypes`.
+    """
+
+    def __init__(
+        self, config: EvaluationConfig, judges: FurtherJudges, entity_types: EntityTypes
+    ) -> None:
+        self._config = config
+        self._judges = judges
+        self._entity_types = entity_types
+
+    async def run(self, request: RunRequest, outcome: RunOutcome, work: Work) -> RunOutcome:
+        """Judge what has not been judged, keeping each judgement as it arrives.
+
+        Raises
+        ------
+        StoreError
+            If a judgement can't be kept.
+        """
+        session = request.session
+        tasks = plan_further(self._config, request.units, session, self._judges, self._entity_types)
+        n_left = await self._run_tasks(tasks, request, outcome, work)
+        judged = list_judged(self._config, request.units, session)
+        return replace(
+            outcome,
+            results=with_grades(outcome.results, judged),
+            stopped=work.stop_reason if n_left else None,
+            refused=work.was_refused,
+            judged=judged,
+            allow_usd=work.allow_usd if n_left else None,
+        )
+
+    async def _run_tasks(
+        self, tasks: Sequence[FurtherTask], request: RunRequest, outcome: RunOutcome, work: Work
+    ) -> int:
+        """Run the tasks side by side; return how many are left."""
+        session = request.session
+        n_done = 0
+
+        async def run_task(task: FurtherTask) -> None:
+            nonlocal n_done
+            with work.stopping():
+                with work.judging(CallScope(task.kind, task.subject)) as log:
+                    judged = await _judge(task, log)
+                session.keep_judgement(judged, log.counted)
+                n_done += 1
+                tally = Tally(n_done, len(tasks), cost_usd=work.spending.spent_usd)
+                request.progress.advance(tally, outcome.results[-1])
+
+        await work.run_jobs([partial(run_task, task) for task in tasks])
+        return len(tasks) - n_done
+
+
+async def _judge(task: FurtherTask, log: CallLog) -> Judgement:
+    with measure_calls(log):
+        value, failures = await task.judge()
+    check_asked(log)
+    for failure in failures:
+        if failure.kind == "refused":
+            msg = f"The judge's service refuses the requests: {failure.message}"
+            raise RunStoppedError(msg)
+    return Judgement(task.subject, task.kind, value, bool(failures), log.usage())
+
+
+def _answered(unit: Unit, session: Session) -> bool:
+    standing = session.standing(unit.key)
+    return standing is not None and not standing.failed
+
+
+def _response(unit: Unit, session: Session) -> StoredResponse:
+    """Read a response when it is judged: a run may have more of them than fit into memory."""
+    found = session.response(unit.key)
+    assert found is not None
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rubric:
+    judge: "RubricJudge"
+    unit: Unit
+    session: Session
+    entity_types: EntityTypes
+
+    async def __call__(self) -> Told:
+        found = _response(self.unit, self.session)
+        result = EvaluableQueryResult.from_context_text(
+            self.unit.sample.question,
+            found.response,
+            found.context_text,
+            self.unit.method,
+            await self.entity_types(self.unit.sample.imdb_key),
+        )
+        evaluation = await self.judge.evaluate(result)
+        failures = [g.failure for g in evaluation.grades.values() if g.failure is not None]
+        return evaluation.to_dict(), failures
+
+
+@dataclass(frozen=True, slots=True)
+class _Quality:
+    judge: "QualityJudge"
+    unit: Unit
+    session: Session
+
+    async def __call__(self) -> Told:
+        sample, found = self.unit.sample, _response(self.unit, self.session)
+        measured = await self.judge.evaluate(
+            sample.question, found.response, sample.ground_truth, found.context_text
+        )
+        return measured.to_dict(), [] if measured.failure is None else [measured.failure]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    judge: "PairwiseJudge"
+    units: tuple[Unit, Unit]
+    session: Session
+
+    async def __call__(self) -> Told:
+        a, b = (_response(unit, self.session).response for unit in self.units)
+        compared = await self.judge.compare(self.units[0].sample.question, a, b)
+        orders = (compared.a_first, compared.b_first)
+        return compared.to_dict(), [o.failure for o in orders if o.failure is not None]
+
+
+def open_answering(header: IndexHeader) -> "LLMCompletion":
+    """Open the model of the methods that retrieve nothing."""
+    from graphrag.query.models import open_completion
+
+    return open_completion(answering_config(header))
+
+
+def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> ModelConfig:
+    """Return the model that judges.
+
+    Raises
+    ------
+    ConfigError
+        If no such model is configured, or the indexes name different ones.
+    """
+    if not headers:
+        msg = "no index is configured that could name the judge's model; set indexes"
+        raise ConfigError(msg)
+    found: dict[str, ModelConfig] = {}
+    for key, header in headers.items():
+        chosen = _choose(config.judge.model, header)
+        found[f"{key}: {model_name(chosen)}"] = chosen
+    models = list(found.values())
+    if any(_identity(model) != _identity(models[0]) for model in models):
+        msg = (
+            f"the indexes name different judges ({', '.join(found)}), so their scores could not "
+            "be compared; set judge.model to provider/model"
+        )
+        raise ConfigError(msg)
+    return models[0]
+
+
+def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
+    """Refuse an embedded judge of a metric that it has no rule for.
+
+    Raises
+    ------
+    ConfigError
+        Naming the metrics.
+    """
+    unknown = [metric for metric in metrics if metric not in RULES]
+    if model.type == "offline" and unknown:
+        msg = (
+            f"metrics: the embedded judge has no rule for {' and '.join(unknown)}; name a language "
+            "model in judge.model, or leave it out."
+        )
+        raise ConfigError(msg)
+
+
+def check_judge(judge: object, metrics: Iterable[str]) -> None:
+    """Refuse a judge that can't grade one of the metrics; the default ones any judge can.
+
+    Raises
+    ------
+    ConfigError
+        Naming the metric, and what is missing.
+    """
+    further = [metric for metric in metrics if metric not in DEFAULT_METRICS]
+    model = _model_of(judge)
+    if model is not None:
+        check_judge_model(model, further)
+    for metric in further:
+        if not (has_method(judge, "judge_metric") or has_method(judge, f"judge_{metric}")):
+            wanted = f"judge_{metric}({', '.join(JUDGED_METRICS[metric].fields)})"
+            msg = (
+                f"The judge, of class {type(judge).__qualname__}, does not grade {metric}; give it "
+                f"{wanted}, or leave {metric} out of metrics."
+            )
+            raise ConfigError(msg)
+
+
+def _model_of(judge: object) -> ModelConfig | None:
+    model = getattr(getattr(judge, "model", None), "config", None)
+    return model if isinstance(model, ModelConfig) else None
+
+
+def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> LLMJudge:
+    """Make the judge of a configuration."""
+    model = judge_model(config, headers)
+    retry = RetryPolicy() if model.retry is None else None
+    return LLMJudge(open_plain(model, retry), config.judge.temperature, config.judge.max_retries)
+
+
+def describe_judge(
+    config: EvaluationConfig, headers: Mapping[str, IndexHeader], judge: Judge | None = None
+) -> dict[str, object]:
+    """Return everything about the judge that changes what a score means."""
+    if not asks_judge(config):
+        return {"model": None}
+    if judge is not None:
+        own = _model_of(judge)
+        named = None if own is None else model_name(own)
+        return {"kind": type(judge).__qualname__, "model": named}
+    model = judge_model(config, headers)
+    return {
+        "model": model_name(model),
+        "call_args": public_call_args(model),
+        "temperature": config.judge.temperature,
+        "max_retries": config.judge.max_retries,
+        **({"repeats": config.judge.repeats} if config.judge.repeats > 1 else {}),
+    }
+
+
+def list_judge_name_warnings(
+    config: EvaluationConfig, headers: Mapping[str, IndexHeader]
+) -> list[str]:
+    """Warn of a judge whose name may be a misspelt key of ``completion_models``."""
+    name = config.judge.model
+    if name is None or "/" in name:
+        return []
+    for header in headers.values():
+        models = header.config.completion_models
+        hint = nearest(name, list(models))
+        if hint and name not in models and all(m.model != name for m in models.values()):
+            asked = model_name(_choose(name, header))
+            return [f"judge.model: completion_models has no {name}, so {asked} is asked{hint}"]
+    return []
+
+
+def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
+    models = header.config.completion_models
+    default_id = header.config.local_search.completion_model_id
+    if name is None:
+        return header.config.get_completion_model_config(default_id)
+    if name in models:
+        return models[name]
+    named = {key: model for key, model in models.items() if model.model == name}
+    if named:
+        first, *others = named.values()
+        if any(_identity(model) != _identity(first) for model in others):
+            msg = (
+                f"judge.model: {name} is the model of {' and '.join(named)} in completion_models, "
+                "which differ; name one of these keys"
+            )
+            raise ConfigError(msg)
+        return first
+    base = header.config.get_completion_model_config(default_id)
+    provider, slash, model = name.partition("/")
+    if not slash:
+        provider, model = base.model_provider, name
+    is_embedded = is_offline(f"{provider}/{model}")
+    if base.type == "offline" and not (slash and is_embedded):
+        msg = (
+            f"judge.model: {name} needs a key, and the project's own model is an embedded one; "
+            "add it to completion_models in settings.yaml and name its key"
+            f"{nearest(name, list(models))}"
+        )
+        raise ConfigError(msg)
+    kind = base.type if provider == base.model_provider else "litellm"
+    return base.model_copy(
+        update={
+            "type": "offline" if is_embedded else kind,
+            "model_provider": provider,
+            "model": model,
+            "azure_deployment_name": None,  # else that deployment would judge under this name
+        }
+    )
+
+
+def _identity(model: ModelConfig) -> object:
+    return (model_name(model), model.api_base, model.call_args)
