@@ -1,12 +1,11 @@
-"""What an item costs this process alone, with worker processes and with Ray's workers.
+"""What an item costs this process alone, and with Ray's workers.
 
 An item is one question asked by one method, and its response judged on four metrics. A service on
 this machine answers after a fixed time, from a process of its own. The same items are done in one
 go after a first few that open indexes and models, so that imports are not part of the figures:
 
 - ``alone``: in this process.
-- ``1 process``, ``2 processes``: by workers, as ``--workers`` makes them.
-- ``ray, 2 workers``: where Ray is installed.
+- ``2 workers``: where Ray is installed.
 
 Of each: wall seconds, the CPU milliseconds of an item in the process that owns the store and in
 the workers, the bytes that a call takes in the store's hands, and as the last line what the owner
@@ -23,8 +22,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -59,43 +57,12 @@ def ray_workers() -> list[int]:
     return found
 
 
-@asynccontextmanager
-async def crew_of(way: str, config: Any) -> AsyncGenerator[Any]:
-    """Open the executor of a way; None for this process."""
-    from functools import partial
-
-    from graphrag.eval.runner import opening
-    from graphrag.eval.runner.crew import Crew
-    from graphrag.eval.runner.opening import open_executor
-    from graphrag.eval.runner.processes import ProcessLink
-
-    if way == "1 process":  # which --workers 1 does not make: it is this process
-        hire = partial(ProcessLink, opening._pack(config, opening.Workers()))
-        async with Crew(1, config.concurrency, config.patience_s, hire) as crew:
-            yield crew
-        return
-    changes = {
-        "alone": {},
-        "2 processes": {"workers": 2},
-        "ray, 2 workers": {"workers": 2, "executor": "ray"},
-    }[way]
-    async with open_executor(config.model_copy(update=changes)) as executor:
-        yield executor
-
-
-def pids_of(way: str, crew: Any) -> list[int]:
-    if crew is None:
-        return []
-    if way.startswith("ray"):
-        return ray_workers()
-    return [member.link._process.pid for member in crew._members]
-
-
 async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: int) -> Any:
     """Do the items and return what they took."""
     from graphrag.eval.config.evaluation import EvaluationConfig
     from graphrag.eval.dataset.samples import Sample
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+    from graphrag.eval.runner.on_ray import open_executor
     from graphrag.eval.runner.queue import RunRequest
     from graphrag.eval.store.database import EvaluationStore
     from graphrag.eval.store.records import RunSetup, Unit
@@ -113,10 +80,12 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
     with EvaluationStore(folder / f"{way}.db") as store:
         run = store.add_run(RunSetup({"indexes": {}}), samples)
         session = StoredSession(store, run.run_id)
-        async with crew_of(way, config) as crew:
+        workers = 1 if way == "alone" else 2
+        config = config.model_copy(update={"workers": workers})
+        async with open_executor(config) as crew:
             runner = EvaluationRunner(config, executor=crew)
             await runner.run(RunRequest(units[:WARM_UP], session))
-            pids = pids_of(way, crew)
+            pids = ray_workers()
             own, theirs, started = time.process_time(), cpu_of(pids), time.perf_counter()
             outcome = await runner.run(RunRequest(units[WARM_UP:], session))
             wall = time.perf_counter() - started
@@ -180,11 +149,11 @@ def main() -> None:
         way, url, folder = given.child
         child(way, url, Path(folder), given.concurrency, given.items)
         return
-    ways = ["alone", "1 process", "2 processes"]
+    ways = ["alone"]
     try:
         import ray  # noqa: F401
 
-        ways.append("ray, 2 workers")
+        ways.append("2 workers")
     except ImportError:
         print("Ray is not installed, so it is left out.")
     print(f"{given.items} items, C = {given.concurrency}, {given.latency_s * 1000:.0f} ms\n")

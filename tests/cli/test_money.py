@@ -29,11 +29,9 @@ def spent_of(output: str) -> float:
     return float(found[1])
 
 
-@pytest.mark.parametrize(
-    ("concurrency", "flags"), [(1, ()), (8, ()), (32, ()), (8, ("--workers", "2"))]
-)
+@pytest.mark.parametrize("concurrency", [1, 8, 32])
 def test_what_is_spent_is_said_and_no_more_than_allowed(
-    make_evaluation: MakeEvaluation, server: LocalServer, concurrency: int, flags: tuple[str, ...]
+    make_evaluation: MakeEvaluation, server: LocalServer, concurrency: int
 ):
     server.behaviour = Behaviour(offline_reply(), latency_s=0.02)
     evaluation = make_evaluation(
@@ -43,19 +41,18 @@ def test_what_is_spent_is_said_and_no_more_than_allowed(
         judge={"rubric": True},
     )
     before, cap = len(server.records), 0.01
-    result = evaluation.run("--max-cost", f"{cap}", *flags)
+    result = evaluation.run("--max-cost", f"{cap}")
     assert result.exit_code == INCOMPLETE, result.output
     sent = server.records[before:]
     dearest = max(bill([record]) for record in sent)
-    assert 0 < bill(sent) <= cap + concurrency * dearest
-    if not flags:  # one process waits for what is in flight where it may be too much
-        assert bill(sent) <= cap + dearest
+    assert bill(sent) > 0
+    assert bill(sent) <= cap + dearest  # what is in flight is waited for where it may be too much
     assert spent_of(result.output) == pytest.approx(bill(sent), abs=5e-5)
     # The line that it prints goes on, and asks nothing again that was answered.
     more = re.search(r"Continue with: .*--max-cost (\S+)", " ".join(result.output.split()))
     assert more is not None
     before = len(server.records)
-    again = evaluation.run("--resume", "--max-cost", more[1], *flags)
+    again = evaluation.run("--resume", "--max-cost", more[1])
     assert len(server.records) > before
     assert bill(server.records[before:]) + bill(sent) <= float(more[1]) + concurrency * dearest
     assert spent_of(again.output) > spent_of(result.output)

@@ -1,71 +1,269 @@
-"""The same work done by Ray's workers; runs where the extra ``ray`` is installed."""
+"""Whole units handed to workers: in this process, and once by Ray itself, where it is installed."""
 
 import signal
+import sqlite3
+import time
 from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+from itertools import count
 from os import kill
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from executors.stored_rows import METHODS, rows_of
-from support.clock_evaluation import MakeEvaluation, wait_until
-from support.openai_server import Behaviour, LocalServer, offline_reply
+from graphrag_llm.config import ModelConfig, RateLimitConfig
+from hypothesis import given
+from hypothesis import strategies as st
+from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
+from support.openai_server import Behaviour, Fault, LocalServer, offline_reply, running_server
+from typer.testing import CliRunner
 
+from graphrag.cli.main import app
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
+from graphrag.eval.records import JudgeResult
 from graphrag.eval.runner import on_ray
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.on_ray import (
+    RayWorker,
+    Share,
+    SharedLimit,
+    WorkerDiedError,
+    WorkerSetup,
+    find_problem,
+    open_executor,
+)
+from graphrag.eval.runner.queue import RunRequest
+from graphrag.eval.scorers.judge import LLMJudge
+from graphrag.eval.store.records import StoredResponse, Unit
+from graphrag.eval.testing import ScriptedJudge
+from graphrag.query.models import open_completion
+from graphrag.query.usage import CallLog, Usage
 
 CONCURRENCY = 4
+MOST_CALLS = 4
+"""Of one unit: its search, or its verdicts."""
+METHODS = ["tog", "local", "basic"]
+PERIOD_S = 1
+_TABLES = {
+    "responses": "unit, sample_id, method, response, context_text, usage, failure, trial, "
+    "retrieved, abstained",
+    "verdicts": "unit, metric, score, reason, failure, repeats",
+    "judge_usage": "unit, usage",
+    "forgotten": "unit, usage",
+    "calls": "scope, call",
+    "runs": "status, setup",
+}
+
+
+def rows_of(evaluation: Evaluation) -> dict[str, list[tuple[object, ...]]]:
+    """Return table -> its rows, sorted, but when and how fast they came."""
+    with sqlite3.connect(evaluation.store_path) as db:
+        return {
+            table: sorted(db.execute(f"SELECT {columns} FROM {table}"), key=repr)
+            for table, columns in _TABLES.items()
+        }
+
+
+class Begun:
+    """The workers that were begun; ``dies`` says of the nth item whether its worker dies."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.numbers = count(1)
+        self.dies = lambda number: False
+
+    async def hire(self, ray, payload, share, variables):
+        self.n += 1
+        worker, begun, is_dead = RayWorker(), self, False
+        problem = await worker.begin(payload, share, variables)
+        if problem is not None:
+            raise ConfigError(problem)
+
+        class Line:
+            async def work(self, packed: bytes) -> bytes:
+                nonlocal is_dead
+                number = next(begun.numbers)
+                reply = b"" if is_dead else await worker.work(packed)
+                is_dead = is_dead or begun.dies(number)
+                if is_dead:
+                    raise WorkerDiedError("by signal 9")
+                return reply
+
+            def close(self) -> None:
+                nonlocal is_dead
+                is_dead = True
+
+        return Line()
 
 
 @pytest.fixture
-def ray():
-    return pytest.importorskip("ray", reason="the extra ray is not installed")
+def begun(monkeypatch):
+    """Let workers be objects of this process."""
+    own = Begun()
+    ray = SimpleNamespace(is_initialized=lambda: True)
+    monkeypatch.setattr(on_ray, "_import_ray", lambda: ray)
+    monkeypatch.setattr(on_ray, "_hire", own.hire)
+    # Else what a worker logs, and its owner once more, would be logged for ever.
+    monkeypatch.setattr(on_ray, "lines_to", lambda *_: nullcontext())
+    return own
 
 
-def ray_workers() -> set[int]:
-    found: set[int] = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if (folder / "cmdline").read_bytes().startswith(b"ray::RayWorker"):
-                found.add(int(folder.name))
-        except OSError:  # it has ended meanwhile
-            continue
-    return found
-
-
-def test_ray_gives_what_one_process_gives_whoever_is_killed(
-    make_evaluation: MakeEvaluation, server: LocalServer, ray
+def test_two_workers_give_what_one_process_gives_also_when_they_die(
+    make_evaluation: MakeEvaluation, begun
 ):
-    config = {"methods": METHODS, "concurrency": CONCURRENCY}
-    whole = make_evaluation(server.base_url, "whole", **config)
-    before = len(server.records)
-    assert whole.run("--quiet").exit_code == 0
-    asked_once = Counter(record.request_sha256 for record in server.records[before:])
-
-    killed = make_evaluation(server.base_url, "killed", **config)
-    server.behaviour = Behaviour(offline_reply(), latency_s=0.05)
-    before, others = len(server.records), ray_workers()
-    with killed.start("--workers", "2", "--executor", "ray") as process:
-        assert wait_until(lambda: len(server.records) >= before + 12, 200), process.output
-        kill(min(ray_workers() - others), signal.SIGKILL)
-        at_first = len(server.records)
-        assert wait_until(lambda: len(server.records) >= at_first + 30, 200), process.output
-        process.send(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-    assert wait_until(lambda: not ray_workers() - others, 60)
-
-    server.behaviour = Behaviour(offline_reply())
-    result = killed.run("--resume", "--quiet", "--workers", "2", "--executor", "ray")
+    alone = make_evaluation(name="alone", methods=METHODS)
+    assert alone.run("--quiet").exit_code == 0
+    shared = make_evaluation(name="shared", methods=METHODS)
+    begun.dies = lambda number: number in (9, 20)
+    result = shared.run("--quiet", "--workers", "2")
     assert result.exit_code == 0, result.output
-    assert rows_of(killed) == rows_of(whole)
-    again = Counter(record.request_sha256 for record in server.records[before:])
-    again.subtract(asked_once)
-    assert min(again.values()) == 0
-    assert again.total() <= CONCURRENCY // 2 + CONCURRENCY
+    assert begun.n == 4
+    assert rows_of(shared) == rows_of(alone)
+    assert shared.read_results() == alone.read_results()
+
+
+def test_work_that_no_worker_outlives_ends_the_run(make_evaluation: MakeEvaluation, begun):
+    begun.dies = lambda number: True
+    result = make_evaluation(methods=["basic"]).run("--workers", "2")
+    assert result.exit_code == 1
+    assert "3 workers died at the same work, the last one by signal 9" in result.output
+    assert "--resume" in result.output or "--retry-errors" in result.output
+
+
+@pytest.mark.parametrize(
+    ("status", "exit_code", "said"),
+    [(401, 1, "refuses the requests"), (503, 3, "The server is overloaded")],
+)
+def test_a_service_that_refuses_or_is_down_stops_the_run(
+    make_evaluation: MakeEvaluation, begun, server: LocalServer, status, exit_code, said
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=4)
+    server.behaviour = Behaviour(offline_reply(), faults=lambda n, request: Fault(status=status))
+    result = evaluation.run("--quiet", "--workers", "2")
+    assert result.exit_code == exit_code, result.output
+    assert said in result.output
+    server.behaviour = Behaviour(offline_reply())
+    result = evaluation.run("--quiet", "--resume")
+    assert result.exit_code == 0, result.output
+
+
+def test_ten_failures_in_a_row_stop_the_run_and_are_asked_again(
+    make_evaluation: MakeEvaluation, begun, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=["basic", "local"], concurrency=2)
+    server.behaviour = Behaviour(offline_reply(), faults=lambda n, request: Fault(status=400))
+    result = evaluation.run("--quiet", "--workers", "2")
+    assert "the last 10 searches all failed" in result.output
+    server.behaviour = Behaviour(offline_reply())
+    result = evaluation.run("--quiet", "--retry-errors", "--workers", "2")
+    assert result.exit_code == 0, result.output
+    assert [row[6] for row in rows_of(evaluation)["responses"]] == [None] * 12
+
+
+def test_given_answers_are_judged_by_workers(make_evaluation: MakeEvaluation, begun):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--quiet", "--skip-judge").exit_code == 0
+    result = CliRunner().invoke(
+        app, ["eval", "--root", str(evaluation.root), "judge", "latest", "--workers", "2"]
+    )
+    assert result.exit_code == 0, result.output
+    assert begun.n == 2
+    scores = [row[2] for row in rows_of(evaluation)["verdicts"]]
+    assert len(scores) == 6 * 4
+    assert None not in scores
+
+
+async def test_what_cannot_be_handed_over_is_refused_in_one_sentence(tmp_path):
+    config = EvaluationConfig(root=tmp_path, workers=2)
+    judge = ScriptedJudge(lambda *_: None)
+    with pytest.raises(ConfigError, match=r"The judge can't be handed to workers .*\.$"):
+        async with open_executor(config, judge=judge):
+            pass
+    with pytest.raises(ConfigError, match="--address names a Ray cluster"):
+        async with open_executor(EvaluationConfig(root=tmp_path), address="ray://host:1"):
+            pass
+
+
+def test_an_index_that_a_worker_does_not_find_is_named(tmp_path):
+    setup = WorkerSetup(EvaluationConfig(root=tmp_path), {"clock": str(tmp_path / "gone")})
+    assert "Index clock: " in (find_problem(setup) or "")
+    other = WorkerSetup(EvaluationConfig(root=tmp_path), {}, releases={"gtog": "0.0"})
+    assert "and the run 0.0; install the same release" in (find_problem(other) or "")
+
+
+def test_more_workers_than_calls_at_once_are_refused(make_evaluation: MakeEvaluation):
+    result = make_evaluation(concurrency=2).run("--workers", "3")
+    assert result.exit_code == 2
+    assert "3 workers share a concurrency of 2" in result.output
+
+
+@given(whole=st.integers(1, 10**7), of=st.integers(1, 200))
+def test_the_shares_add_up_to_what_is_configured(whole, of):
+    parts = [Share(i, of, max(whole, of), 1.0).part(whole) for i in range(of)]
+    assert sum(parts) == pytest.approx(whole, rel=1e-12)
+    assert max(parts) - min(parts) <= 1
+    if whole >= of:
+        assert sum(parts) == whole
+        assert all(part == int(part) for part in parts)
+
+
+def test_a_successor_waits_a_period_of_a_rate():
+    rate = SimpleNamespace(period_in_seconds=60, requests_per_period=6, tokens_per_period=None)
+    fresh = SharedLimit(Share(0, 2, 4, 60.0)).lane("model", "model", rate)
+    later = SharedLimit(Share(0, 2, 4, 60.0, None, True)).lane("model", "model", rate)
+    now = fresh.clock()
+    assert fresh.requests_rate.ready_at(1, now) == now
+    assert later.requests_rate.ready_at(1, now) > now + 50
+
+
+class Elsewhere:
+    """Does what workers do, without asking; when it was done is known."""
+
+    ended_s = 0.0
+
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        return StoredResponse(unit.key, unit.sample.id, unit.method, "x", "", 0.1, Usage(), None)
+
+    async def judge_unit(
+        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        self.ended_s = time.monotonic()
+        return {metric: JudgeResult(1, "so") for metric in metrics}
+
+
+async def test_what_the_owner_asks_after_its_workers_keeps_within_the_rate_of_both(tmp_path: Path):
+    with running_server(lambda request: "{}") as server:
+        await _ask_after_others(server, tmp_path)
+
+
+async def _ask_after_others(server: LocalServer, tmp_path: Path) -> None:
+    model: Any = {"type": "openai_direct", "model_provider": "openai", "model": "gpt-4o"}
+    rate = RateLimitConfig(type="sliding_window", period_in_seconds=PERIOD_S, requests_per_period=2)
+    asked = open_completion(ModelConfig(**model, api_base=server.base_url, rate_limit=rate))
+    await asked.completion_async(messages="hi")  # under no limit of a run; loads what it needs
+    before = len(server.records)
+    given: Any = {"root": tmp_path, "judge": {"rubric": True, "max_retries": 0}}
+
+    async def mine(question: str) -> str:
+        return question
+
+    workers = Elsewhere()
+    runner = EvaluationRunner(
+        EvaluationConfig(**given), LLMJudge(asked), {}, {"mine": mine}, executor=workers
+    )
+    sample = Sample("s", "a", "What is it?", "x")
+    outcome = await runner.run(RunRequest([Unit("s", sample, "mine")]))
+    assert outcome.is_complete, outcome.stopped
+    assert min(r.arrived_s for r in server.records[before:]) >= workers.ended_s + PERIOD_S
 
 
 def test_without_ray_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
-    with pytest.raises(ConfigError, match=r'--executor ray needs Ray.*pip install "ray'):
+    with pytest.raises(ConfigError, match=r'needs Ray.*pip install "ray'):
         on_ray._import_ray()
 
 
@@ -80,3 +278,48 @@ def test_keys_and_what_settings_refer_to_are_handed_over_and_nothing_of_rays_own
     }
     chosen = on_ray.choose_variables(environment, {"a": tmp_path, "gone": tmp_path / "gone"})
     assert sorted(chosen) == ["MODEL_NAME", "MY_BASE", "OPENAI_API_KEY"]
+
+
+def ray_workers() -> set[int]:
+    found: set[int] = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "cmdline").read_bytes().startswith(b"ray::RayWorker"):
+                found.add(int(folder.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+@pytest.mark.slow
+def test_ray_gives_what_one_process_gives_whoever_is_killed(
+    make_evaluation: MakeEvaluation, server: LocalServer
+):
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    config = {"methods": METHODS, "concurrency": CONCURRENCY}
+    whole = make_evaluation(server.base_url, "whole", **config)
+    before = len(server.records)
+    assert whole.run("--quiet").exit_code == 0
+    asked_once = Counter(record.request_sha256 for record in server.records[before:])
+
+    killed = make_evaluation(server.base_url, "killed", **config)
+    server.behaviour = Behaviour(offline_reply(), latency_s=0.05)
+    before, others = len(server.records), ray_workers()
+    with killed.start("--workers", "2") as process:
+        assert wait_until(lambda: len(server.records) >= before + 12, 200), process.output
+        kill(min(ray_workers() - others), signal.SIGKILL)
+        at_first = len(server.records)
+        assert wait_until(lambda: len(server.records) >= at_first + 30, 200), process.output
+        process.send(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    assert wait_until(lambda: not ray_workers() - others, 60)
+
+    server.behaviour = Behaviour(offline_reply())
+    result = killed.run("--resume", "--quiet", "--workers", "2")
+    assert result.exit_code == 0, result.output
+    assert rows_of(killed) == rows_of(whole)
+    again = Counter(record.request_sha256 for record in server.records[before:])
+    again.subtract(asked_once)
+    assert min(again.values()) == 0
+    # Units are begun again whole: of the first kill those of one worker, half of the places.
+    assert again.total() <= MOST_CALLS * (CONCURRENCY // 2 + CONCURRENCY)

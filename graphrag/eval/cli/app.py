@@ -13,7 +13,6 @@ from graphrag.eval.cli.first_look import look_at_questions, starting
 from graphrag.eval.cli.options import (
     AcceptIndexOption,
     AddressOption,
-    ExecutorOption,
     FullOption,
     Outer,
     QuietOption,
@@ -118,7 +117,6 @@ def evaluate(
         ),
     ] = None,
     workers: WorkersOption = None,
-    executor: ExecutorOption = None,
     address: AddressOption = None,
     equal_terms: Annotated[
         bool,
@@ -241,7 +239,6 @@ def evaluate(
         limit=limit,
         concurrency=concurrency,
         workers=workers,
-        executor=executor,
         address=address,
         repeat=repeat,
         equal_terms=equal_terms,

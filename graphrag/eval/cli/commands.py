@@ -9,7 +9,6 @@ from graphrag.eval.cli.first_look import look_at_place, look_for_runs, look_for_
 from graphrag.eval.cli.options import (
     AddressOption,
     ConfigOption,
-    ExecutorOption,
     FileOutputOption,
     FullOption,
     OutputOption,
@@ -49,7 +48,6 @@ def judge(
         ),
     ] = None,
     workers: WorkersOption = None,
-    executor: ExecutorOption = None,
     address: AddressOption = None,
     full: FullOption = False,
     quiet: QuietOption = False,
@@ -75,7 +73,6 @@ def judge(
         retry_errors=retry_errors,
         max_cost_usd=max_cost,
         workers=workers,
-        executor=executor,
         address=address,
         quiet=quiet,
         full=full,

@@ -15,7 +15,6 @@ from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.log import log_to
 from graphrag.eval.cli.optimise import list_vector_warnings
-from graphrag.eval.cli.options import choose_workers
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor, was_interrupted
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
@@ -56,7 +55,7 @@ from graphrag.eval.runner.judging import (
     open_judge,
 )
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.runner.opening import Workers, open_executor
+from graphrag.eval.runner.on_ray import open_executor
 from graphrag.eval.runner.plan import ResumeOptions, RunPlan, choose_run, describe_setup, plan_run
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.scorers.index_view import IndexView, read_index_views
@@ -87,7 +86,6 @@ class CommandOptions:
     limit: int | None = None
     concurrency: int | None = None
     workers: int | None = None
-    executor: str | None = None
     address: str | None = None
     repeat: int | None = None
     equal_terms: bool = False
@@ -314,8 +312,8 @@ class _Command:
             holds_contexts=False,
             max_cost_usd=self._options.max_cost_usd,
         )
-        needs = Workers(prepared.roots, address=self._options.address)
-        async with open_executor(config, needs) as executor:
+        roots, address = prepared.roots, self._options.address
+        async with open_executor(config, roots, address=address) as executor:
             runner = EvaluationRunner(config, judge, executor=executor)
             return await self._supervisor.run(runner, request)
 
@@ -370,7 +368,8 @@ def _read_config(options: CommandOptions) -> EvaluationConfig:
     changes = named_changes(
         config, options.methods, options.metrics, options.columns, options.budgets
     )
-    changes |= choose_workers(options.workers, options.executor)
+    if options.workers is not None:
+        changes["workers"] = options.workers
     if options.concurrency is not None:
         changes["concurrency"] = options.concurrency
     if options.repeat is not None:

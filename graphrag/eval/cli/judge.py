@@ -8,7 +8,7 @@ from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.options import choose_metrics, choose_workers
+from graphrag.eval.cli.options import choose_metrics
 from graphrag.eval.cli.run_report import RunDescription
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
@@ -34,7 +34,7 @@ from graphrag.eval.runner.judging import (
     open_judge,
 )
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.runner.opening import Workers, open_executor
+from graphrag.eval.runner.on_ray import open_executor
 from graphrag.eval.runner.plan import (
     ResumeOptions,
     RunPlan,
@@ -63,7 +63,6 @@ class JudgeOptions:
     retry_errors: bool = False
     max_cost_usd: float | None = None
     workers: int | None = None
-    executor: str | None = None
     address: str | None = None
     quiet: bool = False
     full: bool = False
@@ -106,8 +105,7 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
         used = {
             key: root for key, root in config.project_folders().items() if key in judging.headers
         }
-        workers = Workers(index_roots=used, address=options.address)
-        async with open_executor(judging.config, workers) as executor:
+        async with open_executor(judging.config, used, address=options.address) as executor:
             with working(notes, "Opening the judge"):
                 own_judge = open_judge(config, judging.headers)
             runner = EvaluationRunner(judging.config, own_judge, executor=executor)
@@ -149,7 +147,8 @@ def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
     if options.repeats is not None:
         judge["repeats"] = options.repeats
     changes: dict[str, object] = {"judge": judge, "root": config.root}
-    changes |= choose_workers(options.workers, options.executor)
+    if options.workers is not None:
+        changes["workers"] = options.workers
     if options.metrics is not None:
         changes = {**changes, **choose_metrics(config, options.metrics)}
     judging = parse_config({**config.model_dump(), **changes}, "the flags")

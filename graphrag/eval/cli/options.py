@@ -59,12 +59,8 @@ AcceptIndexOption = Annotated[
 WorkersOption = Annotated[
     int | None,
     typer.Option(
-        "--workers", min=1, help="Processes that search and judge; 1, the default: this one alone."
+        "--workers", min=1, help="Processes that search and judge, by Ray; default: this one alone."
     ),
-]
-ExecutorOption = Annotated[
-    str | None,
-    typer.Option("--executor", help="Where they run: local, the default, or ray."),
 ]
 AddressOption = Annotated[
     str | None,
@@ -118,13 +114,6 @@ def choose_budgets(config: "EvaluationConfig", given: str) -> dict[str, object]:
     }
     if config.equal_terms is not None:
         changes["equal_terms"] = {**config.equal_terms.model_dump(), "max_context_tokens": None}
-    return changes
-
-
-def choose_workers(workers: int | None, executor: str | None) -> dict[str, object]:
-    """Return the changes that ``--workers`` and ``--executor`` make."""
-    given = {"workers": workers, "executor": executor}
-    changes: dict[str, object] = {k: v for k, v in given.items() if v is not None}
     return changes
 
 

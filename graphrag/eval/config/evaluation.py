@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError, model_validator
@@ -77,10 +77,8 @@ class EvaluationConfig(FrozenSection):
     concurrency : int
         Model calls in flight at the same time, all models and methods together, >= 1.
     workers : int
-        Processes that search and judge, 1 to ``concurrency``; 1 with the local executor: this
-        one alone. They share ``concurrency`` and the configured rates.
-    executor : {"local", "ray"}
-        Where they run: on this machine, or wherever Ray has room.
+        Processes that search and judge, 1 to ``concurrency``; 1: this one alone, more: Ray's.
+        They share ``concurrency`` and the configured rates.
     timeout_s : float
         Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
         configured rate is not counted.
@@ -123,7 +121,6 @@ class EvaluationConfig(FrozenSection):
     trials: int = Field(default=1, ge=1)
     concurrency: int = Field(default=8, ge=1)
     workers: int = Field(default=1, ge=1)
-    executor: Literal["local", "ray"] = "local"
     timeout_s: float = Field(default=300.0, gt=0)
     request_timeout_s: float | None = Field(default=None, gt=0)
     patience_s: float = Field(default=DEFAULT_PATIENCE_S, gt=0)
@@ -379,8 +376,7 @@ def parse_config(values: Mapping[str, object], source: str) -> EvaluationConfig:
         problem = first["msg"].removeprefix("Value error, ")
         if first["type"] == "literal_error":
             given = str(first["input"])
-            known = ("local", "ray") if where == "executor" else _METHODS
-            problem = f"unknown name {given!r}{nearest(given, known)}"
+            problem = f"unknown name {given!r}{nearest(given, _METHODS)}"
         msg = f"{source}: {where + ': ' if where else ''}{problem}"
         raise ConfigError(as_sentence(msg)) from error
 

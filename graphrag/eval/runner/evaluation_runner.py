@@ -15,7 +15,6 @@ from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
 from graphrag.eval.judged.declaration import DEFAULT_METRICS
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
-from graphrag.eval.runner.executor import Executor
 from graphrag.eval.runner.headers import (
     describe_indexes,
     find_project,
@@ -65,6 +64,7 @@ from graphrag.query.usage import CallLog, current_scope, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.eval.runner.on_ray import Executor
     from graphrag.query.structured_search.base import SearchResult
 
 __all__ = [
@@ -98,7 +98,7 @@ class EvaluationRunner:
         of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
         ``graphrag.eval.runner.methods``.
     executor : Executor or None
-        Who searches and judges; None: this process. See ``graphrag.eval.runner``.
+        Who searches and judges; None: this process. See ``on_ray.open_executor``.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class EvaluationRunner:
         judge: Judge | None = None,
         index_roots: Mapping[str, Path | str] | None = None,
         methods: Mapping[str, Method] | None = None,
-        executor: Executor | None = None,
+        executor: "Executor | None" = None,
     ) -> None:
         self.config = config
         self.judge = judge
@@ -232,7 +232,7 @@ class EvaluationRunner:
         if judges_here and not request.skip_judge and asks_judge(self._settings):
             check_judge(await self._load_judge(), metrics)  # before anything is paid for
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
-        work = Work(request, self._settings, *ask, self._stop, elsewhere=asked is not self)
+        work = Work(request, self._settings, *ask, self._stop, asked is not self)
         await work.run()
         outcome = work.outcome()
         if request.skip_judge or not outcome.is_complete or not is_wanted(self._settings):
@@ -294,7 +294,7 @@ class EvaluationRunner:
         async with self._opening:
             if self._own_judge is None:
                 roots = {key: Path(root) for key, root in self.index_roots.items()}
-                headers = own_header(self.config) or await read_headers(roots, vectors=False)
+                headers = own_header(self.config) or read_model_settings(roots)
                 self._own_judge = open_judge(self._settings, headers)
             return self._own_judge
 
@@ -350,7 +350,7 @@ class EvaluationRunner:
         return self._readers[key].read(method, result.context_data)
 
     async def judge_unit(
-        self, unit: Unit, found: StoredResponse, metrics: Sequence[str], log: CallLog
+        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
         """Have a response judged on some metrics.
 
@@ -361,7 +361,7 @@ class EvaluationRunner:
         """
         judge = await self._load_judge()
         with measure_calls(log):
-            return await ask_verdicts(judge, unit, found, metrics, self._settings.judge.repeats)
+            return await ask_verdicts(judge, unit, response, metrics, self._settings.judge.repeats)
 
 
 async def run_evaluation(

@@ -1,38 +1,173 @@
-"""Workers that Ray begins, on this machine or on others."""
+"""More than one process: Ray's workers, on this machine or on others, take whole units.
 
+The process of the command keeps the queue, the store, progress and the stop. A worker opens
+indexes and models at their first use, works on several units in one event loop, and writes
+nothing. A unit whose worker dies is begun again by another one.
+"""
+
+import asyncio
 import contextlib
 import logging
 import os
 import pickle
-import queue
+import platform
 import re
-import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Protocol, cast
 
+from graphrag.config.settings_files import is_project
+from graphrag.eval import errors
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.errors import ConfigError
-from graphrag.eval.runner.shares import Share
-from graphrag.eval.runner.tasks import Event, Order
+from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
+from graphrag.eval.records import JudgeResult
+from graphrag.eval.runner.methods import Method
+from graphrag.eval.scorers.judge import Judge
+from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.installation import extra_hint
-from graphrag.redaction import is_secret_variable, redact
+from graphrag.log_lines import LIBRARIES, lines_to
+from graphrag.query.calls import describe_error
+from graphrag.query.limits import CallLimit, CallTime, Lane
+from graphrag.query.spending import Spending
+from graphrag.query.usage import CallAttempt, CallLog, OutputBound
+from graphrag.redaction import is_secret_variable, know_settings, redact
 
+_log = logging.getLogger(__name__)
 _REFERENCE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _ALSO = ("LITELLM_LOCAL_MODEL_COST_MAP", "LANCEDB_LOG", "TQDM_DISABLE")
 _START_S = 300.0
-_LISTEN_S = 5.0
+_TRIES = 3
+
+
+class WorkerDiedError(RuntimeError):
+    """A worker is gone; the message is the end of a sentence."""
+
+
+class Executor(Protocol):
+    """Searches and judges in place of the runner; its errors are the runner's.
+
+    What a unit cost stands in the log when it is done.
+    """
+
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        """Answer one question, recording a failure with its cause."""
+        ...
+
+    async def judge_unit(
+        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        """Have a response judged on some metrics."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSetup:
+    """What every worker of a run needs; ``releases`` are the owner's, by distribution."""
+
+    config: EvaluationConfig
+    index_roots: Mapping[str, str]
+    judge: Judge | None = None
+    methods: Mapping[str, Method] | None = None
+    log_level: int = 0
+    releases: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """One worker's part of what a run may ask and spend; the parts add up to the configured.
+
+    Attributes
+    ----------
+    index, of : int
+        Which worker, from 0, of how many.
+    concurrency : int
+        Requests in flight of all workers together, >= ``of``.
+    patience_s : float
+        See ``CallLimit``.
+    most_usd : float or None
+        What this worker may spend; None: as much as it takes.
+    is_successor : bool
+        Whether it takes the place of one that died: what that one asked within the period of a
+        rate is not known, so that a whole period is waited for.
+    """
+
+    index: int
+    of: int
+    concurrency: int
+    patience_s: float
+    most_usd: float | None = None
+    is_successor: bool = False
+
+    def part(self, whole: int) -> float:
+        """Return the part of a whole: a whole number, a fraction where there is less than one."""
+        if whole < self.of:
+            return whole / self.of
+        return whole // self.of + (self.index < whole % self.of)
+
+    def of_rate(self, rate: Any) -> SimpleNamespace | None:
+        """Return the part of a ``rate_limit:`` section; None without one."""
+        if rate is None:
+            return None
+        requests = getattr(rate, "requests_per_period", None)
+        tokens = getattr(rate, "tokens_per_period", None)
+        return SimpleNamespace(
+            period_in_seconds=getattr(rate, "period_in_seconds", None),
+            requests_per_period=self.part(requests) if requests else None,
+            tokens_per_period=self.part(tokens) if tokens else None,
+        )
+
+
+class SharedLimit(CallLimit):
+    """The limit of one worker: its share of the places, the rates and the money."""
+
+    def __init__(self, share: Share) -> None:
+        super().__init__(
+            int(share.part(share.concurrency)),
+            share.patience_s,
+            after_others=share.is_successor,
+            spending=Spending(share.most_usd),
+        )
+        self._share = share
+
+    def lane(self, key: Hashable, name: str, rate: Any = None) -> Lane:
+        """Return the lane of a model, under this worker's part of its rate."""
+        return super().lane(key, name, self._share.of_rate(rate))
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A search, or with a response the verdicts on it."""
+
+    unit: Unit
+    response: StoredResponse | None
+    metrics: tuple[str, ...]
+    bound: OutputBound | None
+    time: CallTime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came of an item, what it cost, and the log lines that were written meanwhile.
+
+    ``error`` begins with the name of a class of ``graphrag.eval.errors``; "" for any other.
+    """
+
+    result: StoredResponse | dict[str, JudgeResult] | None = None
+    error: tuple[str, str] | None = None
+    attempts: tuple[CallAttempt, ...] = ()
+    failures: tuple[str, ...] = ()
+    lines: tuple[tuple[str, int, str], ...] = ()
 
 
 class RayWorker:
-    """A worker in a process that Ray began; an actor with threads."""
+    """A worker; in a process that Ray began it is an actor."""
 
-    def __init__(self) -> None:
-        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
-
-    def begin(self, payload: bytes, share: Share, variables: Mapping[str, str]) -> None:
-        """Begin to work.
+    async def begin(self, payload: bytes, share: Share, variables: Mapping[str, str]) -> str | None:
+        """Make ready, or say in one sentence why that can't be.
 
         Parameters
         ----------
@@ -44,100 +179,334 @@ class RayWorker:
             unlike Ray's own ``runtime_env`` it is written nowhere.
         """
         os.environ.update(variables)
-        from graphrag.eval.runner.worker import Worker
+        from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 
-        self._worker = Worker(payload, share, self._events.put)
-        threading.Thread(target=self._worker.run, name="work", daemon=True).start()
+        try:
+            know_settings({})
+            setup: WorkerSetup = pickle.loads(payload)
+            problem = find_problem(setup)
+            if problem is not None:
+                return redact(problem)
+            self._runner = EvaluationRunner(
+                setup.config, setup.judge, setup.index_roots, setup.methods
+            )
+        except Exception as error:  # whatever the user's own classes raise
+            return redact(f"A worker can't make what it is handed: {describe_error(error)}")
+        self._limit = SharedLimit(share)
+        self._lines = _Lines()
+        self._logging = lines_to(self._lines, setup.log_level, ("graphrag", *LIBRARIES))
+        self._logging.__enter__()
+        return None
 
-    def tell(self, order: bytes) -> None:
-        """Take an order."""
-        self._worker.deliver(pickle.loads(order))
+    async def work(self, packed: bytes) -> bytes:
+        """Do an item; gives a pickled Reply."""
+        item: Item = pickle.loads(packed)
+        log = CallLog(self._limit, bound=item.bound, time=item.time)
+        result, error = None, None
+        try:
+            if item.response is None:
+                result = await self._runner.search_unit(item.unit, log)
+            else:
+                result = await self._runner.judge_unit(item.unit, item.response, item.metrics, log)
+            pickle.dumps(result)  # a judge of the user's own may give what can't be sent
+        except EvalError as raised:
+            error = (type(raised).__name__, redact(str(raised)))
+        except Exception as raised:
+            result, error = None, ("", redact(describe_error(raised)))
+        spent = (tuple(log.attempts), tuple(log.failures), self._lines.take())
+        return pickle.dumps(Reply(result, error, *spent))
 
-    def listen(self) -> bytes:
-        """Wait a while for events, and return all that are there."""
-        events: list[Event] = []
-        with contextlib.suppress(queue.Empty):
-            events.append(self._events.get(timeout=_LISTEN_S))
-            while True:
-                events.append(self._events.get_nowait())
-        return pickle.dumps(events)
+
+class _Lines(logging.Handler):
+    """Holds log lines until they are passed on; keys are out of them by then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: list[tuple[str, int, str]] = []
+        self.setFormatter(logging.Formatter("%(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._held.append((record.name, record.levelno, redact(self.format(record))))
+
+    def take(self) -> tuple[tuple[str, int, str], ...]:
+        lines, self._held = tuple(self._held), []
+        return lines
 
 
-class RayLink:
-    """The line to a worker that Ray began.
+def find_problem(setup: WorkerSetup) -> str | None:
+    """Say in one sentence why this process can't work on a run; None when it can."""
+    machine = platform.node() or "the worker's machine"
+    for name, wanted in setup.releases.items():
+        if version(name) != wanted:
+            return (
+                f"{machine} has {name} {version(name)}, and the run {wanted}; install the same "
+                "release on every machine."
+            )
+    for key, root in setup.index_roots.items():
+        if not is_project(root):
+            return (
+                f"Index {key}: {machine}, where a worker runs, has no project at {root}; put "
+                "the projects where every machine finds them under one path."
+            )
+    return None
+
+
+class Worker(Protocol):
+    """The line to a worker."""
+
+    async def work(self, packed: bytes) -> bytes:
+        """See :meth:`RayWorker.work`; raises WorkerDiedError when it is gone."""
+        ...
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+Hire = Callable[[Share], Awaitable[Worker]]
+"""Begins a worker and waits until it can work."""
+
+
+@dataclass(slots=True, eq=False)
+class _Member:
+    share: Share
+    worker: "asyncio.Task[Worker]"
+    n_items: int = 0
+    spent_usd: float = 0.0
+
+
+class Crew:
+    """Gives units to workers, which begin when there is something to do.
 
     Parameters
     ----------
-    ray : module
-    payload : bytes
-        A pickled WorkerSetup.
-    variables : mapping
-        See :meth:`RayWorker.begin`.
-    share : Share
+    config : EvaluationConfig
+        ``workers`` of them share its concurrency.
+    hire : callable
     """
 
-    def __init__(
-        self, ray: ModuleType, payload: bytes, variables: Mapping[str, str], share: Share
-    ) -> None:
-        self._ray: Any = ray
-        actor: Any = self._ray.remote(num_cpus=1, max_restarts=0, max_concurrency=4)(RayWorker)
-        self._actor: Any = actor.remote()
-        self._began: Any = self._actor.begin.remote(payload, share, dict(variables))
+    def __init__(self, config: EvaluationConfig, hire: Hire) -> None:
+        self._config = config
+        self._hire = hire
+        self._members: list[_Member] = []
+        self._most_usd: float | None = None
 
-    def send(self, order: Order) -> None:
-        """Send an order; an actor that is dead is noticed by :meth:`receive`."""
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            self._actor.tell.remote(pickle.dumps(order))
+    async def close(self) -> None:
+        """End all workers."""
+        members, self._members = self._members, []
+        for member in members:
+            member.worker.cancel()
+        for worker in await asyncio.gather(*(m.worker for m in members), return_exceptions=True):
+            if not isinstance(worker, BaseException):
+                worker.close()
 
-    def receive(self) -> list[Event]:
-        """Wait for events, and return all that are there.
+    async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
+        """Answer a question; see ``EvaluationRunner.search_unit``."""
+        return cast(
+            "StoredResponse", await self._do(Item(unit, None, (), log.bound, log.time), log)
+        )
 
-        Raises
-        ------
-        EOFError
-            If the actor has died, or Ray found no room for it.
-        """
-        errors = self._ray.exceptions
-        try:
-            if self._began is not None:
-                self._ray.get(self._began, timeout=_START_S)
-                self._began = None
-            return pickle.loads(self._ray.get(self._actor.listen.remote()))
-        except errors.GetTimeoutError as error:
-            raise EOFError(f"not begun within {_START_S:g} s, as Ray has no CPU free") from error
-        except errors.RayTaskError as error:
-            raise EOFError(redact(str(error).strip().splitlines()[-1])) from error
-        except errors.RayError as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            raise EOFError(redact(f"as Ray says: {said[0]}")) from error
+    async def judge_unit(
+        self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
+    ) -> dict[str, JudgeResult]:
+        """Have a response judged; see ``EvaluationRunner.judge_unit``."""
+        item = Item(unit, response, tuple(metrics), log.bound, log.time)
+        return cast("dict[str, JudgeResult]", await self._do(item, log))
 
-    def close(self) -> None:
-        """End the actor; it holds nothing that would have to be kept."""
-        with contextlib.suppress(self._ray.exceptions.RayError):
-            self._ray.kill(self._actor)
+    async def _do(self, item: Item, log: CallLog) -> object:
+        assert isinstance(log.limit, CallLimit)
+        spending, packed = log.limit.spending, pickle.dumps(item)
+        for n_left in reversed(range(_TRIES)):
+            member = self._choose(spending)
+            member.n_items += 1
+            try:
+                worker = await asyncio.shield(member.worker)
+                reply: Reply = pickle.loads(await worker.work(packed))
+            except WorkerDiedError as error:
+                self._replace(member, error)
+                if not n_left:
+                    msg = (
+                        f"{_TRIES} workers died at the same work, the last one {error}; what was "
+                        "finished is kept, see whether memory was short"
+                    )
+                    raise RunStoppedError(msg) from error
+                continue
+            finally:
+                member.n_items -= 1
+            for logger, level, text in reply.lines:
+                logging.getLogger(logger).log(level, "%s", text)
+            before = spending.spent_usd
+            for attempt in reply.attempts:
+                spending.count(attempt)
+            member.spent_usd += spending.spent_usd - before
+            log.attempts.extend(reply.attempts)
+            log.failures.extend(reply.failures)
+            if reply.error is not None:
+                kind, message = reply.error
+                raise getattr(errors, kind, RuntimeError)(message)
+            return reply.result
+        raise AssertionError
+
+    def _choose(self, spending: Spending) -> _Member:
+        """Return the worker with the least to do; a new one before any gets two."""
+        member = min(self._members, key=lambda m: m.n_items, default=None)
+        if member is None or (member.n_items and len(self._members) < self._config.workers):
+            n, left = self._config.workers, spending.left_usd
+            if not self._members:
+                self._most_usd = None if left is None else left / n
+            config = self._config
+            index = len(self._members)
+            share = Share(index, n, config.concurrency, config.patience_s, self._most_usd)
+            member = self._add(share)
+        return member
+
+    def _add(self, share: Share) -> _Member:
+        async def hire() -> Worker:
+            return await self._hire(share)
+
+        member = _Member(share, asyncio.create_task(hire()))
+        self._members.append(member)
+        return member
+
+    def _replace(self, member: _Member, error: WorkerDiedError) -> None:
+        """Hire a successor of a worker that died, once for all of its units."""
+        if member not in self._members:
+            return
+        self._members.remove(member)
+        if member.worker.done() and member.worker.exception() is None:
+            member.worker.result().close()  # one that can't be reached may work on, and pay
+        share = member.share
+        _log.warning("worker %d died, %s: another takes its place", share.index + 1, error)
+        left = None if share.most_usd is None else share.most_usd - member.spent_usd
+        limits = (share.index, share.of, share.concurrency, share.patience_s)
+        self._add(Share(*limits, left, is_successor=True))
 
 
-@contextlib.contextmanager
-def ray_links(
-    config: EvaluationConfig, payload: bytes, roots: Mapping[str, Path | str], address: str | None
-) -> Generator[Callable[[Share], RayLink]]:
-    """Connect to Ray, or begin it on this machine; yields what begins a worker.
+@asynccontextmanager
+async def open_executor(
+    config: EvaluationConfig,
+    index_roots: Mapping[str, Path | str] | None = None,
+    judge: Judge | None = None,
+    methods: Mapping[str, Method] | None = None,
+    address: str | None = None,
+) -> AsyncGenerator[Executor | None]:
+    """Open the executor that a configuration asks for; None: the work is done in this process.
+
+    Hand it to ``EvaluationRunner(config, executor=...)``; its workers end with the block.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    index_roots : mapping or None
+        Index key -> project folder; None: the configuration's.
+    judge : Judge or None
+        A judge of one's own, which must be picklable; None: made from the settings.
+    methods : mapping or None
+        Name -> function, each importable by name from a module.
+    address : str or None
+        Of a Ray cluster; None: one is started on this machine.
 
     Raises
     ------
     ConfigError
-        If Ray is not installed, or there is none at the address.
+        If what the workers need can't be handed to them, Ray is not installed, or there is none
+        at the address.
     """
+    if config.workers == 1:
+        if address is not None:
+            msg = "--address names a Ray cluster; give --workers with it, or leave it out."
+            raise ConfigError(msg)
+        yield None
+        return
+    roots = config.project_folders() if index_roots is None else index_roots
+    payload = _pack(config, roots, judge, methods)
     ray = _import_ray()
     was_there = ray.is_initialized()
     if not was_there:
         _connect(ray, config.workers, address)
     variables = choose_variables(os.environ, roots)
+    crew = Crew(config, lambda share: _hire(ray, payload, share, variables))
     try:
-        yield lambda share: RayLink(ray, payload, variables, share)
+        yield crew
     finally:
+        await crew.close()
         if not was_there:
             ray.shutdown()
+
+
+def _pack(
+    config: EvaluationConfig,
+    roots: Mapping[str, Path | str],
+    judge: Judge | None,
+    methods: Mapping[str, Method] | None,
+) -> bytes:
+    parts: dict[str, object] = {"The judge": judge}
+    parts.update({f"The method {name}": each for name, each in (methods or {}).items()})
+    for name, each in parts.items():
+        kind: object = each if isinstance(each, type) or callable(each) else type(each)
+        at_prompt = "__main__" in (getattr(each, "__module__", ""), getattr(kind, "__module__", ""))
+        try:
+            pickle.dumps(each)
+        except Exception as error:  # whatever the user's own class raises
+            msg = f"{name} can't be handed to workers ({error}); leave --workers out"
+            raise ConfigError(f"{msg}, or make it of what can be pickled.") from error
+        if at_prompt:
+            msg = f"{name} can't be handed to workers, as it stands in the program itself"
+            raise ConfigError(f"{msg}; put it into a module of its own.")
+    setup = WorkerSetup(
+        config=config.model_copy(update={"root": config.root.absolute()}),
+        index_roots={key: str(Path(root).absolute()) for key, root in roots.items()},
+        judge=judge,
+        methods=methods,
+        log_level=logging.getLogger("graphrag").getEffectiveLevel(),
+        releases={name: version(name) for name in ("graphrag", "gtog")},
+    )
+    return pickle.dumps(setup)
+
+
+class _Actor:
+    """The line to a worker that Ray began."""
+
+    def __init__(self, ray: Any, actor: Any) -> None:
+        self._ray, self._actor = ray, actor
+
+    async def work(self, packed: bytes) -> bytes:
+        reference = self._actor.work.remote(packed)
+        try:
+            return await reference
+        except asyncio.CancelledError:
+            with contextlib.suppress(self._ray.exceptions.RayError):
+                self._ray.cancel(reference)
+            raise
+        except self._ray.exceptions.RayError as error:
+            raise WorkerDiedError(_last_line(error)) from error
+
+    def close(self) -> None:
+        with contextlib.suppress(self._ray.exceptions.RayError):
+            self._ray.kill(self._actor)
+
+
+async def _hire(ray: Any, payload: bytes, share: Share, variables: Mapping[str, str]) -> _Actor:
+    kind = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=share.concurrency)(RayWorker)
+    actor = kind.remote()
+    worker = _Actor(ray, actor)
+    try:
+        problem = await asyncio.wait_for(actor.begin.remote(payload, share, variables), _START_S)
+    except TimeoutError as error:
+        worker.close()
+        msg = f"not begun within {_START_S:g} s, as Ray has no CPU free"
+        raise WorkerDiedError(msg) from error
+    except ray.exceptions.RayError as error:
+        raise WorkerDiedError(_last_line(error)) from error
+    if problem is not None:
+        worker.close()
+        raise ConfigError(problem)
+    return worker
+
+
+def _last_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return redact(f"as Ray says: {lines[0]}")
 
 
 def choose_variables(
@@ -167,7 +536,7 @@ def _import_ray() -> Any:
     try:
         import ray  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        msg = f"--executor ray needs Ray, which is not installed: {extra_hint('ray')}"
+        msg = f"More than one worker needs Ray, which is not installed: {extra_hint('ray')}"
         raise ConfigError(msg) from error
     return ray
 
@@ -185,5 +554,5 @@ def _connect(ray: Any, n_workers: int, address: str | None) -> None:
         )
     except (ConnectionError, ValueError, RuntimeError) as error:
         where = f"at {address or os.environ.get('RAY_ADDRESS')}" if not is_own else "here"
-        said = redact(" ".join(str(error).split()))
-        raise ConfigError(f"Ray can't be reached {where}: {said.rstrip('.')}.") from error
+        cause = redact(" ".join(str(error).split()))
+        raise ConfigError(f"Ray can't be reached {where}: {cause.rstrip('.')}.") from error

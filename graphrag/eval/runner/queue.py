@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
@@ -278,8 +278,8 @@ class Stop:
 class Work:
     """Runs the units of a request, ``concurrency`` at once, under one limit for all calls.
 
-    ``elsewhere`` says that other processes search and judge, each under its part of the limits:
-    what this one asks itself comes after them.
+    ``after_others`` says that other processes search and judge, each under its part of the
+    limits: what this one asks itself comes after them.
     """
 
     def __init__(
@@ -289,7 +289,7 @@ class Work:
         search: SearchUnit,
         judge: JudgeUnit,
         stop: Stop,
-        elsewhere: bool = False,
+        after_others: bool = False,
     ) -> None:
         self._request = request
         self._session = request.session
@@ -297,9 +297,8 @@ class Work:
         self._search_unit = search
         self._judge_unit = judge
         self._stop = stop
-        self._elsewhere = elsewhere
         self.spending = Spending(request.max_cost_usd, request.session.spent_usd())
-        self.limit = open_limit(config, elsewhere, self.spending)
+        self.limit = open_limit(config, after_others, self.spending)
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
         self.was_refused = False
@@ -365,9 +364,7 @@ class Work:
         Exception
             See :func:`run_bounded`.
         """
-        # Workers send what they were told is kept, so there nothing is put off.
-        together = nullcontext() if self._elsewhere else self._session.grouped()
-        with together:
+        with self._session.grouped():
             await run_bounded(jobs, self._config.concurrency, self._stop.requested, self.may_begin)
 
     def may_begin(self) -> bool:

@@ -60,10 +60,6 @@ class StoreJournal:
         """Return the finished call of this key, or None."""
         return self.kept.get(key)
 
-    def finished(self) -> dict[str, RecordedCall]:
-        """Return every finished call by its key, for work that is done in another process."""
-        return dict(self.kept)
-
     def start(self, key: str) -> None:
         """Note that the call is about to be sent."""
         self.store.write_call(self.run_id, self.scope, key, None)
