@@ -36,14 +36,14 @@ def keep_run(store: EvaluationStore, folder: Path, n: int) -> Run:
     return run
 
 
-async def test_memory_does_not_grow_with_the_contexts_of_a_run(tmp_path: Path):
+def test_memory_does_not_grow_with_the_contexts_of_a_run(tmp_path: Path):
     peaks: dict[int, int] = {}
     with EvaluationStore(tmp_path / "eval.db") as store:
         for n in (FEW, MANY):
             run = keep_run(store, tmp_path, n)
             tracemalloc.start()
             try:
-                read = await read_run(store, run, tmp_path, None)
+                read = read_run(store, run, tmp_path)
                 lengths = [
                     len(r.context_text) for r in read.outcome.read_whole(read.outcome.results)
                 ]
@@ -54,12 +54,12 @@ async def test_memory_does_not_grow_with_the_contexts_of_a_run(tmp_path: Path):
     assert peaks[MANY] - peaks[FEW] < (MANY - FEW) * CONTEXT / 4
 
 
-async def test_results_in_outline_say_how_much_was_retrieved_and_are_given_whole_in_any_order(
+def test_results_in_outline_say_how_much_was_retrieved_and_are_given_whole_in_any_order(
     tmp_path: Path,
 ):
     with EvaluationStore(tmp_path / "eval.db") as store:
         run = keep_run(store, tmp_path, 3)
-        outcome = (await read_run(store, run, tmp_path, None)).outcome
+        outcome = read_run(store, run, tmp_path).outcome
         outlines = outcome.results
         assert [r.context_text for r in outlines] == [""] * 3
         assert [r.retrieved for r in outlines] == [Retrieved("local", (), 1)] * 3

@@ -54,7 +54,6 @@ def test_sections_are_read_by_name():
     assert (setup.n_questions, setup.methods) == (3, ("tog", "basic"))
     assert setup.metrics == ("relevance", "correctness")
     assert setup.further == {"rubric", "pairwise"}
-    assert setup.pairs == (("tog", "basic"),)
     assert setup.judge_model == "a/j"
     assert setup.list_models() == ["a/a", "a/b", "a/e"]
     assert setup.list_models("completion") == ["a/a", "a/b"]
@@ -62,11 +61,10 @@ def test_sections_are_read_by_name():
     assert setup.fingerprints(["tog"]) == {"film": None}
 
 
-def test_what_an_older_release_left_out_is_not_missed():
+def test_what_a_results_file_leaves_out_is_not_missed():
     setup = RunSetup({"methods": {"order": ["tog"]}, "indexes": {"film": {"tog": {}}}})
-    assert setup.trials == 1
     assert setup.metrics is None
-    assert (setup.further, setup.pairs) == (frozenset(), ())
+    assert setup.further == frozenset()
     assert (setup.responses_of, setup.is_of_suites) == (None, False)
     assert setup.list_models() == []
     assert setup.fingerprints(["tog"]) == {"film": None}

@@ -62,7 +62,7 @@ from graphrag.eval.scorers.index_view import IndexView, read_index_views
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import open_store
 from graphrag.eval.store.records import RunDetails, RunSetup, Unit, new_run
-from graphrag.eval.store.session import MemorySession, Session, StoredSession
+from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.query.index_header import IndexHeader, model_name
 from graphrag.query.model_labels import announce_embedded
 from graphrag.text.phrases import counted
@@ -299,7 +299,7 @@ class _Command:
     def _asks_judge(self, config: EvaluationConfig) -> bool:
         return not self._options.skip_judge and asks_judge(config)
 
-    async def _evaluate(self, prepared: Prepared, session: Session) -> RunOutcome:
+    async def _evaluate(self, prepared: Prepared, session: MemorySession) -> RunOutcome:
         config = prepared.config
         judge = None
         if self._asks_judge(config):

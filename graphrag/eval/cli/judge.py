@@ -197,7 +197,7 @@ def _prepare(store: EvaluationStore, config: EvaluationConfig, origin: Run) -> _
 
 def _budgets_of(origin: Run, config: EvaluationConfig) -> dict[str, object]:
     """Return the context budgets that a run was asked at, which a flag may have given."""
-    told: Mapping[str, Any] = {} if origin.details is None else origin.details.config
+    told: Mapping[str, Any] = origin.details.config
     budgets = read_budgets(told.get("budgets"))
     named = {
         name: Variant(**settings)

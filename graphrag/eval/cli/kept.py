@@ -48,7 +48,7 @@ def digest_run(store: EvaluationStore, run_id: str, folder: Path) -> str:
         That of the results.
     """
     run = next(each for each in store.runs() if each.run_id == run_id)
-    details = None if run.details is None else run.details.to_dict()
+    details = run.details.to_dict()
     digest = blake2b(digest_size=16)
     digest.update(json.dumps([store.fingerprint(run_id), run.setup.root, details]).encode())
     labels = sorted(run_folder(folder, run_id).glob("audit_*.json"))

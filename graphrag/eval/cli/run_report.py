@@ -68,10 +68,7 @@ class RunDescription:
 
     @property
     def details(self) -> RunDetails:
-        """The run's details; raises ValueError for a run without."""
-        if self.run.details is None:
-            msg = f"run {self.run.run_id} has no details"
-            raise ValueError(msg)
+        """The run's details."""
         return self.run.details
 
 

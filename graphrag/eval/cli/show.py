@@ -13,8 +13,7 @@ from graphrag.eval.cli.show_questions import Wanted, show_questions
 from graphrag.eval.cli.suite_files import show_suite_run
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
-from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.errors import ConfigError, StoreError, UsageError
+from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
 from graphrag.eval.report.row_table import check_table_file, render_table, tabulate_rows
 from graphrag.eval.report.run_files import read_shown_run, run_folder, write_run
@@ -84,11 +83,10 @@ async def _show(place: Place, options: ShowOptions) -> int:
         if run.setup.is_of_suites:
             show_suite_run(console, store, run, options.to)
             return DONE
-        present = _present_config(place)
-        root = place.root if present is not None else None
+        root = place.root if place.has_config() else None
         with working(notes, f"Reading run {run.run_id}"):
-            found = await read_run(store, run, root, present)
-            before = await _read_baseline(store, place, options.wanted, root, present)
+            found = read_run(store, run, root)
+            before = _read_baseline(store, place, options.wanted, root)
         located = _located(found, store_path.parent)
         if options.wanted.is_any:
             with working(notes, "Reading the indexes"):
@@ -96,7 +94,7 @@ async def _show(place: Place, options: ShowOptions) -> int:
             description = RunDescription(run, located.config, located.samples, views)
             show_questions(console, description, located, options.wanted, store_path, before)
             return DONE
-        newest = next((each for each in runs if each.origin in ("command", None)), None)
+        newest = next((each for each in runs if each.origin == "command"), None)
         await _present(supervisor, store, located, place, options, newest, refusal)
     return DONE
 
@@ -126,18 +124,13 @@ async def open_report(place: Place, name: str) -> AsyncGenerator[RunReport]:
         if run.setup.is_of_suites:
             msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."
             raise UsageError(msg)
-        present = _present_config(place)
-        found = await read_run(store, run, place.root if present is not None else None, present)
-        found = _located(found, store_path.parent)
+        root = place.root if place.has_config() else None
+        found = _located(read_run(store, run, root), store_path.parent)
         yield make_report(await _describe(found, None), found.outcome)
 
 
-async def _read_baseline(
-    store: EvaluationStore,
-    place: Place,
-    wanted: Wanted,
-    root: Path | None,
-    present: EvaluationConfig | None,
+def _read_baseline(
+    store: EvaluationStore, place: Place, wanted: Wanted, root: Path | None
 ) -> ReadRun | None:
     """Return the run that questions are held against; None where the store does not hold it."""
     name = wanted.baseline
@@ -147,9 +140,9 @@ async def _read_baseline(
     if name == PINNED:
         pinned = pinned_run_id(place.store_path())
         held = [run for run in runs if run.run_id == pinned]
-        return await read_run(store, held[0], root, present) if held else None
+        return read_run(store, held[0], root) if held else None
     run = find_run(runs, name, place.store_path())
-    return await read_run(store, run, root, present)
+    return read_run(store, run, root)
 
 
 async def _describe(found: ReadRun, file: Path | None) -> RunDescription:
@@ -163,7 +156,7 @@ async def _describe(found: ReadRun, file: Path | None) -> RunDescription:
         recorded_at=found.recorded_at,
         file=file,
         forgotten=found.forgotten,
-        unread=(*found.lacks, *describe_unmeasured(unmeasured)),
+        unread=tuple(describe_unmeasured(unmeasured)),
     )
 
 
@@ -243,12 +236,3 @@ def _located(found: ReadRun, output_dir: Path) -> ReadRun:
     if found.config.output_folder.absolute() == output_dir.absolute():
         return found
     return replace(found, config=found.config.model_copy(update={"output": output}))
-
-
-def _present_config(place: Place) -> EvaluationConfig | None:
-    if not place.has_config():
-        return None
-    try:
-        return place.read_config()
-    except ConfigError:  # a run can be shown without it, from what was kept of it
-        return None

@@ -240,15 +240,13 @@ def run_suite_round(
     left = _unfinished_suites(store_path)
     try:
         try:
-            goes_on = (
-                left is not None and left.details is not None and left.details.watch == stopped
-            )
+            goes_on = left is not None and left.details.watch == stopped
             outcome = _evaluate(suites, config, store_path, replace(options, resume=goes_on))
         except ResumeError:  # a suite or a setting has changed since
             outcome = _evaluate(suites, config, store_path, options)
     except RunStoppedError as error:
         left = _unfinished_suites(store_path)
-        if left is not None and left.details is not None:
+        if left is not None:
             with EvaluationStore(store_path) as store:
                 store.keep_details(left.run_id, replace(left.details, watch=stopped))
         what = "What was done is kept, and is part of the next round."
@@ -256,9 +254,8 @@ def run_suite_round(
         return INCOMPLETE if isinstance(error, ServiceDownStop) else ERROR
     with EvaluationStore(store_path) as store:
         run = find_run(store.runs(), str(outcome.run_id), store_path)
-        if run.details is not None:
-            watched = replace(run.details, origin="monitor", watch=note.to_dict())
-            store.keep_details(run.run_id, watched)
+        watched = replace(run.details, origin="monitor", watch=note.to_dict())
+        store.keep_details(run.run_id, watched)
     answers = open_console(quiet=options.quiet)
     show_suite_answers(answers, outcome.reports, outcome.embedded_models)
     _show_and_write(outcome, store_path.parent, options)

@@ -28,8 +28,8 @@ def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path 
     StoreError
         If the file can't be written.
     """
-    if run.details is None or run.details.report is None:
-        n = f"{len(store.responses(run.run_id))} of {run.details.n_units if run.details else '?'}"
+    if run.details.report is None:
+        n = f"{len(store.responses(run.run_id))} of {run.details.n_units}"
         what = f"Run {run.run_id} of suites is unfinished; {n} results are there."
         say(console, f"{what} Go on with: {eval_line_here('suite', '--resume')}", "yellow")
         return

@@ -110,7 +110,7 @@ class Supervisor:
                 loop.add_signal_handler(number, interrupt)
         display = BarProgress if is_live(self._notes) else LineProgress
         with display(self._notes) as progress:
-            return await runner.run(replace(request, progress=progress))
+            return await runner.run(replace(request, watch=progress.advance))
 
     def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
         """Show the tables, write the files, and return the exit code.

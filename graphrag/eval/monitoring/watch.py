@@ -386,7 +386,7 @@ def _share(right: int, n: int) -> str:
 
 
 def _note(run: Run) -> Mapping[str, Any]:
-    return (run.details.watch if run.details is not None else None) or {}
+    return run.details.watch or {}
 
 
 def _number(run: Run) -> int:

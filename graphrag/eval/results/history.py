@@ -56,7 +56,7 @@ class StoredRun:
     cost_usd: float | None
     is_pinned: bool
     embedded_models: str | None = None
-    origin: str = ORIGIN_NAMES[None]
+    origin: str = ORIGIN_NAMES["python"]
     means: Means = field(default_factory=dict[str, dict[str, float | None]])
     n: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
     measured: Means = field(default_factory=dict[str, dict[str, float | None]])

@@ -180,8 +180,6 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
     silent = names_no_model(usage for _, usage in (*answered, *judged))
     asked = None if silent else label_usages(answered, judged) or ""
     told = RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup, asked)
-    if run.details is None:
-        return told
     return replace(told, indexes=run.details.indexes, roomy=_roomy(run.details.warnings))
 
 

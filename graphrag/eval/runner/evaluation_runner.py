@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,15 @@ from graphrag.eval.runner.headers import (
 )
 from graphrag.eval.runner.judging import (
     FurtherJudges,
-    FurtherWork,
     ask_verdicts,
     asks_judge,
     check_judge,
     describe_judge,
     is_wanted,
+    list_judged,
     open_answering,
     open_judge,
+    with_grades,
 )
 from graphrag.eval.runner.methods import Method, MethodSet, ask_control, ask_method, response_type
 from graphrag.eval.runner.plan import describe_setup, plan_run
@@ -42,7 +44,7 @@ from graphrag.eval.runner.queue import (
     RunRequest,
     Stop,
     Work,
-    watching,
+    watch_from_python,
 )
 from graphrag.eval.runner.searching import (
     Answer,
@@ -56,7 +58,7 @@ from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse, Unit
-from graphrag.eval.store.session import MemorySession, Session, StoredSession
+from graphrag.eval.store.session import MemorySession, StoredSession
 from graphrag.query.calls import describe_error
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.index_tables import IndexNotBuiltError
@@ -190,8 +192,8 @@ class EvaluationRunner:
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
-            progress = watching(progress_callback)
-            session: Session = MemorySession()
+            watch = watch_from_python(progress_callback)
+            session: MemorySession = MemorySession()
             store: EvaluationStore | None = None
             if keeps:
                 store = stack.enter_context(EvaluationStore.of(config))
@@ -206,7 +208,7 @@ class EvaluationRunner:
                 setup = describe_setup(config, samples, descriptions, judge)
                 run = store.add_run(setup, samples, details)
                 session = StoredSession(store, run.run_id)
-            outcome = await self.run(RunRequest(units, session, progress=progress))
+            outcome = await self.run(RunRequest(units, session, watch=watch))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped)
             if store is not None and isinstance(session, StoredSession):
@@ -233,13 +235,14 @@ class EvaluationRunner:
             check_judge(await self._load_judge(), metrics)  # before anything is paid for
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
         work = Work(request, self._settings, *ask, self._stop, asked is not self)
-        await work.run()
-        outcome = work.outcome()
+        outcome = await work.run()
         if request.skip_judge or not outcome.is_complete or not is_wanted(self._settings):
             return outcome
-        judges = FurtherJudges.of(await self._load_judge(), self._settings)
-        further = FurtherWork(self._settings, judges, self._entity_types)
-        return await further.run(request, outcome, work)
+        judge, session = await self._load_judge(), request.session
+        judges = FurtherJudges(judge, self._settings, session, self._entity_types)
+        outcome = await work.run_further(judges.plan(request.units), outcome)
+        judged = list_judged(self._settings, request.units, session)
+        return replace(outcome, results=with_grades(outcome.results, judged), judged=judged)
 
     async def _entity_types(self, imdb_key: str) -> Mapping[str, str]:
         """Return title -> type of an index's entities; empty when there is no index any more."""

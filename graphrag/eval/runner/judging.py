@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,13 +17,13 @@ from graphrag.eval.judged.declaration import DEFAULT_METRICS
 from graphrag.eval.judged.discovery import JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
-from graphrag.eval.runner.queue import RunOutcome, RunRequest, Tally, Work
+from graphrag.eval.runner.queue import FurtherTask
 from graphrag.eval.runner.searching import check_asked
 from graphrag.eval.scorers.asking import NO_REASON, whole_number
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.scorers.judge import Judge, LLMJudge
-from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit, pair_kind
-from graphrag.eval.store.session import Session
+from graphrag.eval.store.records import Judgement, StoredResponse, Unit, pair_kind
+from graphrag.eval.store.session import MemorySession
 from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
@@ -34,16 +34,12 @@ from graphrag.query.usage import CallLog, current_scope, measure_calls
 if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion
 
-    from graphrag.eval.scorers.pairwise import PairwiseJudge
-    from graphrag.eval.scorers.quality import QualityJudge
-    from graphrag.eval.scorers.rubric import RubricJudge
-
 
 _NOTHING_TO_JUDGE = JudgeResult(None, "Nothing to judge: no answer was given")
 
 
 async def ask_verdicts(
-    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str], repeats: int
+    judge: Judge, unit: Unit, response: StoredResponse, metrics: Sequence[str], repeats: int
 ) -> dict[str, JudgeResult]:
     """Return metric -> verdict, the majority of ``repeats`` verdicts.
 
@@ -55,29 +51,26 @@ async def ask_verdicts(
         If the judge's service would refuse every further request as well or is down, or the
         allowed cost is spent.
     """
-    asked = [m for m in metrics if not found.abstained or JUDGED_METRICS[m].judges_abstentions]
+    asked = [m for m in metrics if not response.abstained or JUDGED_METRICS[m].judges_abstentions]
     if repeats == 1:  # no task of its own
-        given = [await _ask(judge, unit, found, asked)]
+        given = [await _ask(judge, unit, response, asked)]
     else:
-        given = await asyncio.gather(*(_ask(judge, unit, found, asked) for _ in range(repeats)))
+        given = await asyncio.gather(*(_ask(judge, unit, response, asked) for _ in range(repeats)))
     check_asked(current_scope() or CallLog())
-    for verdict in (verdict for verdicts in given for verdict in verdicts.values()):
-        if verdict.failure is not None and verdict.failure.kind == "refused":
-            msg = f"The judge's service refuses the requests: {verdict.failure.message}"
-            raise RunStoppedError(msg)
+    _check_refused(verdict.failure for each in given for verdict in each.values())
     verdicts = {metric: combine_repeats([each[metric] for each in given]) for metric in asked}
     return {metric: verdicts.get(metric, _NOTHING_TO_JUDGE) for metric in metrics}
 
 
 async def _ask(
-    judge: Judge, unit: Unit, found: StoredResponse, metrics: Sequence[str]
+    judge: Judge, unit: Unit, response: StoredResponse, metrics: Sequence[str]
 ) -> dict[str, JudgeResult]:
     """Ask the judge once for each metric; an error of one's own judge is a verdict's failure."""
     material = {
         "question": unit.sample.question,
         "ground_truth": unit.sample.ground_truth,
-        "predicted": found.response,
-        "context": found.context_text,
+        "predicted": response.response,
+        "context": response.context_text,
     }
     together = [metric for metric in metrics if metric in DEFAULT_METRICS]
     if set(together) != set(DEFAULT_METRICS) and _judges_singly(judge, together):
@@ -174,48 +167,7 @@ def read_verdict(given: object) -> JudgeResult:
 
 EntityTypes = Callable[[str], Awaitable[Mapping[str, str]]]
 """Index key -> title -> type of its entities."""
-Told = tuple[dict[str, object], Sequence[Failure]]
-"""What a judge said, JSON-ready, and what failed in it."""
 _GRADES = ("rubric", "quality")
-
-
-@dataclass(frozen=True, slots=True)
-class FurtherJudges:
-    """The judges beyond the verdicts; all ask the same model."""
-
-    rubric: "RubricJudge"
-    quality: "QualityJudge"
-    pairwise: "PairwiseJudge"
-
-    @classmethod
-    def of(cls, judge: object, config: EvaluationConfig) -> "FurtherJudges":
-        """Make them of the model that gives the verdicts.
-
-        Raises
-        ------
-        ConfigError
-            If the judge is one of the user's own, which has no model to ask.
-        """
-        # Here, as they load numpy, which verdicts do without.
-        from graphrag.eval.scorers.pairwise import PairwiseJudge
-        from graphrag.eval.scorers.quality import QualityJudge
-        from graphrag.eval.scorers.rubric import RubricJudge
-
-        model = getattr(judge, "model", None) if "model" in dir(judge) else None
-        if model is None:
-            msg = "judge.rubric, quality and pairwise need a judge that asks a model"
-            raise ConfigError(msg)
-        given = (model, config.judge.temperature, config.judge.max_retries)
-        return cls(RubricJudge(*given), QualityJudge(*given), PairwiseJudge(*given))
-
-
-@dataclass(frozen=True, slots=True)
-class FurtherTask:
-    """One thing to judge; ``subject`` and ``kind`` as of :class:`Judgement`."""
-
-    subject: str
-    kind: str
-    judge: Callable[[], Awaitable[Told]]
 
 
 def is_wanted(config: EvaluationConfig) -> bool:
@@ -228,24 +180,18 @@ def asks_judge(config: EvaluationConfig) -> bool:
     return bool(config.metrics) or is_wanted(config)
 
 
-def list_kinds(config: EvaluationConfig) -> list[str]:
-    """Return the kinds of judgement that the configuration asks for."""
-    judge = config.judge
-    kinds = [
-        kind for kind, wanted in (("rubric", judge.rubric), ("quality", judge.quality)) if wanted
-    ]
-    return [*kinds, *(pair_kind(a, b) for a, b in judge.pairs(config.methods))]
-
-
 def list_judged(
-    config: EvaluationConfig, units: Sequence[Unit], session: Session
+    config: EvaluationConfig, units: Sequence[Unit], session: MemorySession
 ) -> tuple[tuple[Unit, Judgement], ...]:
     """Return what further judges have said, with the unit that each judgement is about."""
+    judge = config.judge
+    kinds = [*["rubric"] * judge.rubric, *["quality"] * judge.quality]
+    kinds += [pair_kind(a, b) for a, b in judge.pairs(config.methods)]
     return tuple(
-        (unit, found)
+        (unit, judgement)
         for unit in units
-        for kind in list_kinds(config)
-        if (found := session.judgement(unit.key, kind)) is not None
+        for kind in kinds
+        if (judgement := session.judgement(unit.key, kind)) is not None
     )
 
 
@@ -254,9 +200,10 @@ def with_grades(
 ) -> list[QueryResult]:
     """Return results with what further judges said of each of them; pairs are left out."""
     grades = defaultdict[tuple[str, str, int], dict[str, Mapping[str, object]]](dict)
-    for unit, found in judged:
-        if found.kind in _GRADES:
-            grades[unit.sample.id, unit.method, unit.trial][found.kind] = found.value
+    for unit, judgement in judged:
+        if judgement.kind in _GRADES:
+            place = unit.sample.id, unit.method, unit.trial
+            grades[place][judgement.kind] = judgement.value
     return [
         replace(result, grades=own)
         if (own := grades.get((result.sample_id, result.method, result.trial)))
@@ -265,163 +212,126 @@ def with_grades(
     ]
 
 
-def plan_further(
-    config: EvaluationConfig,
-    units: Sequence[Unit],
-    session: Session,
-    judges: FurtherJudges,
-    entity_types: EntityTypes,
-) -> list[FurtherTask]:
-    """Return what is to be judged and has not been yet; failed searches are left out.
-
-    Pairs are of the first trial.
-    """
-    by_place = {(u.sample.id, u.method, u.trial): u for u in units if _answered(u, session)}
-    tasks: list[FurtherTask] = []
-    for unit in by_place.values():
-        if config.judge.rubric:
-            rubric = _Rubric(judges.rubric, unit, session, entity_types)
-            tasks.append(FurtherTask(unit.key, "rubric", rubric))
-        if config.judge.quality:
-            tasks.append(FurtherTask(unit.key, "quality", _Quality(judges.quality, unit, session)))
-    for a, b in config.judge.pairs(config.methods):
-        for unit in by_place.values():
-            other = by_place.get((unit.sample.id, b, 0))
-            if unit.method == a and unit.trial == 0 and other is not None:
-                compare = _Pair(judges.pairwise, (unit, other), session)
-                tasks.append(FurtherTask(unit.key, pair_kind(a, b), compare))
-    return [task for task in tasks if session.judgement(task.subject, task.kind) is None]
-
-
-class FurtherWork:
-    """Has the responses of a finished run judged beyond their verdicts.
+class FurtherJudges:
+    """The judges beyond the verdicts, of responses in a session; all ask the same model.
 
     Parameters
     ----------
+    judge : Judge
+        The one that gives the verdicts.
     config : EvaluationConfig
-    judges : FurtherJudges
+    session : MemorySession
     entity_types : callable
         See :data:`EntityTypes`.
+
+    Raises
+    ------
+    ConfigError
+        If the judge is one of the user's own, which has no model to ask.
     """
 
     def __init__(
-        self, config: EvaluationConfig, judges: FurtherJudges, entity_types: EntityTypes
+        self,
+        judge: Judge,
+        config: EvaluationConfig,
+        session: MemorySession,
+        entity_types: EntityTypes,
     ) -> None:
-        self._config = config
-        self._judges = judges
-        self._entity_types = entity_types
+        # Here, as they load numpy, which verdicts do without.
+        from graphrag.eval.scorers.pairwise import PairwiseJudge
+        from graphrag.eval.scorers.quality import QualityJudge
+        from graphrag.eval.scorers.rubric import RubricJudge
 
-    async def run(self, request: RunRequest, outcome: RunOutcome, work: Work) -> RunOutcome:
-        """Judge what has not been judged, keeping each judgement as it arrives.
+        model = getattr(judge, "model", None) if "model" in dir(judge) else None
+        if model is None:
+            msg = "judge.rubric, quality and pairwise need a judge that asks a model"
+            raise ConfigError(msg)
+        terms = (model, config.judge.temperature, config.judge.max_retries)
+        self._rubric, self._quality = RubricJudge(*terms), QualityJudge(*terms)
+        self._pairwise = PairwiseJudge(*terms)
+        self._config, self._session, self._entity_types = config, session, entity_types
 
-        Raises
-        ------
-        StoreError
-            If a judgement can't be kept.
+    def plan(self, units: Sequence[Unit]) -> list[FurtherTask]:
+        """Return what is to be judged and has not been yet; failed searches are left out.
+
+        Pairs are of the first trial.
         """
-        session = request.session
-        tasks = plan_further(self._config, request.units, session, self._judges, self._entity_types)
-        n_left = await self._run_tasks(tasks, request, outcome, work)
-        judged = list_judged(self._config, request.units, session)
-        return replace(
-            outcome,
-            results=with_grades(outcome.results, judged),
-            stopped=work.stop_reason if n_left else None,
-            refused=work.was_refused,
-            judged=judged,
-            allow_usd=work.allow_usd if n_left else None,
+        judge, session = self._config.judge, self._session
+        answered = {
+            (unit.sample.id, unit.method, unit.trial): unit
+            for unit in units
+            if (standing := session.standing(unit.key)) is not None and not standing.failed
+        }
+        tasks: list[FurtherTask] = []
+
+        def add(unit: Unit, kind: str, ask: Callable[[], Awaitable[_Grading]]) -> None:
+            if session.judgement(unit.key, kind) is None:
+                judging = partial(_judge_further, unit.key, kind, ask)
+                tasks.append(FurtherTask(unit.key, kind, judging))
+
+        for unit in answered.values():
+            if judge.rubric:
+                add(unit, "rubric", partial(self._grade, unit))
+            if judge.quality:
+                add(unit, "quality", partial(self._measure, unit))
+        for a, b in judge.pairs(self._config.methods):
+            for unit in answered.values():
+                other = answered.get((unit.sample.id, b, 0))
+                if unit.method == a and unit.trial == 0 and other is not None:
+                    add(unit, pair_kind(a, b), partial(self._compare, unit, other))
+        return tasks
+
+    def _response(self, unit: Unit) -> StoredResponse:
+        """Read a response when it is judged: a run may have more of them than fit into memory."""
+        response = self._session.response(unit.key)
+        assert response is not None
+        return response
+
+    async def _grade(self, unit: Unit) -> "_Grading":
+        response = self._response(unit)
+        result = EvaluableQueryResult.from_context_text(
+            unit.sample.question,
+            response.response,
+            response.context_text,
+            unit.method,
+            await self._entity_types(unit.sample.imdb_key),
         )
+        evaluation = await self._rubric.evaluate(result)
+        return evaluation.to_dict(), [grade.failure for grade in evaluation.grades.values()]
 
-    async def _run_tasks(
-        self, tasks: Sequence[FurtherTask], request: RunRequest, outcome: RunOutcome, work: Work
-    ) -> int:
-        """Run the tasks side by side; return how many are left."""
-        session = request.session
-        n_done = 0
+    async def _measure(self, unit: Unit) -> "_Grading":
+        sample, response = unit.sample, self._response(unit)
+        evaluation = await self._quality.evaluate(
+            sample.question, response.response, sample.ground_truth, response.context_text
+        )
+        return evaluation.to_dict(), [evaluation.failure]
 
-        async def run_task(task: FurtherTask) -> None:
-            nonlocal n_done
-            with work.stopping():
-                with work.judging(CallScope(task.kind, task.subject)) as log:
-                    judged = await _judge(task, log)
-                session.keep_judgement(judged, log.counted)
-                n_done += 1
-                tally = Tally(n_done, len(tasks), cost_usd=work.spending.spent_usd)
-                request.progress.advance(tally, outcome.results[-1])
-
-        await work.run_jobs([partial(run_task, task) for task in tasks])
-        return len(tasks) - n_done
+    async def _compare(self, unit: Unit, other: Unit) -> "_Grading":
+        a, b = (self._response(each).response for each in (unit, other))
+        comparison = await self._pairwise.compare(unit.sample.question, a, b)
+        return comparison.to_dict(), [comparison.a_first.failure, comparison.b_first.failure]
 
 
-async def _judge(task: FurtherTask, log: CallLog) -> Judgement:
+_Grading = tuple[dict[str, object], Sequence[Failure | None]]
+"""What a judge said, JSON-ready, and what failed in it."""
+
+
+async def _judge_further(
+    subject: str, kind: str, ask: Callable[[], Awaitable[_Grading]], log: CallLog
+) -> Judgement:
     with measure_calls(log):
-        value, failures = await task.judge()
+        value, failures = await ask()
     check_asked(log)
+    failed = [failure for failure in failures if failure is not None]
+    _check_refused(failed)
+    return Judgement(subject, kind, value, bool(failed), log.usage())
+
+
+def _check_refused(failures: Iterable[Failure | None]) -> None:
     for failure in failures:
-        if failure.kind == "refused":
+        if failure is not None and failure.kind == "refused":
             msg = f"The judge's service refuses the requests: {failure.message}"
             raise RunStoppedError(msg)
-    return Judgement(task.subject, task.kind, value, bool(failures), log.usage())
-
-
-def _answered(unit: Unit, session: Session) -> bool:
-    standing = session.standing(unit.key)
-    return standing is not None and not standing.failed
-
-
-def _response(unit: Unit, session: Session) -> StoredResponse:
-    """Read a response when it is judged: a run may have more of them than fit into memory."""
-    found = session.response(unit.key)
-    assert found is not None
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Rubric:
-    judge: "RubricJudge"
-    unit: Unit
-    session: Session
-    entity_types: EntityTypes
-
-    async def __call__(self) -> Told:
-        found = _response(self.unit, self.session)
-        result = EvaluableQueryResult.from_context_text(
-            self.unit.sample.question,
-            found.response,
-            found.context_text,
-            self.unit.method,
-            await self.entity_types(self.unit.sample.imdb_key),
-        )
-        evaluation = await self.judge.evaluate(result)
-        failures = [g.failure for g in evaluation.grades.values() if g.failure is not None]
-        return evaluation.to_dict(), failures
-
-
-@dataclass(frozen=True, slots=True)
-class _Quality:
-    judge: "QualityJudge"
-    unit: Unit
-    session: Session
-
-    async def __call__(self) -> Told:
-        sample, found = self.unit.sample, _response(self.unit, self.session)
-        measured = await self.judge.evaluate(
-            sample.question, found.response, sample.ground_truth, found.context_text
-        )
-        return measured.to_dict(), [] if measured.failure is None else [measured.failure]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    judge: "PairwiseJudge"
-    units: tuple[Unit, Unit]
-    session: Session
-
-    async def __call__(self) -> Told:
-        a, b = (_response(unit, self.session).response for unit in self.units)
-        compared = await self.judge.compare(self.units[0].sample.question, a, b)
-        orders = (compared.a_first, compared.b_first)
-        return compared.to_dict(), [o.failure for o in orders if o.failure is not None]
 
 
 def open_answering(header: IndexHeader) -> "LLMCompletion":

@@ -234,7 +234,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     if not left and not ended:
         raise ResumeError(_why_not(runs, plan, store.path, options))
     # One that a program of the user's own began can go on too, if there is no other.
-    same = min(left or ended, key=lambda run: run.origin not in (plan.details.origin, None))
+    same = min(left or ended, key=lambda run: run.origin != plan.details.origin)
     unwritten = [run for run in ended if options.lacks_files and options.lacks_files(run)]
     if unwritten and runs.index(unwritten[0]) < runs.index(same):
         same = unwritten[0]  # as one that is unfinished was given up for it
@@ -256,7 +256,7 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     if len(store.samples(same.run_id)) < len(plan.samples):  # one that SQLite recovered lost some
         store.keep_samples(same.run_id, plan.samples)
     details = plan.details
-    if same.details is not None and not details.validated:
+    if not details.validated:
         details = replace(details, validated=same.details.validated)
     store.keep_details(same.run_id, details)
     status = "unfinished" if is_left else same.status
@@ -267,8 +267,8 @@ def _list_ended(alike: Sequence[Run], plan: RunPlan, options: ResumeOptions) -> 
     """Return the finished runs whose files can be written, the newest first."""
     if options.retry_errors or options.lacks_files is None or plan.details.skip_judge:
         return []
-    origins = (plan.details.origin, None)
-    return [run for run in alike if run.status == "finished" and run.origin in origins]
+    origin = plan.details.origin
+    return [run for run in alike if run.status == "finished" and run.origin == origin]
 
 
 def _count_there(
@@ -290,7 +290,7 @@ def _count_there(
 
 def _why_not(runs: Sequence[Run], plan: RunPlan, path: Path, options: ResumeOptions) -> str:
     unfinished = [run for run in runs if run.status == "unfinished"]
-    finished = [run for run in runs if run.origin in (plan.details.origin, None)]
+    finished = [run for run in runs if run.origin == plan.details.origin]
     last = next(iter(runs if options.retry_errors else unfinished or finished), None)
     if last is None:
         return f"There is no unfinished run in {path} to resume; leave {options.flags} out."

@@ -3,11 +3,11 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import tee
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, RunStoppedError, ServiceDownStop
@@ -29,13 +29,19 @@ from graphrag.eval.runner.searching import (
 )
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse, Unit
-from graphrag.eval.store.session import Finished, MemorySession, Session, StoredContexts
+from graphrag.eval.store.session import Finished, MemorySession, StoredResponses
 from graphrag.query.limits import CallTime
 from graphrag.query.spending import Spending
 from graphrag.query.usage import CallLog, OutputBound, sum_usages
 
+SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
+JudgeUnit = Callable[
+    [Unit, StoredResponse, Sequence[str], CallLog], Awaitable[dict[str, JudgeResult]]
+]
+Job = Callable[[], Awaitable[object]]
 ProgressCallback = Callable[[int, int, str, str], None]
 """Called with (current, total, imdb_key, method) after each unit."""
+_HOPELESS_AFTER = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,58 +70,29 @@ class Tally:
     cost_usd: float = 0.0
 
 
-class Progress(Protocol):
-    """Watches a run."""
-
-    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
-        """Be told that a unit is done; ``latest`` is None when what was there is counted."""
-        ...
+Watch: TypeAlias = Callable[[Tally, QueryResult | None], None]
+"""Told how far a run is; the latest result is None when what was there is counted."""
 
 
-class Unwatched:
-    """Shows nothing."""
-
-    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
-        """Do nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackProgress:
-    """Calls a function with (current, total, imdb_key, method) after each unit."""
-
-    callback: ProgressCallback
-
-    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
-        """Pass the latest unit on."""
-        if latest is not None:
-            self.callback(tally.done, tally.total, latest.imdb_key, latest.method)
-
-
-class NotebookProgress:
-    """One line in a notebook's output that tells how far the run is."""
-
-    def __init__(self) -> None:
-        import IPython.display
-
-        display: Any = IPython.display.display  # pyright: ignore[reportUnknownVariableType]
-        self._line: Any = display({"text/plain": "Evaluating"}, raw=True, display_id=True)
-
-    def advance(self, tally: Tally, latest: QueryResult | None) -> None:
-        """Write the line anew."""
-        text = f"Evaluating {tally.done}/{tally.total}"
-        self._line.update({"text/plain": text}, raw=True)
-
-
-def watching(callback: ProgressCallback | None) -> Progress:
-    """Return what watches a run that is begun from Python."""
+def watch_from_python(callback: ProgressCallback | None) -> Watch:
+    """Return what watches a run that is begun from Python: a line in a notebook, else nothing."""
     if callback is not None:
-        return CallbackProgress(callback)
+        return lambda tally, latest: (
+            None
+            if latest is None
+            else callback(tally.done, tally.total, latest.imdb_key, latest.method)
+        )
     from rich import get_console
 
-    return NotebookProgress() if get_console().is_jupyter else Unwatched()
+    if not get_console().is_jupyter:
+        return lambda tally, latest: None
+    import IPython.display
 
-
-Job = Callable[[], Awaitable[object]]
+    display: Any = IPython.display.display  # pyright: ignore[reportUnknownVariableType]
+    line: Any = display({"text/plain": "Evaluating"}, raw=True, display_id=True)
+    return lambda tally, latest: line.update(
+        {"text/plain": f"Evaluating {tally.done}/{tally.total}"}, raw=True
+    )
 
 
 async def run_bounded(
@@ -187,53 +164,59 @@ async def run_bounded(
 
 
 @dataclass(frozen=True, slots=True)
-class WholeResults:
-    """Reads the contexts of a run's results; a ``ReadWhole``, as long as the store is open."""
-
-    contexts: StoredContexts
-    units: Sequence[Unit]
-
-    def __call__(self, results: Iterable[QueryResult]) -> Iterator[QueryResult]:
-        """Yield results with what they were shown and retrieved, a few of them at a time."""
-        keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in self.units}
-        outlines, asked = tee(results)
-        units = (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in asked)
-        for outline, found in zip(outlines, self.contexts.read(units), strict=True):
-            yield replace(outline, context_text=found.context_text, retrieved=found.retrieved)
-
-
-SearchUnit = Callable[[Unit, CallLog], Awaitable[StoredResponse]]
-JudgeUnit = Callable[
-    [Unit, StoredResponse, Sequence[str], CallLog], Awaitable[dict[str, JudgeResult]]
-]
-_HOPELESS_AFTER = 10
-
-
-@dataclass(frozen=True, slots=True)
 class RunRequest:
     """What to run and where to keep it.
 
     Attributes
     ----------
     units : sequence of Unit
-    session : Session
+    session : MemorySession
         Holds what is already there.
     skip_judge : bool
         Whether responses are collected without verdicts.
     max_cost_usd : float or None
         No call is sent that this may not be enough for; see ``Spending``.
-    progress : Progress
+    watch : callable
     holds_contexts : bool
         Whether the results of the outcome hold what searches showed to their models; if not, and
         the session keeps it elsewhere, they are in outline, and its ``read_whole`` reads it.
     """
 
     units: Sequence[Unit]
-    session: Session = field(default_factory=MemorySession)
+    session: MemorySession = field(default_factory=MemorySession)
     skip_judge: bool = False
     max_cost_usd: float | None = None
-    progress: Progress = field(default_factory=Unwatched)
+    watch: Watch = lambda tally, latest: None
     holds_contexts: bool = True
+
+    def missing_metrics(self, unit: Unit, config: EvaluationConfig) -> list[str]:
+        """Return what a response is still to be judged on."""
+        standing = self.session.standing(unit.key)
+        judged = () if standing is None else standing.metrics
+        return [m for m in judgeable(unit.sample, config.metrics) if m not in judged]
+
+    def is_done(self, unit: Unit, config: EvaluationConfig) -> bool:
+        """Say whether nothing is left to do for a unit."""
+        standing = self.session.standing(unit.key)
+        if standing is None or standing.failed or self.skip_judge:
+            return standing is not None
+        return not self.missing_metrics(unit, config)
+
+    def read(self, units: Sequence[Unit]) -> Iterator[QueryResult]:
+        """Read the results of units that are done, one after the other."""
+        kept = self.session.finished([unit.key for unit in units])
+        for unit, finished in zip(units, kept, strict=True):
+            yield _result_of(unit, finished)
+
+    def read_outcome(self, config: EvaluationConfig) -> "RunOutcome":
+        """Return what is done so far, as of a run that nothing stopped."""
+        again = None if self.holds_contexts else self.session.responses_again()
+        results = self.read([unit for unit in self.units if self.is_done(unit, config)])
+        return RunOutcome(
+            [result if again is None else result.in_outline() for result in results],
+            len(self.units),
+            read_whole=iter if again is None else partial(_read_whole, again, self.units),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +227,7 @@ class RunOutcome:
     stopped the run, as it would refuse every further request. ``judged`` holds what further
     judges said, with the unit that each of them is about. ``allow_usd`` is given when the
     allowed cost stopped the run: a limit that lets it go on. ``read_whole`` gives results
-    with their contexts, where these are not held.
+    with their contexts, where these are not held, as long as the store is open.
     """
 
     results: list[QueryResult]
@@ -259,6 +242,15 @@ class RunOutcome:
     def is_complete(self) -> bool:
         """Whether nothing is left to do."""
         return self.stopped is None
+
+
+@dataclass(frozen=True, slots=True)
+class FurtherTask:
+    """One thing to judge beyond the verdicts; ``subject`` and ``kind`` as of Judgement."""
+
+    subject: str
+    kind: str
+    judge: Callable[[CallLog], Awaitable[Judgement]]
 
 
 class Stop:
@@ -297,50 +289,14 @@ class Work:
         self._search_unit = search
         self._judge_unit = judge
         self._stop = stop
-        self.spending = Spending(request.max_cost_usd, request.session.spent_usd())
-        self.limit = open_limit(config, after_others, self.spending)
+        self._spending = Spending(request.max_cost_usd, request.session.spent_usd())
+        self._limit = open_limit(config, after_others, self._spending)
         self._tally = Tally(0, len(request.units))
         self._failed_in_a_row = 0
-        self.was_refused = False
+        self._was_refused = False
         self._not_afforded: str | None = None
 
-    @property
-    def stop_reason(self) -> str | None:
-        """Why nothing more is begun, None while more is; what was spent is said as of now."""
-        if self._stop.reason is not None or self._not_afforded is None:
-            return self._stop.reason
-        spending = self.spending
-        spent = f"${spending.spent_usd:.4f} of the allowed ${spending.most_usd:g} is spent"
-        if spending.unanswered_usd:
-            spent += f", calls without a reply may have cost ${spending.unanswered_usd:.4f} besides"
-        return f"{spent}{self._not_afforded}; raise --max-cost"
-
-    @property
-    def allow_usd(self) -> float | None:
-        """Where the allowed cost stopped the run, one that lets it go on."""
-        spending = self.spending
-        if self._stop.reason is not None or self._not_afforded is None:
-            return None
-        least = max(spending.most_usd or 0.0, spending.spent_usd + spending.wanted_usd)
-        return float(f"{2 * least:.2g}") or 1.0
-
-    def outcome(self) -> RunOutcome:
-        """Return what is done so far."""
-        units = self._request.units
-        contexts = None if self._request.holds_contexts else self._session.contexts()
-        found = self._read([unit for unit in units if self._is_done(unit)])
-        results = [result if contexts is None else result.in_outline() for result in found]
-        is_stopped = len(results) < len(units)
-        return RunOutcome(
-            results,
-            len(units),
-            self.stop_reason if is_stopped else None,
-            self.was_refused,
-            allow_usd=self.allow_usd if is_stopped else None,
-            read_whole=iter if contexts is None else WholeResults(contexts, units),
-        )
-
-    async def run(self) -> None:
+    async def run(self) -> RunOutcome:
         """Work until nothing is left or the stop is asked for, then finish what is in flight.
 
         Raises
@@ -348,34 +304,62 @@ class Work:
         StoreError
             If a result can't be kept.
         """
-        request = self._request
-        units = request.units
-        jobs: list[Job] = [partial(self._run_unit, u) for u in units if not self._is_done(u)]
-        for result in self._read([unit for unit in units if self._is_done(unit)]):
+        request, units = self._request, self._request.units
+        done = {unit.key for unit in units if request.is_done(unit, self._config)}
+        for result in request.read([unit for unit in units if unit.key in done]):
             self._count(result)
-        self._request.progress.advance(self._tally, None)
-        await self.run_jobs(jobs)
+        request.watch(self._tally, None)
+        jobs = [partial(self._run_unit, unit) for unit in units if unit.key not in done]
+        await self._run_jobs(jobs)
+        outcome = request.read_outcome(self._config)
+        return self._ended(outcome, len(units) - len(outcome.results))
 
-    async def run_jobs(self, jobs: Sequence[Job]) -> None:
-        """Do further work under the concurrency, the allowed cost and the stop of the run.
+    async def run_further(self, tasks: Sequence[FurtherTask], outcome: RunOutcome) -> RunOutcome:
+        """Have done units judged further, keeping each judgement as it arrives; as :meth:`run`."""
+        n_done = 0
 
-        Raises
-        ------
-        Exception
-            See :func:`run_bounded`.
-        """
+        async def run_task(task: FurtherTask) -> None:
+            nonlocal n_done
+            with self._stopping():
+                with self._judging(CallScope(task.kind, task.subject)) as log:
+                    judgement = await task.judge(log)
+                self._session.keep_judgement(judgement, log.counted)
+                n_done += 1
+                tally = Tally(n_done, len(tasks), cost_usd=self._spending.spent_usd)
+                self._request.watch(tally, outcome.results[-1])
+
+        await self._run_jobs([partial(run_task, task) for task in tasks])
+        return self._ended(outcome, len(tasks) - n_done)
+
+    def _ended(self, outcome: RunOutcome, n_left: int) -> RunOutcome:
+        """Say of an outcome why it stopped, if anything is left."""
+        if not n_left:
+            return replace(outcome, refused=self._was_refused)
+        reason, allow_usd, spending = self._stop.reason, None, self._spending
+        if reason is None and self._not_afforded is not None:
+            reason = f"${spending.spent_usd:.4f} of the allowed ${spending.most_usd:g} is spent"
+            if spending.unanswered_usd:
+                unanswered = f"${spending.unanswered_usd:.4f}"
+                reason += f", calls without a reply may have cost {unanswered} besides"
+            reason += f"{self._not_afforded}; raise --max-cost"
+            least = max(spending.most_usd or 0.0, spending.spent_usd + spending.wanted_usd)
+            allow_usd = float(f"{2 * least:.2g}") or 1.0
+        return replace(outcome, stopped=reason, refused=self._was_refused, allow_usd=allow_usd)
+
+    async def _run_jobs(self, jobs: Sequence[Job]) -> None:
+        stopped, may_begin = self._stop.requested, self._may_begin
         with self._session.grouped():
-            await run_bounded(jobs, self._config.concurrency, self._stop.requested, self.may_begin)
+            await run_bounded(jobs, self._config.concurrency, stopped, may_begin)
 
-    def may_begin(self) -> bool:
+    def _may_begin(self) -> bool:
         """Whether more work may begin: nobody asked to stop, and there is money left."""
-        left = self.spending.left_usd
+        left = self._spending.left_usd
         if left is not None and left < 0 and self._not_afforded is None:
             self._not_afforded = ""
         return self._not_afforded is None and not self._stop.requested.is_set()
 
     @contextmanager
-    def stopping(self) -> Generator[None]:
+    def _stopping(self) -> Generator[None]:
         """Begin nothing more after an error of the block that stops the run.
 
         What is in flight has its time then; what is paid for is waited for.
@@ -385,66 +369,52 @@ class Work:
         except AllowanceStop as error:
             self._not_afforded = f", and {error}"
         except RunStoppedError as error:
-            self.was_refused = not isinstance(error, ServiceDownStop)
+            self._was_refused = not isinstance(error, ServiceDownStop)
             self._stop.request(str(error))
-
-    def _is_done(self, unit: Unit) -> bool:
-        standing = self._session.standing(unit.key)
-        if standing is None or standing.failed or self._request.skip_judge:
-            return standing is not None
-        return not self._unjudged(unit)
-
-    def _unjudged(self, unit: Unit) -> list[str]:
-        standing = self._session.standing(unit.key)
-        judged = () if standing is None else standing.metrics
-        wanted = judgeable(unit.sample, self._config.metrics)
-        return [metric for metric in wanted if metric not in judged]
 
     async def _run_unit(self, unit: Unit) -> None:
         try:
-            with self.stopping():
+            with self._stopping():
                 if await self._search_and_judge(unit):
-                    for result in self._read([unit]):
+                    for result in self._request.read([unit]):
                         self._count(result)
         finally:
             self._session.release(unit.key)
 
     async def _search_and_judge(self, unit: Unit) -> bool:
-        found = self._session.response(unit.key) or await self._search(unit)
-        if self._is_done(unit):
+        response = self._session.response(unit.key) or await self._search(unit)
+        if self._request.is_done(unit, self._config):
             return True
-        if not self.may_begin():
+        if not self._may_begin():
             return False
-        with self.judging(CallScope.of_verdicts(unit.key)) as log:
-            verdicts = await self._judge_unit(unit, found, self._unjudged(unit), log)
+        metrics = self._request.missing_metrics(unit, self._config)
+        with self._judging(CallScope.of_verdicts(unit.key)) as log:
+            verdicts = await self._judge_unit(unit, response, metrics, log)
         self._session.keep_verdicts(unit.key, verdicts, log.usage(), log.counted)
         return True
 
     async def _search(self, unit: Unit) -> StoredResponse:
-        with self._calling(
-            CallScope.of_search(unit.key), search_bound(self._config), search_time(self._config)
-        ) as log:
-            found = await self._search_unit(unit, log)
+        config, scope = self._config, CallScope.of_search(unit.key)
+        with self._calling(scope, search_bound(config), search_time(config)) as log:
+            response = await self._search_unit(unit, log)
         if not log.attempts:  # a method of the user's own that counts by itself
-            self.spending.spent_usd += found.usage.spent_usd
-        self._session.keep_response(found, log.counted)
-        self._failed_in_a_row = self._failed_in_a_row + 1 if found.failure else 0
-        if found.failure is not None and self._failed_in_a_row >= _HOPELESS_AFTER:
+            self._spending.spent_usd += response.usage.spent_usd
+        self._session.keep_response(response, log.counted)
+        self._failed_in_a_row = self._failed_in_a_row + 1 if response.failure else 0
+        if response.failure is not None and self._failed_in_a_row >= _HOPELESS_AFTER:
             self._stop.request(
                 f"the last {self._failed_in_a_row} searches all failed, the latest because: "
-                f"{found.failure.message}"
+                f"{response.failure.message}"
             )
-        return found
+        return response
 
-    @contextmanager
-    def judging(self, scope: CallScope) -> Generator[CallLog]:
-        """Give the log of what a judge is asked; what it cost is kept also when it is cut off."""
-        with self._calling(scope, judge_bound(self._config), judge_time(self._config)) as log:
-            yield log
+    def _judging(self, scope: CallScope) -> AbstractContextManager[CallLog]:
+        return self._calling(scope, judge_bound(self._config), judge_time(self._config))
 
     @contextmanager
     def _calling(self, scope: CallScope, bound: OutputBound, time: CallTime) -> Generator[CallLog]:
-        log = CallLog(self.limit, self._session.journal(scope), bound=bound, time=time)
+        """Give the log of what is asked; what it cost is kept also when it is cut off."""
+        log = CallLog(self._limit, self._session.journal(scope), bound=bound, time=time)
         try:
             yield log
         except (RunStoppedError, asyncio.CancelledError):
@@ -454,22 +424,28 @@ class Work:
     def _count(self, result: QueryResult) -> None:
         spent = [usage for usage in (result.usage, result.judge_usage) if usage is not None]
         verdicts = (result.scores.get(metric) for metric in self._config.metrics)
+        tokens = sum(u.prompt_tokens + u.output_tokens + u.embedding_tokens for u in spent)
+        before = self._tally
         self._tally = Tally(
-            done=self._tally.done + 1,
-            total=self._tally.total,
-            failed=self._tally.failed + (result.failure is not None),
-            unscored=self._tally.unscored + sum(v.failure is not None for v in verdicts),
-            tokens=self._tally.tokens
-            + sum(u.prompt_tokens + u.output_tokens + u.embedding_tokens for u in spent),
-            cost_usd=self.spending.spent_usd,
+            before.done + 1,
+            before.total,
+            before.failed + (result.failure is not None),
+            before.unscored + sum(v.failure is not None for v in verdicts),
+            before.tokens + tokens,
+            self._spending.spent_usd,
         )
-        self._request.progress.advance(self._tally, result)
+        self._request.watch(self._tally, result)
 
-    def _read(self, units: Sequence[Unit]) -> Iterator[QueryResult]:
-        """Read the results of units that are done, one after the other."""
-        kept = self._session.finished([unit.key for unit in units])
-        for unit, finished in zip(units, kept, strict=True):
-            yield _result_of(unit, finished)
+
+def _read_whole(
+    responses: StoredResponses, units: Sequence[Unit], results: Iterable[QueryResult]
+) -> Iterator[QueryResult]:
+    """Yield results with what they were shown and retrieved, a few of them at a time."""
+    keys = {(u.sample.imdb_key, u.sample.id, u.method, u.trial): u.key for u in units}
+    outlines, asked = tee(results)
+    wanted = (keys[r.imdb_key, r.sample_id, r.method, r.trial] for r in asked)
+    for outline, response in zip(outlines, responses.read(wanted), strict=True):
+        yield replace(outline, context_text=response.context_text, retrieved=response.retrieved)
 
 
 def _result_of(unit: Unit, finished: Finished) -> QueryResult:

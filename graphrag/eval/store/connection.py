@@ -9,16 +9,16 @@ import asyncio
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -26,199 +26,47 @@ from graphrag.eval.errors import StoreError
 from graphrag.redaction import redact_data
 from graphrag.text.controls import mend_text
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-class _Kept(Protocol):
-    path: Path
-
-
-_S = TypeVar("_S", bound=_Kept)
-_READING = (
-    "runs",
-    "samples",
-    "responses",
-    "search_states",
-    "verdicts",
-    "judge_usage",
-    "judgements",
-    "forgotten_usage",
-    "unclaimed_usage",
-    "finished_calls",
-)
-
-
-def damage_error(path: Path, found: object) -> StoreError:
-    """Return the error of a file whose pages are damaged."""
-    mended = path.with_name("new.db")
-    line = f"sqlite3 {quote(str(path))} .recover | sqlite3 {quote(str(mended))}"
-    return StoreError(f"{_refusal(path, found)} Save what can be read with: {line}")
-
-
-def row_error(path: Path, found: str) -> StoreError:
-    """Return the error of a row that can't be read; its page is whole, so SQLite sees nothing."""
-    return StoreError(
-        f"{_refusal(path, found)} Restore an earlier copy of it, or choose another folder with "
-        "--output."
-    )
-
-
-def _refusal(path: Path, found: object) -> str:
-    return f"{path} can't be used ({found}); nothing of it is shown or continued."
-
-
-def names_damage(store: type[_S]) -> type[_S]:
-    """Let the reading methods of a store name a row whose content can't be read.
-
-    No result is made of it, nor of the others.
-    """
-    for name in _READING:
-        setattr(store, name, _named(getattr(store, name)))
-    return store
-
-
-def _named(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
-    @wraps(method)
-    def read(self: _S, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        try:
-            return method(self, *args, **kwargs)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            why = " ".join(str(error).split())[:150]
-            found = f"a row of its {method.__name__} is damaged: {why}"
-            raise row_error(self.path, found) from error
-
-    return read
-
-
-def check_pages(path: Path) -> None:
-    """Refuse an eval.db whose pages don't fit together.
-
-    Bytes that were changed within a text are not seen: SQLite keeps no checksums.
-
-    Raises
-    ------
-    StoreError
-        Naming what was found first.
-    """
-    if not path.is_file():
-        return
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    try:
-        found = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-    except sqlite3.DatabaseError as error:
-        raise damage_error(path, error) from error
-    finally:
-        db.close()
-    if found != "ok":
-        raise damage_error(path, " ".join(found.split()))
-
-
 FORMAT = 4
-
-_TABLES = """
-CREATE TABLE runs (
-    run_id TEXT PRIMARY KEY,
-    started_at TEXT NOT NULL,
-    finished_at TEXT,
-    status TEXT NOT NULL,
-    setup TEXT NOT NULL,
-    details TEXT
-);
-CREATE TABLE samples (
-    run_id TEXT NOT NULL REFERENCES runs,
-    position INTEGER NOT NULL,
-    sample TEXT NOT NULL,
-    PRIMARY KEY (run_id, position)
-);
-CREATE TABLE responses (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    sample_id TEXT NOT NULL,
-    method TEXT NOT NULL,
-    response TEXT NOT NULL,
-    context_text TEXT NOT NULL,
-    latency_s REAL,
-    usage TEXT NOT NULL,
-    failure TEXT,
-    recorded_at TEXT NOT NULL,
-    trial INTEGER NOT NULL,
-    retrieved TEXT,
-    abstained INTEGER NOT NULL,
-    PRIMARY KEY (run_id, unit)
-);
-CREATE TABLE verdicts (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    metric TEXT NOT NULL,
-    score INTEGER,
-    reason TEXT NOT NULL,
-    failure TEXT,
-    recorded_at TEXT NOT NULL,
-    repeats TEXT,
-    PRIMARY KEY (run_id, unit, metric)
-);
-CREATE TABLE judge_usage (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    usage TEXT NOT NULL
-);
-CREATE TABLE forgotten (
-    run_id TEXT NOT NULL REFERENCES runs,
-    unit TEXT NOT NULL,
-    usage TEXT NOT NULL
-);
-CREATE TABLE calls (
-    run_id TEXT NOT NULL REFERENCES runs,
-    scope TEXT NOT NULL,
-    call TEXT NOT NULL,
-    reply TEXT,
-    attempts TEXT,
-    PRIMARY KEY (run_id, scope, call)
-);
-CREATE TABLE judgements (
-    run_id TEXT NOT NULL REFERENCES runs,
-    subject TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    value TEXT NOT NULL,
-    failed INTEGER NOT NULL,
-    usage TEXT NOT NULL,
-    recorded_at TEXT NOT NULL,
-    PRIMARY KEY (run_id, subject, kind)
-);
-"""
-
+_RUN = "run_id TEXT NOT NULL REFERENCES runs"
+_TABLES = {
+    "runs": "run_id TEXT PRIMARY KEY, started_at TEXT NOT NULL, finished_at TEXT, "
+    "status TEXT NOT NULL, setup TEXT NOT NULL, details TEXT",
+    "samples": f"{_RUN}, position INTEGER NOT NULL, sample TEXT NOT NULL",
+    "responses": f"{_RUN}, unit TEXT NOT NULL, sample_id TEXT NOT NULL, method TEXT NOT NULL, "
+    "response TEXT NOT NULL, context_text TEXT NOT NULL, latency_s REAL, usage TEXT NOT NULL, "
+    "failure TEXT, recorded_at TEXT NOT NULL, trial INTEGER NOT NULL, retrieved TEXT, "
+    "abstained INTEGER NOT NULL",
+    "verdicts": f"{_RUN}, unit TEXT NOT NULL, metric TEXT NOT NULL, score INTEGER, "
+    "reason TEXT NOT NULL, failure TEXT, recorded_at TEXT NOT NULL, repeats TEXT",
+    "judge_usage": f"{_RUN}, unit TEXT NOT NULL, usage TEXT NOT NULL",
+    "forgotten": f"{_RUN}, unit TEXT NOT NULL, usage TEXT NOT NULL",
+    "calls": f"{_RUN}, scope TEXT NOT NULL, call TEXT NOT NULL, reply TEXT, attempts TEXT",
+    "judgements": f"{_RUN}, subject TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL, "
+    "failed INTEGER NOT NULL, usage TEXT NOT NULL, recorded_at TEXT NOT NULL",
+}
+_KEYS = {
+    "samples": ["run_id", "position"],
+    "responses": ["run_id", "unit"],
+    "verdicts": ["run_id", "unit", "metric"],
+    "calls": ["run_id", "scope", "call"],
+    "judgements": ["run_id", "subject", "kind"],
+}
 COLUMNS = {
-    "runs": "run_id started_at finished_at status setup details",
-    "samples": "run_id position sample",
-    "responses": "run_id unit sample_id method response context_text latency_s usage failure "
-    "recorded_at trial retrieved abstained",
-    "verdicts": "run_id unit metric score reason failure recorded_at repeats",
-    "judge_usage": "run_id unit usage",
-    "forgotten": "run_id unit usage",
-    "calls": "run_id scope call reply attempts",
-    "judgements": "run_id subject kind value failed usage recorded_at",
+    table: [column.split()[0] for column in columns.split(", ")]
+    for table, columns in _TABLES.items()
 }
 """Table -> its columns, in the order in which values are given."""
-_KEYS = {
-    "samples": "run_id position",
-    "responses": "run_id unit",
-    "verdicts": "run_id unit metric",
-    "calls": "run_id scope call",
-    "judgements": "run_id subject kind",
-}
 
 
 @cache
 def insert(table: str) -> str:
     """Return the statement that adds a row, or puts it in the place of one of the same key."""
-    columns = COLUMNS[table].split()
-    key = _KEYS.get(table, "").split()
-    given = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
-    if not key:
-        return given
+    columns, key = COLUMNS[table], _KEYS.get(table)
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+    if key is None:
+        return sql
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in key)
-    return f"{given} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
+    return f"{sql} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
 def prepare_database(db: sqlite3.Connection, path: Path) -> None:
@@ -242,7 +90,25 @@ def prepare_database(db: sqlite3.Connection, path: Path) -> None:
     db.execute("PRAGMA journal_mode=WAL")
     db.execute("PRAGMA synchronous=NORMAL")
     if version == 0:
-        db.executescript(f"BEGIN;{_TABLES}PRAGMA user_version={FORMAT};COMMIT;")
+        keys = {table: f", PRIMARY KEY ({', '.join(key)})" for table, key in _KEYS.items()}
+        tables = "".join(
+            f"CREATE TABLE {table} ({columns}{keys.get(table, '')});"
+            for table, columns in _TABLES.items()
+        )
+        db.executescript(f"BEGIN;{tables}PRAGMA user_version={FORMAT};COMMIT;")
+
+
+def damage_error(path: Path, cause: object, in_row: bool = False) -> StoreError:
+    """Return the error of a damaged file, with SQLite's own way out of it.
+
+    Of damage within a row SQLite sees nothing, and would copy it.
+    """
+    why = " ".join(str(cause).split())[:150]
+    line = f"sqlite3 {quote(str(path))} .recover | sqlite3 {quote(str(path.with_name('new.db')))}"
+    way_out = "Restore an earlier copy of it." if in_row else f"Save what can be read with: {line}"
+    return StoreError(
+        f"{path} can't be used ({why}); nothing of it is shown or continued. {way_out}"
+    )
 
 
 @contextmanager
@@ -252,7 +118,7 @@ def explain_errors(path: Path) -> Generator[None]:
         yield
     except sqlite3.OperationalError as error:
         if "decode to UTF-8" in str(error):
-            raise row_error(path, "a text of it is damaged") from error
+            raise damage_error(path, "a text of it is damaged", in_row=True) from error
         msg = (
             f"{path} can't be used ({error}); what it holds is kept. Free some space or choose "
             "another folder with --output, then run again with --resume."
@@ -260,6 +126,23 @@ def explain_errors(path: Path) -> Generator[None]:
         raise StoreError(msg) from error
     except sqlite3.DatabaseError as error:
         raise damage_error(path, error) from error
+
+
+def check_pages(path: Path) -> None:
+    """Refuse an eval.db whose pages don't fit together; raises StoreError.
+
+    Bytes that were changed within a text are not seen: SQLite keeps no checksums.
+    """
+    if not path.is_file():
+        return
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        with explain_errors(path):
+            state = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    finally:
+        db.close()
+    if state != "ok":
+        raise damage_error(path, state)
 
 
 @dataclass(slots=True)

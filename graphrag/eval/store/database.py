@@ -5,11 +5,12 @@ until the response or the verdicts it belongs to are, and a resumed run reads it
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
@@ -18,9 +19,9 @@ from graphrag.eval.store.connection import (
     COLUMNS,
     Statement,
     StoreWriter,
+    damage_error,
     explain_errors,
     insert,
-    names_damage,
     open_connection,
 )
 from graphrag.eval.store.records import (
@@ -36,94 +37,19 @@ from graphrag.eval.store.records import (
 from graphrag.eval.store.sums import RunSums
 from graphrag.query.usage import CallAttempt, RecordedCall, Usage, sum_usages, summarize_attempts
 
-
-def of_units(run_id: str, units: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
-    """Return the condition and the values that choose a run, or some units of it."""
-    if units is None:
-        return "run_id = ?", (run_id,)
-    return f"run_id = ? AND unit IN ({', '.join('?' * len(units))})", (run_id, *units)
-
-
-def response_of(row: Sequence[Any]) -> StoredResponse:
-    """Return a response of its columns, in the order of the record but usage and failure."""
-    return StoredResponse(
-        *row[:6],
-        usage=usage_of(row[6]),
-        failure=_failure(row[7]),
-        trial=row[8],
-        retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
-        abstained=bool(row[10]),
-    )
+_T = TypeVar("_T")
+_CHANGES = {
+    "samples": "count(*)",
+    "responses": "count(*), max(recorded_at)",
+    "verdicts": "count(*), max(recorded_at)",
+    "judgements": "count(*), max(recorded_at)",
+    "judge_usage": "count(*)",
+    "forgotten": "count(*)",
+}
+"""Table -> what tells whether its rows of a run are the same: each row that is put in the place of
+another has its own time."""
 
 
-def response_row(run_id: str, found: StoredResponse) -> tuple[object, ...]:
-    """Return a response as its row."""
-    return (
-        run_id,
-        found.unit,
-        found.sample_id,
-        found.method,
-        found.response,
-        found.context_text,
-        found.latency_s,
-        usage_text(found.usage),
-        json.dumps(found.failure.to_dict()) if found.failure else None,
-        now(),
-        found.trial,
-        json.dumps(found.retrieved.to_dict()) if found.retrieved else None,
-        found.abstained,
-    )
-
-
-def verdict_row(run_id: str, unit: str, metric: str, verdict: JudgeResult) -> tuple[object, ...]:
-    """Return a verdict as its row."""
-    failure = json.dumps(verdict.failure.to_dict()) if verdict.failure else None
-    repeats = json.dumps(verdict.repeats) if verdict.repeats else None
-    return run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats
-
-
-def judgement_row(run_id: str, judged: Judgement) -> tuple[object, ...]:
-    """Return a judgement as its row."""
-    value, usage = json.dumps(judged.value), usage_text(judged.usage)
-    return run_id, judged.subject, judged.kind, value, judged.failed, usage, now()
-
-
-def verdict_of(
-    score: int | None, reason: str, failure: str | None, repeats: str | None
-) -> JudgeResult:
-    """Return a verdict; one that can't be read is unscored, so that it never hides the others."""
-    try:
-        return JudgeResult(score, reason, _failure(failure), tuple(json.loads(repeats or "[]")))
-    except (TypeError, ValueError) as error:
-        message = f"the stored verdict can't be read: {error}"
-        return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
-
-
-def attempts_of(text: str) -> tuple[CallAttempt, ...]:
-    """Return the attempts of a call."""
-    return tuple(CallAttempt.from_dict(values) for values in json.loads(text))
-
-
-def attempts_text(attempts: Sequence[CallAttempt]) -> str:
-    """Return the attempts of a call as text."""
-    return json.dumps([each.to_dict() for each in attempts])
-
-
-def usage_text(usage: Usage) -> str:
-    """Return what something cost as text."""
-    return json.dumps(usage.to_dict())
-
-
-def usage_of(text: str) -> Usage:
-    """Return what something cost."""
-    return Usage.from_dict(json.loads(text))
-
-
-def _failure(text: str | None) -> Failure | None:
-    return None if text is None else Failure(**json.loads(text))
-
-
-@names_damage
 class EvaluationStore:
     """The runs of an output folder.
 
@@ -134,16 +60,20 @@ class EvaluationStore:
     path : Path
         The database file, made with its folder when missing.
     reads_only : bool
-        Read it beside the process that holds it, as it is at one moment.
+        Read it beside the process that holds it, as it is at one moment; what was read of the
+        last run, but its texts, is not read again.
 
     Raises
     ------
     StoreError
-        If another process holds it, or it can't be opened or written.
+        If another process holds it, or it can't be opened or written. Any reading: if a row is
+        damaged; no result is made of it, nor of the others.
     """
 
     def __init__(self, path: Path, reads_only: bool = False) -> None:
         self.path = path
+        self._reads_only = reads_only
+        self._memory: tuple[str, dict[str, Any]] = ("", {})
         self._db = open_connection(path, reads_only)
         self._writer = StoreWriter(self._db, path)
 
@@ -173,7 +103,7 @@ class EvaluationStore:
     ) -> Run:
         """Begin a run and keep its questions, so that its responses can be read without them."""
         run = new_run(setup, details)
-        described = None if details is None else json.dumps(details.to_dict())
+        described = json.dumps(run.details.to_dict())
         values = (run.run_id, run.started_at, None, run.status, json.dumps(setup.root), described)
         self._writer.write((insert("runs"), values), *_sample_rows(run.run_id, samples))
         return run
@@ -183,25 +113,25 @@ class EvaluationStore:
         self._writer.write(*_sample_rows(run_id, samples))
 
     def samples(self, run_id: str) -> list[Sample]:
-        """Return the questions of a run in their order; empty for a run of an older release."""
-        rows = self._read(
-            "SELECT sample FROM samples WHERE run_id = ? ORDER BY position", (run_id,)
-        )
-        return [Sample.from_dict(json.loads(row[0])) for row in rows]
+        """Return the questions of a run in their order."""
+        sql = "SELECT sample FROM samples WHERE run_id = ? ORDER BY position"
+
+        def read() -> list[Sample]:
+            return self._read(sql, (run_id,), lambda row: Sample.from_dict(json.loads(row[0])))
+
+        return self._once("samples", run_id, read)
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
-        rows = self._read(
-            "SELECT run_id, started_at, status, setup, details FROM runs ORDER BY rowid DESC", ()
-        )
-        return [
-            Run(
+        return self._read(
+            "SELECT run_id, started_at, status, setup, details FROM runs ORDER BY rowid DESC",
+            (),
+            lambda row: Run(
                 *row[:3],
                 setup=RunSetup(json.loads(row[3])),
-                details=None if row[4] is None else RunDetails.from_dict(json.loads(row[4])),
-            )
-            for row in rows
-        ]
+                details=RunDetails.from_dict(json.loads(row[4])),
+            ),
+        )
 
     def keep_details(self, run_id: str, details: RunDetails) -> None:
         """Keep what a run's tables and files say beside its setup, in place of what was kept."""
@@ -211,11 +141,10 @@ class EvaluationStore:
 
     def recorded_at(self, run_id: str) -> str | None:
         """Return when the latest result of a run was kept; None while there is none."""
+        tables = ("responses", "verdicts", "judgements")
+        parts = [f"SELECT recorded_at FROM {table} WHERE run_id = ?" for table in tables]
         rows = self._read(
-            "SELECT max(recorded_at) FROM (SELECT recorded_at FROM responses WHERE run_id = ? "
-            "UNION ALL SELECT recorded_at FROM verdicts WHERE run_id = ? "
-            "UNION ALL SELECT recorded_at FROM judgements WHERE run_id = ?) AS kept",
-            (run_id, run_id, run_id),
+            f"SELECT max(recorded_at) FROM ({' UNION ALL '.join(parts)}) AS kept", (run_id,) * 3
         )
         return cast("str | None", rows[0][0])
 
@@ -237,28 +166,27 @@ class EvaluationStore:
 
     def finish_run(self, run_id: str) -> None:
         """Mark a run as having nothing left to do."""
-        self._write(
-            "UPDATE runs SET status = 'finished', finished_at = ? WHERE run_id = ?",
-            (now(), run_id),
-        )
+        self._set_status(run_id, "finished", now())
 
     def reopen_run(self, run_id: str) -> None:
         """Mark a run as unfinished again."""
-        self._write(
-            "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?", (run_id,)
-        )
+        self._set_status(run_id, "unfinished", None)
+
+    def _set_status(self, run_id: str, status: str, finished_at: str | None) -> None:
+        sql = "UPDATE runs SET status = ?, finished_at = ? WHERE run_id = ?"
+        self._write(sql, (status, finished_at, run_id))
 
     def append_response(
-        self, run_id: str, found: StoredResponse, left: Usage | None = None
+        self, run_id: str, response: StoredResponse, left: Usage | None = None
     ) -> None:
         """Keep a response, in place of its calls and of verdicts on one that was there before.
 
         ``left`` is what those of its calls cost that are no part of it.
         """
         self._writer.write(
-            ("DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, found.unit)),
-            (insert("responses"), response_row(run_id, found)),
-            *_drop_calls(run_id, CallScope.of_search(found.unit), left),
+            ("DELETE FROM verdicts WHERE run_id = ? AND unit = ?", (run_id, response.unit)),
+            (insert("responses"), _response_row(run_id, response)),
+            *_drop_calls(run_id, CallScope.of_search(response.unit), left),
         )
 
     def append_verdicts(
@@ -275,20 +203,20 @@ class EvaluationStore:
         """
         self._writer.write(
             *(
-                (insert("verdicts"), verdict_row(run_id, unit, metric, verdict))
+                (insert("verdicts"), _verdict_row(run_id, unit, metric, verdict))
                 for metric, verdict in verdicts.items()
             ),
-            (insert("judge_usage"), (run_id, unit, usage_text(usage))),
+            (insert("judge_usage"), (run_id, unit, _text_of(usage))),
             *_drop_calls(run_id, CallScope.of_verdicts(unit), left),
         )
 
     def search_states(self, run_id: str) -> list[tuple[str, bool, float]]:
         """Return each unit that has a response, whether its search failed, and its US dollars."""
-        rows = self._read(
+        return self._read(
             "SELECT unit, failure IS NOT NULL, usage FROM responses WHERE run_id = ? ORDER BY unit",
             (run_id,),
+            lambda row: (row[0], bool(row[1]), _usage_of(row[2]).spent_usd),
         )
-        return [(unit, bool(failed), usage_of(usage).spent_usd) for unit, failed, usage in rows]
 
     def responses(
         self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True
@@ -297,47 +225,56 @@ class EvaluationStore:
 
         ``with_texts=False`` leaves out what it said and retrieved.
         """
-        only, values = of_units(run_id, units)
+        only, values = _of_units(run_id, units)
         texts = "response, context_text" if with_texts else "'', ''"
         retrieved = "retrieved" if with_texts else "NULL"
-        rows = self._read(
+        sql = (
             f"SELECT unit, sample_id, method, {texts}, latency_s, usage, failure, "
-            f"trial, {retrieved}, abstained FROM responses WHERE {only} ORDER BY unit",
-            values,
+            f"trial, {retrieved}, abstained FROM responses WHERE {only} ORDER BY unit"
         )
-        return {row[0]: response_of(row) for row in rows}
+
+        def read() -> dict[str, StoredResponse]:
+            return {each.unit: each for each in self._read(sql, values, _response_of)}
+
+        is_whole = units is None and not with_texts
+        return self._once("responses", run_id, read) if is_whole else read()
 
     def verdicts(
         self, run_id: str, units: Sequence[str] | None = None
     ) -> dict[str, dict[str, JudgeResult]]:
         """Return unit -> metric -> verdict of a run, or of some units of it."""
-        found: dict[str, dict[str, JudgeResult]] = {}
-        only, values = of_units(run_id, units)
-        rows = self._read(
+        only, values = _of_units(run_id, units)
+        sql = (
             "SELECT unit, metric, score, reason, failure, repeats FROM verdicts "
-            f"WHERE {only} ORDER BY unit, metric",
-            values,
+            f"WHERE {only} ORDER BY unit, metric"
         )
-        for unit, metric, score, reason, failure, repeats in rows:
-            given = verdict_of(score, reason, failure, repeats)
-            found.setdefault(unit, {})[metric] = given
-        return found
+
+        def read() -> dict[str, dict[str, JudgeResult]]:
+            of_units = defaultdict[str, dict[str, JudgeResult]](dict)
+            for unit, metric, *verdict in self._read(sql, values):
+                of_units[unit][metric] = _verdict_of(*verdict)
+            return dict(of_units)
+
+        return self._once("verdicts", run_id, read) if units is None else read()
 
     def judge_usage(
         self, run_id: str, units: Sequence[str] | None = None
     ) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
-        found: dict[str, list[Usage]] = {}
-        only, values = of_units(run_id, units)
-        for unit, usage in self._read(
-            f"SELECT unit, usage FROM judge_usage WHERE {only} ORDER BY rowid", values
-        ):
-            found.setdefault(unit, []).append(usage_of(usage))
-        return found
+        only, values = _of_units(run_id, units)
+        sql = f"SELECT unit, usage FROM judge_usage WHERE {only} ORDER BY rowid"
+
+        def read() -> dict[str, list[Usage]]:
+            of_units = defaultdict[str, list[Usage]](list)
+            for unit, usage in self._read(sql, values, lambda row: (row[0], _usage_of(row[1]))):
+                of_units[unit].append(usage)
+            return dict(of_units)
+
+        return self._once("judge_usage", run_id, read) if units is None else read()
 
     def copy_responses(self, source: str, target: str) -> None:
         """Take the responses of one run over into another, as far as they are not there."""
-        first, *others = COLUMNS["responses"].split()
+        first, *others = COLUMNS["responses"]
         taken = ", ".join(others)
         self._write(
             f"INSERT INTO responses ({first}, {taken}) SELECT ?, {taken} FROM responses "
@@ -346,35 +283,35 @@ class EvaluationStore:
         )
 
     def append_judgement(
-        self, run_id: str, judged: Judgement, left: Usage | None = None
+        self, run_id: str, judgement: Judgement, left: Usage | None = None
     ) -> Judgement:
         """Keep a judgement, and return it with what earlier ones of it cost as well.
 
         ``left`` is what those of its calls cost that are no part of it.
         """
-        earlier = self._read(
-            "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?",
-            (run_id, judged.subject, judged.kind),
-        )
-        usage = sum_usages([judged.usage, *(usage_of(row[0]) for row in earlier)])
-        judged = replace(judged, usage=usage)
+        place = (run_id, judgement.subject, judgement.kind)
+        sql = "SELECT usage FROM judgements WHERE run_id = ? AND subject = ? AND kind = ?"
+        earlier = self._read(sql, place, lambda row: _usage_of(row[0]))
+        judgement = replace(judgement, usage=sum_usages([judgement.usage, *earlier]))
+        value, usage = json.dumps(judgement.value), _text_of(judgement.usage)
         self._writer.write(
-            (insert("judgements"), judgement_row(run_id, judged)),
-            *_drop_calls(run_id, CallScope(judged.kind, judged.subject), left),
+            (insert("judgements"), (*place, value, judgement.failed, usage, now())),
+            *_drop_calls(run_id, CallScope(judgement.kind, judgement.subject), left),
         )
-        return judged
+        return judgement
 
     def judgements(self, run_id: str) -> list[Judgement]:
         """Return the judgements of a run."""
-        rows = self._read(
+        sql = (
             "SELECT subject, kind, value, failed, usage FROM judgements WHERE run_id = ? "
-            "ORDER BY subject, kind",
-            (run_id,),
+            "ORDER BY subject, kind"
         )
-        return [
-            Judgement(subject, kind, json.loads(value), bool(failed), usage_of(usage))
-            for subject, kind, value, failed, usage in rows
-        ]
+
+        def make(row: Sequence[Any]) -> Judgement:
+            subject, kind, value, failed, usage = row
+            return Judgement(subject, kind, json.loads(value), bool(failed), _usage_of(usage))
+
+        return self._once("judgements", run_id, lambda: self._read(sql, (run_id,), make))
 
     def discard_response(self, run_id: str, unit: str) -> None:
         """Forget a response, so that its question is asked again; keep what it cost."""
@@ -389,19 +326,17 @@ class EvaluationStore:
 
     def append_forgotten(self, run_id: str, unit: str, usage: Usage) -> None:
         """Keep what calls cost that are part of nothing else that is kept."""
-        self._write(insert("forgotten"), (run_id, unit, usage_text(usage)))
+        self._write(insert("forgotten"), (run_id, unit, _text_of(usage)))
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what forgotten responses cost, and calls that are no part of what is kept."""
-        rows = self._read("SELECT usage FROM forgotten WHERE run_id = ? ORDER BY rowid", (run_id,))
-        return [usage_of(row[0]) for row in rows]
+        sql = "SELECT usage FROM forgotten WHERE run_id = ? ORDER BY rowid"
+        return self._read(sql, (run_id,), lambda row: _usage_of(row[0]))
 
     def calls_in_flight(self, run_id: str) -> int:
         """Return how many calls had been sent and not been answered when the run stopped."""
-        rows = self._read(
-            "SELECT count(*) FROM calls WHERE run_id = ? AND reply IS NULL", (run_id,)
-        )
-        return cast("int", rows[0][0])
+        sql = "SELECT count(*) FROM calls WHERE run_id = ? AND reply IS NULL"
+        return cast("int", self._read(sql, (run_id,))[0][0])
 
     def forget_calls_in_flight(self, run_id: str) -> None:
         """Forget the calls that had been sent and not been answered when the run stopped."""
@@ -409,16 +344,21 @@ class EvaluationStore:
 
     def finished_calls(self, run_id: str) -> dict[str, dict[str, RecordedCall]]:
         """Return stored scope -> call -> its reply, for what is not complete yet."""
-        found: dict[str, dict[str, RecordedCall]] = {}
-        for scope, call, reply, attempts in self._read(
+        of_scopes = defaultdict[str, dict[str, RecordedCall]](dict)
+
+        def make(row: Sequence[Any]) -> tuple[str, str, RecordedCall]:
+            scope, call, reply, attempts = row
+            made = tuple(CallAttempt.from_dict(values) for values in json.loads(attempts))
+            return scope, call, RecordedCall(json.loads(reply), made)
+
+        for scope, call, recorded in self._read(
             "SELECT scope, call, reply, attempts FROM calls WHERE run_id = ? "
             "AND reply IS NOT NULL ORDER BY scope, call",
             (run_id,),
+            make,
         ):
-            found.setdefault(scope, {})[call] = RecordedCall(
-                json.loads(reply), attempts_of(attempts)
-            )
-        return found
+            of_scopes[scope][call] = recorded
+        return dict(of_scopes)
 
     def unclaimed_usage(self, run_id: str) -> dict[str, Usage]:
         """Return stored scope -> what its finished calls cost, for what is not complete yet."""
@@ -434,9 +374,9 @@ class EvaluationStore:
         if recorded is None:
             self._write(insert("calls"), (run_id, scope.stored, call, None, None))
             return
-        reply, attempts = json.dumps(recorded.reply), attempts_text(recorded.attempts)
-        values = (run_id, scope.stored, call, reply, attempts)
-        self._writer.write_soon((insert("calls"), values))
+        reply = json.dumps(recorded.reply)
+        attempts = json.dumps([each.to_dict() for each in recorded.attempts])
+        self._writer.write_soon((insert("calls"), (run_id, scope.stored, call, reply, attempts)))
 
     def drop_call(self, run_id: str, scope: CallScope, call: str) -> None:
         """Forget a call that failed."""
@@ -447,25 +387,35 @@ class EvaluationStore:
         """See :meth:`StoreWriter.grouped`: it is the ends of calls that are put off."""
         return self._writer.grouped()
 
-    def _read(self, query: str, values: tuple[object, ...]) -> list[Any]:
+    def _read(
+        self,
+        query: str,
+        values: tuple[object, ...],
+        make: Callable[[Any], _T] = lambda row: row,
+    ) -> list[_T]:
+        """Return what is made of each row; a row that nothing can be made of is damaged."""
         self._writer.catch_up()
         with explain_errors(self.path):
-            return self._db.execute(query, values).fetchall()
+            rows = self._db.execute(query, values).fetchall()
+        try:
+            return [make(row) for row in rows]
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise damage_error(
+                self.path, f"a row of it is damaged: {error}", in_row=True
+            ) from error
+
+    def _once(self, name: str, run_id: str, read: Callable[[], _T]) -> _T:
+        if not self._reads_only:
+            return read()
+        if run_id != self._memory[0]:
+            self._memory = (run_id, {})
+        kept = self._memory[1]
+        if name not in kept:
+            kept[name] = read()
+        return cast("_T", kept[name])
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:
         self._writer.write((query, values))
-
-
-_CHANGES = {
-    "samples": "count(*)",
-    "responses": "count(*), max(recorded_at)",
-    "verdicts": "count(*), max(recorded_at)",
-    "judgements": "count(*), max(recorded_at)",
-    "judge_usage": "count(*)",
-    "forgotten": "count(*)",
-}
-"""Table -> what tells whether its rows of a run are the same: each row that is put in the place of
-another has its own time."""
 
 
 def _sample_rows(run_id: str, samples: Sequence[Sample]) -> Iterator[Statement]:
@@ -475,5 +425,70 @@ def _sample_rows(run_id: str, samples: Sequence[Sample]) -> Iterator[Statement]:
 
 def _drop_calls(run_id: str, scope: CallScope, left: Usage | None) -> Iterator[Statement]:
     if left is not None:
-        yield insert("forgotten"), (run_id, scope.unit, usage_text(left))
+        yield insert("forgotten"), (run_id, scope.unit, _text_of(left))
     yield "DELETE FROM calls WHERE run_id = ? AND scope = ?", (run_id, scope.stored)
+
+
+def _response_row(run_id: str, response: StoredResponse) -> tuple[object, ...]:
+    return (
+        run_id,
+        response.unit,
+        response.sample_id,
+        response.method,
+        response.response,
+        response.context_text,
+        response.latency_s,
+        _text_of(response.usage),
+        _text_of(response.failure),
+        now(),
+        response.trial,
+        _text_of(response.retrieved),
+        response.abstained,
+    )
+
+
+def _verdict_row(run_id: str, unit: str, metric: str, verdict: JudgeResult) -> tuple[object, ...]:
+    repeats = json.dumps(verdict.repeats) if verdict.repeats else None
+    failure = _text_of(verdict.failure)
+    return run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats
+
+
+def _of_units(run_id: str, units: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
+    """Return the condition and the values that choose a run, or some units of it."""
+    if units is None:
+        return "run_id = ?", (run_id,)
+    return f"run_id = ? AND unit IN ({', '.join('?' * len(units))})", (run_id, *units)
+
+
+def _text_of(record: Failure | Usage | Retrieved | None) -> str | None:
+    return None if record is None else json.dumps(record.to_dict())
+
+
+def _usage_of(text: str) -> Usage:
+    return Usage.from_dict(json.loads(text))
+
+
+def _failure_of(text: str | None) -> Failure | None:
+    return None if text is None else Failure(**json.loads(text))
+
+
+def _response_of(row: Sequence[Any]) -> StoredResponse:
+    return StoredResponse(
+        *row[:6],
+        usage=_usage_of(row[6]),
+        failure=_failure_of(row[7]),
+        trial=row[8],
+        retrieved=Retrieved.from_dict(json.loads(row[9])) if row[9] else None,
+        abstained=bool(row[10]),
+    )
+
+
+def _verdict_of(
+    score: int | None, reason: str, failure: str | None, repeats: str | None
+) -> JudgeResult:
+    """Return a verdict; one that can't be read is unscored, so that it never hides the others."""
+    try:
+        return JudgeResult(score, reason, _failure_of(failure), tuple(json.loads(repeats or "[]")))
+    except (TypeError, ValueError) as error:
+        message = f"the stored verdict can't be read: {error}"
+        return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))

@@ -1,83 +1,22 @@
 """Which run is meant by an id, its beginning, or "latest", in a store that is only read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, cast
 
 from graphrag.command_lines import eval_line_in
-from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Judgement, Origin, Run, StoredResponse
-from graphrag.query.usage import Usage
-
-_R = TypeVar("_R")
-
-
-class StoreSnapshot(EvaluationStore):
-    """Reads an eval.db beside the process that holds it, and keeps what it read of the last run."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path, reads_only=True)
-        self._run_id = ""
-        self._kept: dict[str, Any] = {}
-
-    def samples(self, run_id: str) -> list[Sample]:
-        """Return the questions of a run."""
-        read = super().samples
-        return self._once("samples", run_id, lambda: read(run_id))
-
-    def responses(
-        self, run_id: str, units: Sequence[str] | None = None, with_texts: bool = True
-    ) -> dict[str, StoredResponse]:
-        """Return unit -> response of a run."""
-        if with_texts or units is not None:  # too much to keep, or too little
-            return super().responses(run_id, units, with_texts)
-        read = super().responses
-        return self._once("responses", run_id, lambda: read(run_id, with_texts=False))
-
-    def verdicts(
-        self, run_id: str, units: Sequence[str] | None = None
-    ) -> dict[str, dict[str, JudgeResult]]:
-        """Return unit -> metric -> verdict of a run."""
-        read = super().verdicts
-        if units is not None:
-            return read(run_id, units)
-        return self._once("verdicts", run_id, lambda: read(run_id))
-
-    def judge_usage(
-        self, run_id: str, units: Sequence[str] | None = None
-    ) -> dict[str, list[Usage]]:
-        """Return unit -> what its verdicts cost."""
-        read = super().judge_usage
-        if units is not None:
-            return read(run_id, units)
-        return self._once("judge_usage", run_id, lambda: read(run_id))
-
-    def judgements(self, run_id: str) -> list[Judgement]:
-        """Return the judgements of a run."""
-        read = super().judgements
-        return self._once("judgements", run_id, lambda: read(run_id))
-
-    def _once(self, name: str, run_id: str, read: Callable[[], _R]) -> _R:
-        if run_id != self._run_id:
-            self._run_id, self._kept = run_id, {}
-        if name not in self._kept:
-            self._kept[name] = read()
-        return cast("_R", self._kept[name])
-
+from graphrag.eval.store.records import Origin, Run
 
 PINNED, LATEST = "pinned", "latest"
 BASELINE_FILE = "baseline.json"
-ORIGIN_NAMES: dict[Origin | None, str] = {
+ORIGIN_NAMES: dict[Origin, str] = {
     "command": "graphrag eval",
     "judge": "graphrag eval judge",
     "suite": "graphrag eval suite",
     "monitor": "graphrag eval monitor",
     "python": "Python",
-    None: "not recorded",
 }
 _LISTED = 3
 
@@ -135,20 +74,18 @@ def latest_run(runs: Sequence[Run], suites: bool = False) -> Run:
     """Return the newest finished run of ``graphrag eval``, or of ``graphrag eval suite``.
 
     Without one it is the newest unfinished run of that command, then the newest run that was
-    begun otherwise, a finished one first. Runs of older releases, which do not say who began
-    them, count as of ``graphrag eval`` unless their setup tells.
+    begun otherwise, a finished one first.
     """
-    wanted: tuple[Origin | None, ...] = ("suite",) if suites else ("command", None)
-    return min(
-        runs, key=lambda run: (run.origin not in wanted, run.status != "finished")
-    )  # min keeps the first of equal ones, which is the newest
+    wanted = "suite" if suites else "command"
+    # min keeps the first of equal ones, which is the newest.
+    return min(runs, key=lambda run: (run.origin != wanted, run.status != "finished"))
 
 
 def explain_latest(runs: Sequence[Run], taken: Run) -> str:
     """Say which run "latest" is, and which newer ones it is not."""
     newer = [f"{run.describe()} by {ORIGIN_NAMES[run.origin]}" for run in _before(runs, taken)]
     text = f"latest is run {taken.describe()}"
-    if taken.origin not in ("command", None):
+    if taken.origin != "command":
         text += f" by {ORIGIN_NAMES[taken.origin]}"
     if newer:
         more = f" and {len(newer) - _LISTED} more" if len(newer) > _LISTED else ""
@@ -166,7 +103,7 @@ def _listed(runs: Sequence[Run]) -> str:
     return ", ".join(run.describe() for run in runs[:_LISTED]) + more
 
 
-def open_store(path: Path) -> StoreSnapshot:
+def open_store(path: Path) -> EvaluationStore:
     """Open a store that is there already to read it, also beside a run that writes it.
 
     Raises
@@ -177,7 +114,7 @@ def open_store(path: Path) -> StoreSnapshot:
         If it can't be read.
     """
     check_there(path)
-    return StoreSnapshot(path)
+    return EvaluationStore(path, reads_only=True)
 
 
 def check_there(path: Path) -> None:

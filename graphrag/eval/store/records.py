@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Literal, NamedTuple, TypedDict, cast
+from typing import Literal, NamedTuple, Required, TypedDict, cast
 
 from pydantic import RootModel, TypeAdapter
 
@@ -17,8 +17,8 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
     """Everything that changes what a run's results mean, JSON-ready, in named sections.
 
     Two runs are alike when their setups are equal, sections that only another release knows
-    included, so it is kept as it was made: ``root`` is what the store holds. Older releases and
-    results files lack some sections.
+    included, so it is kept as it was made: ``root`` is what the store holds. Results files lack
+    some sections.
     """
 
     @property
@@ -32,11 +32,6 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return self._sections["dataset"]["questions"]
 
     @property
-    def trials(self) -> int:
-        """How often every search is made."""
-        return self._sections.get("trials", 1)
-
-    @property
     def metrics(self) -> tuple[str, ...] | None:
         """What responses are judged on; None when it does not say."""
         described = self._sections.get("metrics")
@@ -46,12 +41,6 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
     def further(self) -> frozenset[str]:
         """The further judges that are asked: "rubric", "quality", "pairwise"."""
         return frozenset(self._sections.get("further", {}))
-
-    @property
-    def pairs(self) -> tuple[tuple[str, str], ...]:
-        """The methods that are held against each other."""
-        compared = self._sections.get("further", {}).get("pairwise", {})
-        return tuple((a, b) for a, b in compared.get("pairs", ()))
 
     @property
     def indexes(self) -> "Mapping[str, Mapping[str, _Described]]":
@@ -110,46 +99,22 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return cast("_Sections", self.root)
 
 
-class _Model(TypedDict):
-    model: str
-
-
 class _Described(TypedDict, total=False):
     """What is read of a method's description on an index."""
 
     index: str
-    models: dict[str, _Model]
+    models: dict[str, dict[str, str]]
 
 
-class _Dataset(TypedDict):
-    questions: int
-
-
-class _Methods(TypedDict):
-    order: list[str]
-
-
-class _Judge(TypedDict, total=False):
-    model: str | None
-
-
-class _Further(TypedDict, total=False):
-    pairs: list[list[str]]
-
-
-class _OfEveryRun(TypedDict):
-    dataset: _Dataset
-    methods: _Methods
-    indexes: dict[str, dict[str, _Described]]
-    judge: _Judge
-
-
-class _Sections(_OfEveryRun, total=False):
+class _Sections(TypedDict, total=False):
     """What is read of a setup."""
 
-    trials: int
+    dataset: Required[dict[str, int]]
+    methods: Required[dict[str, list[str]]]
+    indexes: Required[dict[str, dict[str, _Described]]]
+    judge: Required[dict[str, str | None]]
     metrics: dict[str, object]
-    further: dict[str, _Further]
+    further: dict[str, dict[str, object]]
     responses_of: str
 
 
@@ -185,11 +150,9 @@ class RunDetails:
     watch : mapping or None
         Of a round of a watch: its baseline, pass and number.
     command : str
-        The command line that asks the same again; "" where there was none, or an older release
-        began the run.
+        The command line that asks the same again; "" where there was none.
     indexes : mapping
-        Index key -> what its index was built with and how much it holds, for people; empty in
-        a run that an older release kept.
+        Index key -> what its index was built with and how much it holds, for people.
     validated : mapping
         Index key -> what ``--validate`` found before the run, a line each; empty without it.
     """
@@ -224,25 +187,18 @@ _DETAILS = TypeAdapter(RunDetails)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One evaluation run.
-
-    ``details`` is None in a run that an older release kept.
-    """
+    """One evaluation run."""
 
     run_id: str
     started_at: str
     status: Status
     setup: RunSetup
-    details: RunDetails | None = None
+    details: RunDetails
 
     @property
-    def origin(self) -> Origin | None:
-        """Who began it; None where an older release did not say."""
-        if self.details is not None:
-            return self.details.origin
-        if self.setup.is_of_suites:
-            return "suite"
-        return "judge" if self.setup.responses_of is not None else None
+    def origin(self) -> Origin:
+        """Who began it."""
+        return self.details.origin
 
     def describe(self) -> str:
         """Return id, date and number of questions for a sentence."""
@@ -253,10 +209,10 @@ class Run:
 
 
 def new_run(setup: RunSetup, details: RunDetails | None = None) -> Run:
-    """Return a run that begins now, under an id of its own."""
+    """Return a run that begins now, under an id of its own; None: of a program's own."""
     started = now()
     run_id = f"{started[:19].replace(':', '')}-{secrets.token_hex(4)}"
-    return Run(run_id, started, "unfinished", setup, details)
+    return Run(run_id, started, "unfinished", setup, details or RunDetails("python", 0, {}))
 
 
 def now() -> str:

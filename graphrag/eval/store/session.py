@@ -1,12 +1,12 @@
-"""Where a run keeps what it has paid for: in the store, or only in memory."""
+"""Where a run keeps what it has paid for: only in memory, or in the store."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.records import JudgeResult
@@ -15,32 +15,103 @@ from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
 from graphrag.query.attempts import attempt_spent_usd
 from graphrag.query.usage import CallJournal, CallLog, RecordedCall, Usage, summarize_attempts
 
-_READ_AT_ONCE_of_contexts = 64
+_READ_AT_ONCE = 64
+_NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredContexts:
-    """What the searches of a run showed to their models, as long as the store is open."""
+class Standing(NamedTuple):
+    """How far a unit is that has a response: whether its search failed, and what was judged."""
 
-    store: EvaluationStore
-    run_id: str
+    failed: bool
+    metrics: frozenset[str]
 
-    def read(self, units: Iterable[str]) -> Iterator[StoredResponse]:
-        """Yield the responses of units, in this order; at most 64 of them are held.
 
-        Raises
-        ------
-        StoreError
-            If one is there no more.
-        """
-        left = iter(units)
-        while block := list(islice(left, _READ_AT_ONCE_of_contexts)):
-            found = self.store.responses(self.run_id, block)
-            for unit in block:
-                if unit not in found:
-                    msg = f"Run {self.run_id} changed while it was read; ask for it again."
-                    raise StoreError(msg)
-                yield found[unit]
+class Finished(NamedTuple):
+    """What is there of a unit; ``judge_usage`` has an entry for each time it was judged."""
+
+    response: StoredResponse
+    verdicts: dict[str, JudgeResult]
+    judge_usage: list[Usage]
+
+
+class MemorySession:
+    """The responses, verdicts and judgements of one run, kept until the process ends.
+
+    What is kept takes the place of its calls. ``counted`` names those that are part of its usage,
+    by their keys in the journal; what others of them cost is kept beside it.
+    """
+
+    def __init__(self) -> None:
+        self._responses: dict[str, StoredResponse] = {}
+        self._verdicts: dict[str, dict[str, JudgeResult]] = {}
+        self._judge_usage: dict[str, list[Usage]] = {}
+        self._judgements: dict[tuple[str, str], Judgement] = {}
+
+    def standing(self, unit: str) -> Standing | None:
+        """Return how far a unit is, without reading what it holds; None without a response."""
+        response = self._responses.get(unit)
+        if response is None:
+            return None
+        return Standing(response.failure is not None, frozenset(self._verdicts.get(unit, {})))
+
+    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
+        """Read units that have a response, one after the other, in this order."""
+        for unit in units:
+            verdicts, usage = self._verdicts.get(unit, {}), self._judge_usage.get(unit, [])
+            yield Finished(self._responses[unit], verdicts, usage)
+
+    def response(self, unit: str) -> StoredResponse | None:
+        """Return the response of a unit."""
+        return self._responses.get(unit)
+
+    def verdicts(self, unit: str) -> dict[str, JudgeResult]:
+        """Return metric -> verdict of a unit, empty before it was judged."""
+        return next(self.finished([unit])).verdicts if self.standing(unit) else {}
+
+    def responses_again(self) -> "StoredResponses | None":
+        """Return what reads responses again; None where they are kept in memory alone."""
+        return None
+
+    def release(self, unit: str) -> None:
+        """Be told that nobody works on a unit any more."""
+
+    def keep_response(self, response: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
+        """Keep a response."""
+        self._responses[response.unit] = response
+
+    def keep_verdicts(
+        self,
+        unit: str,
+        verdicts: dict[str, JudgeResult],
+        usage: Usage,
+        counted: AbstractSet[str] = _NOTHING,
+    ) -> None:
+        """Keep verdicts and what they cost."""
+        self._verdicts.setdefault(unit, {}).update(verdicts)
+        self._judge_usage.setdefault(unit, []).append(usage)
+
+    def judgement(self, subject: str, kind: str) -> Judgement | None:
+        """Return what a further judge said."""
+        return self._judgements.get((subject, kind))
+
+    def keep_judgement(self, judgement: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
+        """Keep what a further judge said."""
+        self._judgements[judgement.subject, judgement.kind] = judgement
+
+    def journal(self, scope: CallScope) -> CallJournal | None:
+        """Return where the finished calls of a search or a judging are kept."""
+        return None
+
+    def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
+        """Keep what a search or a judging that was cut off has cost by then."""
+
+    def spent_usd(self) -> float:
+        """Return what the run had cost when the session was opened; see ``Usage.spent_usd``."""
+        return 0.0
+
+    def grouped(self) -> AbstractContextManager[None]:
+        """Let replies be put off until the next call is sent, as long as the block lasts."""
+        return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,176 +145,29 @@ class StoreJournal:
         self.store.drop_call(self.run_id, self.scope, key)
 
 
-_READ_AT_ONCE = 64
-_NOTHING: frozenset[str] = frozenset()
+@dataclass(frozen=True, slots=True)
+class StoredResponses:
+    """The responses of a run, as long as its store is open."""
 
+    store: EvaluationStore
+    run_id: str
 
-class Standing(NamedTuple):
-    """How far a unit is that has a response: whether its search failed, and what was judged."""
+    def read(self, units: Iterable[str]) -> Iterator[StoredResponse]:
+        """Yield the responses of units, in this order; at most 64 of them are held.
 
-    failed: bool
-    metrics: frozenset[str]
-
-
-class Finished(NamedTuple):
-    """What is there of a unit: see the methods of :class:`Session`."""
-
-    response: StoredResponse
-    verdicts: dict[str, JudgeResult]
-    judge_usage: list[Usage]
-
-
-class Session(Protocol):
-    """The responses, verdicts and judgements of one run, as far as they are there.
-
-    What is kept takes the place of its calls. ``counted`` names those that are part of its usage,
-    by their keys in the journal; what others of them cost is kept beside it.
-    """
-
-    def standing(self, unit: str) -> Standing | None:
-        """Return how far a unit is, without reading what it holds; None without a response."""
-        ...
-
-    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
-        """Read units that have a response, one after the other, in this order."""
-        ...
-
-    def contexts(self) -> StoredContexts | None:
-        """Return what reads responses again; None where they are kept in memory alone."""
-        ...
-
-    def release(self, unit: str) -> None:
-        """Be told that nobody works on a unit any more."""
-        ...
-
-    def response(self, unit: str) -> StoredResponse | None:
-        """Return the response of a unit."""
-        ...
-
-    def verdicts(self, unit: str) -> dict[str, JudgeResult]:
-        """Return metric -> verdict of a unit, empty before it was judged."""
-        ...
-
-    def judge_usage(self, unit: str) -> list[Usage]:
-        """Return what the unit's verdicts cost, one entry each time it was judged."""
-        ...
-
-    def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep a response."""
-        ...
-
-    def keep_verdicts(
-        self,
-        unit: str,
-        verdicts: dict[str, JudgeResult],
-        usage: Usage,
-        counted: AbstractSet[str] = _NOTHING,
-    ) -> None:
-        """Keep verdicts and what they cost."""
-        ...
-
-    def judgement(self, subject: str, kind: str) -> Judgement | None:
-        """Return what a further judge said."""
-        ...
-
-    def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep what a further judge said."""
-        ...
-
-    def journal(self, scope: CallScope) -> CallJournal | None:
-        """Return where the finished calls of a search or a judging are kept."""
-        ...
-
-    def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
-        """Keep what a search or a judging that was cut off has cost by then."""
-        ...
-
-    def spent_usd(self) -> float:
-        """Return what the run had cost when the session was opened; see ``Usage.spent_usd``."""
-        ...
-
-    def grouped(self) -> AbstractContextManager[None]:
-        """Let replies be put off until the next call is sent, as long as the block lasts."""
-        ...
-
-
-class MemorySession:
-    """Keeps a run's work until the process ends."""
-
-    def __init__(self) -> None:
-        self._responses: dict[str, StoredResponse] = {}
-        self._verdicts: dict[str, dict[str, JudgeResult]] = {}
-        self._judge_usage: dict[str, list[Usage]] = {}
-        self._judgements: dict[tuple[str, str], Judgement] = {}
-
-    def standing(self, unit: str) -> Standing | None:
-        """Return how far a unit is; None without a response."""
-        found = self._responses.get(unit)
-        if found is None:
-            return None
-        return Standing(found.failure is not None, frozenset(self.verdicts(unit)))
-
-    def finished(self, units: Sequence[str]) -> Iterator[Finished]:
-        """Yield what is there of units that have a response."""
-        for unit in units:
-            yield Finished(self._responses[unit], self.verdicts(unit), self.judge_usage(unit))
-
-    def contexts(self) -> StoredContexts | None:
-        """Return None: responses are nowhere else."""
-        return None
-
-    def release(self, unit: str) -> None:
-        """Keep everything: it is nowhere else."""
-
-    def response(self, unit: str) -> StoredResponse | None:
-        """Return the response of a unit."""
-        return self._responses.get(unit)
-
-    def verdicts(self, unit: str) -> dict[str, JudgeResult]:
-        """Return metric -> verdict of a unit."""
-        return self._verdicts.get(unit, {})
-
-    def judge_usage(self, unit: str) -> list[Usage]:
-        """Return what the unit's verdicts cost."""
-        return self._judge_usage.get(unit, [])
-
-    def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep a response."""
-        self._responses[found.unit] = found
-
-    def keep_verdicts(
-        self,
-        unit: str,
-        verdicts: dict[str, JudgeResult],
-        usage: Usage,
-        counted: AbstractSet[str] = _NOTHING,
-    ) -> None:
-        """Keep verdicts and what they cost."""
-        self._verdicts.setdefault(unit, {}).update(verdicts)
-        self._judge_usage.setdefault(unit, []).append(usage)
-
-    def judgement(self, subject: str, kind: str) -> Judgement | None:
-        """Return what a further judge said."""
-        return self._judgements.get((subject, kind))
-
-    def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
-        """Keep what a further judge said."""
-        self._judgements[judged.subject, judged.kind] = judged
-
-    def journal(self, scope: CallScope) -> CallJournal | None:
-        """Return None: calls are not kept."""
-        return None
-
-    def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
-        """Keep nothing: it is part of no result."""
-
-    def spent_usd(self) -> float:
-        """Return 0: nothing was there."""
-        return 0.0
-
-    def grouped(self) -> AbstractContextManager[None]:
-        """Do nothing: there is nothing to put off."""
-        return nullcontext()
+        Raises
+        ------
+        StoreError
+            If one is there no more.
+        """
+        left = iter(units)
+        while block := list(islice(left, _READ_AT_ONCE)):
+            responses = self.store.responses(self.run_id, block)
+            for unit in block:
+                if unit not in responses:
+                    msg = f"Run {self.run_id} changed while it was read; ask for it again."
+                    raise StoreError(msg)
+                yield responses[unit]
 
 
 class StoredSession(MemorySession):
@@ -277,36 +201,35 @@ class StoredSession(MemorySession):
         self._met: dict[Standing, Standing] = {}
         """Each standing once, however many units have it."""
         searches = store.search_states(run_id)
-        judged = _judged_metrics(store.verdicts(run_id), only_scored=retry_errors)
+        judged = {
+            unit: frozenset(m for m, v in verdicts.items() if not (retry_errors and v.failure))
+            for unit, verdicts in store.verdicts(run_id).items()
+        }
         self._standings = {
-            unit: self._once(Standing(failed, judged.get(unit, _NOTHING)))
+            unit: self._shared(Standing(failed, judged.get(unit, _NOTHING)))
             for unit, failed, _ in searches
         }
         judgements = store.judgements(run_id)
         self._judgements = {
-            (judged.subject, judged.kind): judged
-            for judged in judgements
-            if not (retry_errors and judged.failed)
+            (each.subject, each.kind): each
+            for each in judgements
+            if not (retry_errors and each.failed)
         }
         self._calls = store.finished_calls(run_id)
         calls = (call for kept in self._calls.values() for call in kept.values())
         usages = [usage for each in store.judge_usage(run_id).values() for usage in each]
         usages += store.forgotten_usage(run_id)
-        usages += [judged.usage for judged in judgements]
+        usages += [judgement.usage for judgement in judgements]
         self._spent_usd = 0.0 if prepaid else sum(usd for *_, usd in searches)
         self._spent_usd += sum(usage.spent_usd for usage in usages)
         self._spent_usd += sum(attempt_spent_usd(a) for call in calls for a in call.attempts)
         if retry_errors and not prepaid:
-            self._forget_failed_searches()
-
-    def _once(self, standing: Standing) -> Standing:
-        return self._met.setdefault(standing, standing)
-
-    def _forget_failed_searches(self) -> None:
-        for unit, standing in list(self._standings.items()):
-            if standing.failed:
+            for unit in [unit for unit, standing in self._standings.items() if standing.failed]:
                 del self._standings[unit]
-                self.store.discard_response(self.run_id, unit)
+                store.discard_response(run_id, unit)
+
+    def _shared(self, standing: Standing) -> Standing:
+        return self._met.setdefault(standing, standing)
 
     def spent_usd(self) -> float:
         """Return what the run had cost when the session was opened."""
@@ -317,16 +240,12 @@ class StoredSession(MemorySession):
         return self._standings.get(unit)
 
     def finished(self, units: Sequence[str]) -> Iterator[Finished]:
-        """Read units that have a response from the store, some hundreds at a time."""
+        """Read units that have a response from the store, 64 at a time."""
         for start in range(0, len(units), _READ_AT_ONCE):
             block = units[start : start + _READ_AT_ONCE]
             absent = self._read([unit for unit in block if unit not in self._responses])
             for unit in block:
                 yield absent[unit] if unit in absent else next(super().finished([unit]))
-
-    def contexts(self) -> StoredContexts:
-        """Return what reads responses again while the store is open."""
-        return StoredContexts(self.store, self.run_id)
 
     def _read(self, units: Sequence[str]) -> dict[str, Finished]:
         if not units:
@@ -334,18 +253,12 @@ class StoredSession(MemorySession):
         responses = self.store.responses(self.run_id, units)
         verdicts = self.store.verdicts(self.run_id, units)
         usages = self.store.judge_usage(self.run_id, units)
-        found: dict[str, Finished] = {}
+        read: dict[str, Finished] = {}
         for unit in units:
             taken = self._standings[unit].metrics  # without what is to be judged again
             known = {m: v for m, v in verdicts.get(unit, {}).items() if m in taken}
-            found[unit] = Finished(responses[unit], known, usages.get(unit, []))
-        return found
-
-    def release(self, unit: str) -> None:
-        """Leave a unit to the store."""
-        self._responses.pop(unit, None)
-        self._verdicts.pop(unit, None)
-        self._judge_usage.pop(unit, None)
+            read[unit] = Finished(responses[unit], known, usages.get(unit, []))
+        return read
 
     def response(self, unit: str) -> StoredResponse | None:
         """Return the response of a unit."""
@@ -353,26 +266,23 @@ class StoredSession(MemorySession):
             return super().response(unit)
         return self.store.responses(self.run_id, [unit])[unit]
 
-    def verdicts(self, unit: str) -> dict[str, JudgeResult]:
-        """Return metric -> verdict of a unit."""
-        if unit in self._responses or unit not in self._standings:
-            return super().verdicts(unit)
-        return self._read([unit])[unit].verdicts
+    def responses_again(self) -> StoredResponses:
+        """Return what reads responses again while the store is open."""
+        return StoredResponses(self.store, self.run_id)
 
-    def judge_usage(self, unit: str) -> list[Usage]:
-        """Return what the unit's verdicts cost."""
-        if unit in self._responses or unit not in self._standings:
-            return super().judge_usage(unit)
-        return self._read([unit])[unit].judge_usage
+    def release(self, unit: str) -> None:
+        """Leave a unit to the store."""
+        self._responses.pop(unit, None)
+        self._verdicts.pop(unit, None)
+        self._judge_usage.pop(unit, None)
 
-    def keep_response(self, found: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
+    def keep_response(self, response: StoredResponse, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep a response."""
-        scope = CallScope.of_search(found.unit)
-        left = self._left_over(scope, counted)
-        self.store.append_response(self.run_id, found, left)
-        self._calls.pop(scope.stored, None)
-        self._standings[found.unit] = self._once(Standing(found.failure is not None, _NOTHING))
-        super().keep_response(found)
+        left = self._take_calls(CallScope.of_search(response.unit), counted)
+        self.store.append_response(self.run_id, response, left)
+        standing = Standing(response.failure is not None, _NOTHING)
+        self._standings[response.unit] = self._shared(standing)
+        super().keep_response(response)
 
     def keep_verdicts(
         self,
@@ -382,24 +292,19 @@ class StoredSession(MemorySession):
         counted: AbstractSet[str] = _NOTHING,
     ) -> None:
         """Keep verdicts and what they cost."""
-        scope = CallScope.of_verdicts(unit)
-        left = self._left_over(scope, counted)
+        left = self._take_calls(CallScope.of_verdicts(unit), counted)
         self.store.append_verdicts(self.run_id, unit, verdicts, usage, left)
-        self._calls.pop(scope.stored, None)
         failed, metrics = self._standings[unit]
-        self._standings[unit] = self._once(Standing(failed, metrics.union(verdicts)))
+        self._standings[unit] = self._shared(Standing(failed, metrics.union(verdicts)))
         super().keep_verdicts(unit, verdicts, usage)
         if unit not in self._responses:  # what is known here is not all: the store has more
             self.release(unit)
 
-    def keep_judgement(self, judged: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
+    def keep_judgement(self, judgement: Judgement, counted: AbstractSet[str] = _NOTHING) -> None:
         """Keep what a further judge said."""
-        scope = CallScope(judged.kind, judged.subject)
-        left = self._left_over(scope, counted)
-        kept = self.store.append_judgement(self.run_id, judged, left)
-        self._calls.pop(scope.stored, None)
-        super().keep_judgement(judged)
-        self._judgements[judged.subject, judged.kind] = kept
+        left = self._take_calls(CallScope(judgement.kind, judgement.subject), counted)
+        kept = self.store.append_judgement(self.run_id, judgement, left)
+        super().keep_judgement(kept)
 
     def journal(self, scope: CallScope) -> StoreJournal:
         """Return the journal of a search or a judging."""
@@ -413,33 +318,18 @@ class StoredSession(MemorySession):
     def keep_cut_off(self, scope: CallScope, log: CallLog) -> None:
         """Keep what its failed calls cost, and those in flight: no journal has them."""
         calls = self._calls.get(scope.stored, {})
-        kept = (attempt for key in log.counted for attempt in calls[key].attempts)
         lost = Counter(log.attempts)
-        lost.subtract(kept)
+        lost.subtract(attempt for key in log.counted for attempt in calls[key].attempts)
         usage = summarize_attempts(lost.elements())
         if usage.llm_calls or usage.embedding_calls:
             self.store.append_forgotten(self.run_id, scope.unit, usage)
 
-    def _left_over(self, scope: CallScope, counted: AbstractSet[str]) -> Usage | None:
-        """Return what finished calls cost that are no part of what they were made for.
+    def _take_calls(self, scope: CallScope, counted: AbstractSet[str]) -> Usage | None:
+        """Give up a scope's finished calls; return what those cost that are part of nothing kept.
 
         A search that is begun again may fail before it comes to them, or take another way. None
         where there are none.
         """
-        calls = self._calls.get(scope.stored, {})
+        calls = self._calls.pop(scope.stored, {})
         left = [call for key, call in calls.items() if key not in counted]
         return summarize_attempts(a for call in left for a in call.attempts) if left else None
-
-
-def _judged_metrics(
-    verdicts: Mapping[str, Mapping[str, JudgeResult]], only_scored: bool
-) -> dict[str, frozenset[str]]:
-    """Return unit -> the metrics that have a verdict, or one that did not fail."""
-    return {
-        unit: frozenset(
-            metric
-            for metric, verdict in given.items()
-            if verdict.failure is None or not only_scored
-        )
-        for unit, given in verdicts.items()
-    }

@@ -197,7 +197,7 @@ def hold_against(
     ]
     compared = replace(outcome, regressions=tuple(found))
     for run in store.runs():
-        if run.run_id == outcome.run_id and run.details is not None:
+        if run.run_id == outcome.run_id:
             store.keep_details(run.run_id, replace(run.details, report=compared.to_dict()))
     return compared
 

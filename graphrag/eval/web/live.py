@@ -78,8 +78,7 @@ class LiveRun:
     @property
     def go_on(self) -> str:
         """The command that goes on with the run: the one that began it, where that is kept."""
-        given = None if self.run.details is None else self.run.details.command
-        begun = given or "graphrag eval"
+        begun = self.run.details.command or "graphrag eval"
         return begun if "--resume" in begun.split() else f"{begun} --resume"
 
 
@@ -87,8 +86,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
     """Read how far a run is; nothing of it is an estimate of what is still to come."""
     sums = store.sums(run.run_id)
     asked = [metric for metric in run.setup.metrics or () if metric in METRICS]
-    collects = run.details is not None and run.details.skip_judge
-    waits = not (collects or run.setup.is_of_suites)
+    waits = not (run.details.skip_judge or run.setup.is_of_suites)
     searches, verdicts = sums.ends(asked, judgeable(_SOURCES_ONLY, asked), waits)
     judgements = [each for each in store.judgements(run.run_id) if each.failed]
     failed, unscored = sums.failed_searches(), sums.missing_verdicts()
@@ -101,7 +99,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
         causes["", f"{each.kind} unscored, in full or in part", ""] += 1
     return LiveRun(
         run=run,
-        n_planned=None if run.details is None else run.details.n_units,
+        n_planned=run.details.n_units,
         n_searched=sum(each.n for each in searches),
         n_done=sum(each.n for each in searches if each.is_done),
         n_failed=sum(n for *_, n in failed),
