@@ -9,7 +9,7 @@ from itertools import pairwise
 
 _SECTION = re.compile(r"^-{4,5}([A-Z][A-Za-z ]*)-{5}[ \t]*$", re.MULTILINE)
 _MARKER = re.compile(r"^---(?:Data tables|Analyst Reports|Data Reports)---[ \t]*$", re.MULTILINE)
-_AFTER = re.compile(r"^---(?:Goal|Target response length and format)---[ \t]*$", re.MULTILINE)
+_GOAL = re.compile(r"^---Goal---[ \t]*$", re.MULTILINE)
 _BARE_HEADER = re.compile(r"^\s*(?:id|source_id)([|,])[\w ]", re.MULTILINE)
 _PROSE = "text content full_content description summary path relationship"
 """Columns that hold a row's prose, the likeliest first."""
@@ -36,9 +36,8 @@ def context_region(system: str) -> str:
     if start is None:
         return system
     rest = system[start.end() :]
-    ends = list(_AFTER.finditer(rest))
     # The template's own closing headings come last; earlier ones could be data.
-    goals = [end for end in ends if "Goal" in end.group()]
+    goals = list(_GOAL.finditer(rest))
     return rest[: goals[-1].start()] if goals else rest
 
 

@@ -281,6 +281,15 @@ async def _in_chunks(content: str) -> AsyncIterator[Any]:
     yield SimpleNamespace(choices=[])
 
 
+def tog_search(
+    model: ScriptedModel, graph: GraphStore, texts: pd.DataFrame | None = None, **settings: Any
+) -> ToGSearch:
+    """A search of a graph with these settings, by default over the texts of the small index."""
+    texts = text_units() if texts is None else texts
+    config = ToGSearchConfig(**settings)
+    return ToGSearch(model=model, graph=graph, text_units=texts, config=config)
+
+
 class World:
     """The small index, opened once; searches differ in model and settings."""
 
@@ -289,18 +298,9 @@ class World:
 
     def search(self, model: ScriptedModel, **settings: Any) -> ToGSearch:
         """Make a search with these settings."""
-        return ToGSearch(
-            model=model,
-            graph=self.graph,
-            text_units=text_units(),
-            config=ToGSearchConfig(**WALKED | settings),
-        )
+        return tog_search(model, self.graph, **WALKED | settings)
 
     def ranked(self, model: ScriptedModel, **settings: Any) -> PPRSearch:
         """Make a search by PageRank with these settings."""
-        return PPRSearch(
-            model=model,
-            graph=self.graph,
-            text_units=text_units(),
-            config=PPRSearchConfig(**settings),
-        )
+        config = PPRSearchConfig(**settings)
+        return PPRSearch(model=model, graph=self.graph, text_units=text_units(), config=config)

@@ -6,5 +6,4 @@ from support.tog_world import World
 
 @pytest.fixture(scope="session")
 def world() -> World:
-    """The small index."""
     return World()

@@ -10,7 +10,6 @@ from support.tog_world import (
     WALKED,
     ScriptedModel,
     World,
-    cite_all,
     entities,
     ids_in,
     lacking,
@@ -34,24 +33,14 @@ from graphrag.query.structured_search.tog_search import (
 from graphrag.query.structured_search.tog_search.answer import NOT_FOUND
 
 QUESTION = "How is Toto related to the Wizard of Oz?"
-FRAMES = {
-    "paths",
-    "entities",
-    "relationships",
-    "sources",
-    "exploration",
-    "starts",
-    "edges",
-}
+FRAMES = {"paths", "entities", "relationships", "sources", "exploration", "starts", "edges"}
 
 
 def frames(result: Any) -> dict[str, Any]:
-    """The result's data frames."""
     return result.context_data
 
 
 def notes(result: Any) -> list[str]:
-    """What the search says about each of its rounds."""
     return list(frames(result)["exploration"]["note"])
 
 
@@ -78,20 +67,6 @@ async def test_two_named_entities_are_joined_in_one_call(world: World) -> None:
     assert list(data["exploration"]["strategy_used"]) == ["start", "connect"]
     assert notes(result)[0] == "2 named in the question"
     assert notes(result)[1] == ("WIZARD OF OZ and TOTO: 1 path, the cheapest of 2 hops at cost 5.2")
-
-
-async def test_directions_are_kept_and_parallel_relationships_shown(world: World) -> None:
-    """A path walked against a relationship is printed with the arrow turned."""
-    search = world.search(ScriptedModel(), mode="connect")
-    result = await search.search("How do the Scarecrow and the Tin Woodman know each other?")
-    paths = frames(result)["paths"]
-    assert section(str(result.context_text), "Paths")[0] == (
-        "TIN WOODMAN -[The Tin Woodman follows Dorothy]-> DOROTHY "
-        "-[Dorothy frees the Scarecrow from his pole]-> SCARECROW"
-    )
-    first = paths[paths["path_id"] == 0]
-    assert list(first["relationship_id"]) == [503, 501, 502]
-    assert list(first["traversed_forward"]) == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -128,38 +103,25 @@ async def test_a_search_that_was_cut_claims_less(world: World) -> None:
     assert result.abstained
 
 
-async def test_it_is_streamed_like_any_other_answer(world: World) -> None:
-    """The pieces joined are the response, with a path and without one."""
-    for question in (QUESTION, "How is Toto related to 富士山?", "Toto, Dorothy, 東京?"):
-        search = world.search(ScriptedModel(), mode="connect")
-        pieces = [piece async for piece in search.stream_search(question)]
-        assert "".join(pieces) == (await search.search(question)).response
-
-
 @pytest.mark.parametrize(
-    "question", ["How is TOTO related to Toto?", "Who is close to Toto, the pet from Kansas?"]
+    ("question", "n_named"),
+    [
+        ("How is TOTO related to Toto?", 1),
+        ("Who is close to Toto, the pet from a farm?", 1),
+        ("Who threw a bucket?", 0),
+    ],
 )
-async def test_a_missing_second_entity_is_the_one_that_it_weighs_most(
-    world: World, question: str
+async def test_missing_entities_are_those_that_it_weighs_most(
+    world: World, question: str, n_named: int
 ) -> None:
-    """One entity named, once or twice, is completed by another one, and that is told."""
-    if "Kansas" in question:
-        question = question.replace("Kansas", "a farm")
-    result = await world.search(ScriptedModel(), mode="connect").search(question)
-    assert notes(result)[0].startswith("1 named in the question; nearest to it: ")
-    near = notes(result)[0].rpartition(": ")[2]
-    assert near != "TOTO"
-    assert near in {*relationships()["source"], *relationships()["target"]}
-    assert notes(result)[1].startswith(f"TOTO and {near}: ")
-
-
-async def test_no_named_entity_leaves_both_to_the_texts(world: World) -> None:
-    """Width 1 still joins two."""
-    search = world.search(ScriptedModel(), mode="connect", width=1)
-    result = await search.search("Who threw a bucket?")
-    assert notes(result)[0].startswith("0 named in the question; nearest to it: ")
-    assert set(frames(result)["starts"]["entity"]) <= {"DOROTHY", "WICKED WITCH", "WINKIES"}
-    assert frames(result)["paths"]["path_id"].nunique() <= 1
+    """One entity named, once or twice, or none: they are completed, even at width 1, and told."""
+    result = await world.search(ScriptedModel(), mode="connect", width=1).search(question)
+    assert notes(result)[0].startswith(f"{n_named} named in the question; nearest to it: ")
+    near = notes(result)[0].rpartition(": ")[2].split(" and ")
+    starts = list(frames(result)["starts"]["entity"])
+    assert starts == [*["TOTO"] * n_named, *near]
+    assert len({*starts} & {*entities()["title"]}) == 2
+    assert notes(result)[1].startswith(f"{starts[0]} and {starts[1]}: ")
 
 
 async def test_a_pair_that_cannot_be_completed_is_an_error(world: World) -> None:
@@ -170,15 +132,17 @@ async def test_a_pair_that_cannot_be_completed_is_an_error(world: World) -> None
 
 
 async def test_every_two_of_more_entities_are_joined(world: World) -> None:
-    """The pair that isn't connected is named after the answer."""
+    """The pair that isn't connected is named after the answer, also where it is streamed."""
     model = ScriptedModel()
-    result = await world.search(model, mode="connect").search(
-        "What do Toto, Glinda and 東京 have in common?"
-    )
+    question = "What do Toto, Glinda and 東京 have in common?"
+    search = world.search(model, mode="connect")
+    result = await search.search(question)
+    assert len(model.requests) == 1
+    pieces = [piece async for piece in search.stream_search(question)]
+    assert "".join(pieces) == result.response
     assert len(frames(result)["exploration"]) == 4
     joined = [note for note in notes(result) if " path" in note]
     assert len(joined) == 1
-    assert len(model.requests) == 1
     assert str(result.response).startswith("Dorothy melted her. [Data: ")
     assert str(result.response).count("are not connected within 4 hops.") == 2
 
@@ -202,19 +166,7 @@ async def test_more_entities_than_the_width_are_left_out(world: World) -> None:
     assert len(notes(result)) == 2
 
 
-async def test_ids_that_were_not_shown_are_dropped_here_too(world: World) -> None:
-    """The same check as in a walk."""
-
-    def answer(context: str) -> dict[str, Any]:
-        return cite_all(context) | {"sources": [424242]}
-
-    result = await world.search(ScriptedModel(answer=answer), mode="connect").search(QUESTION)
-    assert "424242" not in str(result.response)
-    assert notes(result)[-1].endswith("; 1 cited ids were not in the context")
-
-
 def shuffled(settings: Any) -> ToGSearch | PPRSearch:
-    """A search over the same tables with their rows in another order; None: by PageRank."""
     people, joins, texts = (
         make().sample(frac=1, random_state=7) for make in (entities, relationships, text_units)
     )
@@ -257,7 +209,6 @@ APART = "How are Piotr Zielinski and Jonas Feld related?"
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A built index with the embedded models."""
     root = tmp_path_factory.mktemp("connect")
     (root / "input").mkdir()
     (root / "input" / "isle.txt").write_text(TEXT, encoding="utf-8")
@@ -294,7 +245,6 @@ async def test_a_variant_of_an_evaluation_connects(project: Path) -> None:
 
 
 def query(*arguments: str) -> Result:
-    """Run ``graphrag query``."""
     from graphrag.cli.main import app
 
     return CliRunner().invoke(app, ["query", *arguments])
@@ -302,18 +252,13 @@ def query(*arguments: str) -> Result:
 
 @pytest.mark.usefixtures("as_before")
 def test_a_query_can_ask_for_it(project: Path) -> None:
-    """With a flag; the settings stay as they are."""
+    """With a flag; the settings stay as they are, and it means nothing to other methods."""
     apart = query(APART, "-r", str(project), "-m", "tog", "--connect")
     assert apart.exit_code == 0, apart.output
     assert "are not connected within 4 hops." in apart.stdout
     plain = query(APART, "-r", str(project), "-m", "tog")
     assert plain.exit_code == 0, plain.output
     assert "not connected" not in plain.stdout
-
-
-@pytest.mark.usefixtures("as_before")
-def test_other_methods_refuse_the_flag(project: Path) -> None:
-    """It means nothing to them."""
-    result = query(APART, "-r", str(project), "-m", "local", "--connect")
-    assert result.exit_code == 2
-    assert "--method tog" in result.output
+    other = query(APART, "-r", str(project), "-m", "local", "--connect")
+    assert other.exit_code == 2
+    assert "--method tog" in other.output

@@ -37,7 +37,6 @@ N = len(text_units())
 
 
 def plain_mentions() -> dict[str, set[str]]:
-    """Which titles stand in which text units: those extracted, and those whose words do."""
     people, texts = entities(), text_units()
     found = {
         title: set(units)
@@ -53,7 +52,6 @@ def plain_mentions() -> dict[str, set[str]]:
 
 
 def _plain_graph() -> Any:
-    """The small index as a graph of titles and text units, weights as documented."""
     graph: Any = nx.Graph()
     for title, units in plain_mentions().items():
         telling = max(0.001, math.log(N / len(units)) / math.log(N))
@@ -74,7 +72,6 @@ def _plain_graph() -> Any:
 
 
 def unit_ids(found: Passages) -> dict[str, float]:
-    """Text unit id -> mass."""
     return {text_units()["id"][row]: mass for row, mass in found.units.items()}
 
 
@@ -173,7 +170,6 @@ def test_a_document_says_what_it_is_about(title: str, text: str, expected: str) 
 
 
 def articles() -> tuple[Any, Any, Any, Any]:
-    """Two articles of two text units each: the second names nobody, and no entity is its title."""
     units = pd.DataFrame(
         {
             "id": ["a", "b", "c", "d", "e"],
@@ -214,7 +210,6 @@ def test_a_title_joins_the_texts_of_its_document_and_those_that_name_it() -> Non
 
 
 def scored(units: TextUnits, question: str, k: int) -> list[str]:
-    """Ids of the best text units by words."""
     rows = {row: -place for place, (row, _) in enumerate(units.score_by_words(question, k), 1)}
     return [unit.id for unit in units.best({row: 100.0 + m for row, m in rows.items()}, k)]
 
@@ -279,12 +274,9 @@ async def test_texts_come_first_and_the_graph_takes_no_more_than_its_share(world
 async def test_where_no_text_fits_the_graph_may_take_all(world: World) -> None:
     """A text unit longer than the budget can't be shown; what is known of entities can."""
     texts = text_units().assign(text=[text + " and so on" * 200 for text in text_units()["text"]])
-    search = PPRSearch(
-        model=ScriptedModel(),
-        graph=world.graph,
-        text_units=texts,
-        config=PPRSearchConfig(max_context_tokens=300),
-    )
+    config = PPRSearchConfig(max_context_tokens=300)
+    model = ScriptedModel()
+    search = PPRSearch(model=model, graph=world.graph, text_units=texts, config=config)
     result = await search.search("Who melts when DOROTHY throws water?")
     assert not len(result.context_data["sources"])
     assert len(result.context_data["paths"])

@@ -247,6 +247,7 @@ def _sort_edges(ends: _Ends, n_nodes: int) -> tuple[Pointers, Ints, Ints, Floats
     pairs[::2], pairs[1::2] = source[order], target[order]
     weight = weight[order]
     del ends, usable, source, target
+    pointers = _pointers(pairs, n_nodes)
     # One sort of integers does it: the node in the upper bits, its place among all ends below.
     shift = (2 * n).bit_length()
     keys = pairs.astype(np.int64)
@@ -265,7 +266,7 @@ def _sort_edges(ends: _Ends, n_nodes: int) -> tuple[Pointers, Ints, Ints, Floats
         row = order[place] + 1
         rows[chunk] = np.negative(row, out=row, where=is_target)
         weights[chunk] = weight[place]
-    return _pointers(pairs, n_nodes), nodes, rows, weights
+    return pointers, nodes, rows, weights
 
 
 def _sort_mentions(

@@ -1,0 +1,63 @@
+"""Texts made comparable: terms, names, cuts and word statistics, in any script."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphrag.text.ranking import bm25_scores
+from graphrag.text.terms import shorten, split_terms, word_keys
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("Don't PANIC, Straße!", ["don", "t", "panic", "strasse"]),
+        ("東京タワーは高い", ["東京", "京タ", "タワ", "ワー", "ーは", "は高", "高い"]),
+        ("茶 tea", ["茶", "tea"]),
+        ("हिन्दी भाषा", ["हिन्दी", "भाषा"]),
+        ("مرحبا، العالم", ["مرحبا", "العالم"]),
+        ("ภาษา", ["ภา", "าษ", "ษา"]),
+        ("\uff21\uff22", ["ab"]),
+        ("", []),
+        ("...", []),
+    ],
+)
+def test_terms_of_any_script(text: str, terms: list[str]) -> None:
+    """Words keep their marks; scripts without spaces give character pairs."""
+    assert split_terms([text, "x"]) == [terms, ["x"]]
+
+
+PUNCTUATION = "\u2026\u201c\u201d\u2018\u2019\u2013\u2014"
+PLAIN = st.text(st.characters(max_codepoint=127), max_size=60)
+
+
+@given(PLAIN | st.text(st.sampled_from(f"ab- {PUNCTUATION}"), max_size=30))
+def test_plain_texts_are_split_as_any_other(text: str) -> None:
+    """The fast way and the general one agree; printed punctuation separates words."""
+    assert [*split_terms([text])[0], "é"] == split_terms([f"{text} é"])[0]
+    assert f"{word_keys([text])[0]} é".strip() == word_keys([f"{text} é"])[0]
+    spaced = text.translate(dict.fromkeys(map(ord, PUNCTUATION), " "))
+    assert split_terms([text]) == split_terms([spaced])
+
+
+@given(st.text(max_size=40))
+def test_a_text_holds_its_own_name(text: str) -> None:
+    """Looking for a name in itself always succeeds, and folding twice changes nothing."""
+    key = word_keys([text])[0]
+    assert word_keys([key]) == [key]
+    assert word_keys([f"x {text} y"])[0].split()[1:-1] == key.split()
+
+
+@given(st.text(max_size=60), st.integers(2, 30))
+def test_shortening_keeps_to_the_limit(text: str, limit: int) -> None:
+    """One line, never longer than asked."""
+    short = shorten(text, limit)
+    assert len(short) <= limit
+    assert len(short.splitlines()) <= 1
+
+
+@pytest.mark.parametrize("documents", [[], [[]], [[], []], [["a"], []]])
+def test_word_statistics_of_next_to_nothing(documents: list[list[str]]) -> None:
+    """Empty documents and collections score 0 and raise nothing."""
+    assert bm25_scores("zebra", documents).tolist() == [0.0] * len(documents)
+    assert bm25_scores("", documents).tolist() == [0.0] * len(documents)
