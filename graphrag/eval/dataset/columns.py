@@ -42,7 +42,13 @@ def field_of(heading: str) -> str | None:
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Read ``question=Frage,answer=Antwort`` as field -> heading, or raise a ValueError."""
+    """Read ``question=Frage,answer=Antwort`` as field -> heading.
+
+    Raises
+    ------
+    ValueError
+        If an entry is no pair.
+    """
     columns: dict[str, str] = {}
     for entry in text.split(","):
         field, equals, heading = (part.strip() for part in entry.partition("="))

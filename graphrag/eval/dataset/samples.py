@@ -281,43 +281,39 @@ def fold_wording(text: str) -> str:
 
 
 def _parse(row: Mapping[str, object], number: int, only_key: str | None, source: str) -> Sample:
-    given = {k: v for k, v in row.items() if v is not None or k not in FIELDS}
+    where = f"{source}: row {number}"
     try:
         json.dumps(row, ensure_ascii=False, default=str).encode()
     except UnicodeEncodeError as error:
-        msg = f"{source}: row {number} holds half of a character (a lone surrogate); mend its text."
+        msg = f"{where} holds half of a character (a lone surrogate); mend its text."
         raise DatasetError(msg) from error
     try:
-        read = _Row.model_validate(given)
+        read = _Row.model_validate(
+            {k: v for k, v in row.items() if v is not None or k not in FIELDS}
+        )
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])
-        said = first["msg"].removeprefix("Value error, ")
-        problem = "is missing" if first["type"] == "missing" else f"is wrong: {said}"
-        msg = f"{source}: row {number}: {name} {problem}."
-        raise DatasetError(msg) from error
-    if not read.answer and not any(read.expected_sources):
-        msg = (
-            f"{source}: row {number}: answer is missing; give it, or expected_sources, where the "
-            "answer stands."
-        )
-        raise DatasetError(msg)
-    limit = (read.model_extra or {}).get(TIME_LIMIT_TAG)
-    if limit is not None and not _is_seconds(limit):
-        msg = f"{source}: row {number}: {TIME_LIMIT_TAG} must be seconds above 0, not {limit!r}."
-        raise DatasetError(msg)
+        problem = f"is wrong: {first['msg'].removeprefix('Value error, ')}"
+        problem = "is missing" if first["type"] == "missing" else problem
+        raise DatasetError(f"{where}: {first['loc'][0]} {problem}.") from error
+    tags = dict(read.model_extra or {})
     key = read.imdb_key or only_key
+    if not read.answer and not any(read.expected_sources):
+        problem = "answer is missing; give it, or expected_sources, where the answer stands"
+        raise DatasetError(f"{where}: {problem}.")
+    limit = tags.get(TIME_LIMIT_TAG)
+    if limit is not None and not _is_seconds(limit):
+        raise DatasetError(f"{where}: {TIME_LIMIT_TAG} must be seconds above 0, not {limit!r}.")
     if key is None:
-        msg = f"{source}: row {number}: imdb_key is missing, and several indexes are configured."
-        raise DatasetError(msg)
+        raise DatasetError(f"{where}: imdb_key is missing, and several indexes are configured.")
     return Sample(
         id=read.id or _hash(key, read.question),
         imdb_key=key,
         question=read.question,
         ground_truth=read.answer,
         answerable=read.answerable,
+        tags=tags,
         **{name: tuple(getattr(read, name)) for name in LIST_FIELDS},
-        tags=dict(read.model_extra or {}),
     )
 
 

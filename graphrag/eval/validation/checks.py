@@ -154,8 +154,9 @@ def _check_created(documents: Frame | None, units: Frame | None) -> CheckResult:
         without = np.bincount(owned[1], minlength=len(documents)) == 0
         if without.any() and "text" in documents:
             without &= ~is_blank(documents["text"])
-    if "text_unit_ids" in documents and "id" in units:
-        absent = _count_mentions(documents, units).broken
+    mentions = _count_mentions(documents, units)
+    if mentions is not None:
+        absent = mentions.broken
     messages = [f"{len(units)} text units of {len(documents)} documents"]
     if without.any():
         messages.append(f"{without.sum()} documents with text have none")
@@ -304,18 +305,17 @@ class _Mentions:
         ]
 
 
-def _count_mentions(frame: Frame, units: Frame) -> _Mentions:
+def _count_mentions(frame: Frame | None, units: Frame | None) -> _Mentions | None:
+    """Return None where there are no rows, or no ids, to compare."""
+    if frame is None or not len(frame) or "text_unit_ids" not in frame:
+        return None
+    if units is None or "id" not in units:
+        return None
     lengths, ids = as_lists(frame["text_unit_ids"])
     unknown = ~to_numpy(compute.is_in(ids, value_set=as_text(units["id"])))
     owners = np.repeat(np.arange(len(lengths)), lengths)[unknown]
     broken = np.bincount(owners, minlength=len(lengths)) > 0
     return _Mentions(len(unknown), len(owners), broken, lengths == 0)
-
-
-def _mentions(frame: Frame | None, units: Frame | None) -> _Mentions | None:
-    if frame is None or not len(frame) or "text_unit_ids" not in frame:
-        return None
-    return None if units is None or "id" not in units else _count_mentions(frame, units)
 
 
 def _check_extracted(
@@ -358,7 +358,7 @@ def check_entities(tables: Tables, limits: Thresholds) -> PhaseValidation:
     confidence, mean, warnings = _check_confidence("confidence_scores_valid", frame, kind, limits)
     names = _ENTITY_NAME.check(frame)
     mentioned = _RowRule("entity_mentions_valid", kind, "text_unit_ids").check(None)
-    mentions = _mentions(frame, units)
+    mentions = _count_mentions(frame, units)
     if frame is not None and len(frame):
         if "title" not in frame:
             names = judge(names.name, False, "the entities have no name")
@@ -463,7 +463,7 @@ def check_relationships(tables: Tables, edges: Edges | None, limits: Thresholds)
                     f"Orphaned relationships: {n_orphans} of {len(frame)} name an "
                     "entity that does not exist; no search can follow them."
                 )
-    mentions = _mentions(frame, tables.text_units)
+    mentions = _count_mentions(frame, tables.text_units)
     warnings += mentions.warn(kind) if mentions else []
     density = ratio(count(frame), n_entities)
     warnings += above(
