@@ -18,7 +18,6 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import DEFAULT_METRICS
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
-from graphrag.eval.runner.searching import Answer, record_response
 from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.records import Unit
 from graphrag.eval.store.session import MemorySession
@@ -166,14 +165,15 @@ async def test_a_service_that_comes_back_is_waited_for(tmp_path: Path):
 async def test_a_search_that_an_outage_held_up_has_no_latency(server: LocalServer):
     set_faults(server, lambda n, _: Fault(status=503) if 1 < n < 6 else None)
     asked, limit = model(server.base_url, retry=RetryPolicy(2, 0, 0)), CallLimit(1, 5)
+
+    async def answer(question: str) -> str:
+        return str((await asked.completion_async(messages=question)).content)
+
+    runner = EvaluationRunner(EvaluationConfig(), None, {}, {"mine": answer})
+    unit = Unit("s", Sample("s", "a", "Who?", "x"), "mine")
     logs = [CallLog(limit), CallLog(limit)]
-    for log in logs:
-        with measure_calls(log):
-            await asked.completion_async(messages="hi")
-    sample = Sample("s", "a", "Who?", "x")
-    ending = Answer("Ann", "", None, logs[1].usage(), abstained=False)
-    stored = [record_response(Unit("s", sample, "mine"), ending, 1, log, None) for log in logs]
-    assert [each.latency_s for each in stored] == [1, None]
+    stored = [await runner.search_unit(unit, log) for log in logs]
+    assert [each.latency_s is None for each in stored] == [False, True]
     assert logs[1].usage().failed_calls == 4
     assert logs[1].waited_s > 0.1
 

@@ -151,15 +151,6 @@ async def test_an_error_stops_the_others_and_is_raised_once_they_had_their_time(
     assert not others()
 
 
-async def test_of_several_errors_the_first_is_raised():
-    async def fail_later() -> None:
-        await asyncio.sleep(0.01)
-        raise KeyError("later")
-
-    with pytest.raises(ValueError, match="broken"):
-        await run_bounded([fail_later, fail], 2)
-
-
 async def test_an_error_does_not_wait_for_what_hangs():
     async with asyncio.timeout(5):
         with pytest.raises(ValueError, match="broken"):
@@ -197,9 +188,4 @@ async def test_cancelling_leaves_nothing_behind(stopped: bool):
     with pytest.raises(asyncio.CancelledError):
         await running
     assert sorted(log.ended) == [0, 1, 2]
-    assert not others()
-
-
-async def test_nothing_to_do_is_done_at_once():
-    await run_bounded([], 3)
     assert not others()

@@ -164,15 +164,6 @@ def test_runs_come_back_newest_first_with_their_setup(store: EvaluationStore):
     assert store.runs()[1] == first
 
 
-def test_runs_are_kept_apart(store: EvaluationStore):
-    one, other = store.add_run(RunSetup({})), store.add_run(RunSetup({}))
-    store.append_response(one.run_id, response())
-    StoredSession(store, one.run_id).journal(CallScope.of_search("v")).start("k")
-    assert store.responses(other.run_id) == {}
-    assert store.calls_in_flight(other.run_id) == 0
-    assert StoredSession(store, other.run_id).journal(CallScope.of_search("v")).replay("k") is None
-
-
 def test_calls_are_in_flight_until_they_are_answered_or_given_up(store: EvaluationStore):
     run = store.add_run(RunSetup({}))
     journal = StoredSession(store, run.run_id).journal(CallScope.of_search("u"))
@@ -323,13 +314,6 @@ def test_a_second_opener_is_told_until_the_first_closes(path: Path):
     ):
         EvaluationStore(path)
     EvaluationStore(path).close()
-
-
-def test_a_folder_in_the_place_of_the_file_is_one_sentence(path: Path):
-    path.mkdir(parents=True)
-    for _ in range(2):  # and it does not stay locked
-        with pytest.raises(StoreError, match="can't be used"):
-            EvaluationStore(path)
 
 
 SAMPLES = st.builds(

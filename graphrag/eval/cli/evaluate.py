@@ -184,8 +184,6 @@ class _Command:
             run = self._supervisor.take(chosen)
             session = StoredSession(store, run.run_id, options.retry_errors)
             outcome = await self._evaluate(prepared, session)
-            if outcome.is_complete and not options.skip_judge and run.status != "finished":
-                store.finish_run(run.run_id)
             recorded_at = store.recorded_at(run.run_id)
             forgotten = store.forgotten_usage(run.run_id)
             made_of = digest_run(store, run.run_id, config.output_folder)

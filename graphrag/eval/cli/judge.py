@@ -110,8 +110,6 @@ async def _judge(place: Place, options: JudgeOptions) -> int:
                 own_judge = open_judge(config, judging.headers)
             runner = EvaluationRunner(judging.config, own_judge, executor=executor)
             outcome = await supervisor.run(runner, request)
-        if outcome.is_complete and run.status != "finished":
-            store.finish_run(run.run_id)
         recorded_at = store.recorded_at(run.run_id)
         forgotten = store.forgotten_usage(run.run_id)
         before = store.verdicts(judging.origin.run_id).values()

@@ -4,6 +4,7 @@ import asyncio
 import re
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,11 +27,7 @@ from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import SAYS_LITTLE
 from graphrag.query.methods import GRAPH_METHODS
-from graphrag.query.model_facts import (
-    input_limit,
-    is_offline,
-    model_price,
-)
+from graphrag.query.model_facts import input_limit, is_offline, model_price
 from graphrag.query.output import own_bound
 from graphrag.text.phrases import counted
 
@@ -52,10 +49,7 @@ _FAMILIES = {
 def check_output(folder: Path, n_units: int) -> None:
     """Refuse an output folder that can't be written or has too little space left.
 
-    Raises
-    ------
-    StoreError
-        Naming the folder.
+    Raises StoreError naming the folder.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,10 +71,7 @@ def check_output(folder: Path, n_units: int) -> None:
 def check_prices(models: Iterable[str]) -> None:
     """Refuse a cost limit when the price of a model is not known.
 
-    Raises
-    ------
-    ConfigError
-        Naming the model.
+    Raises ConfigError naming the model.
     """
     for model in models:
         if not is_offline(model) and model_price(model) is None:
@@ -94,12 +85,7 @@ def check_prices(models: Iterable[str]) -> None:
 def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
     """Warn of a judge that is an embedded model or related to the models it grades.
 
-    Parameters
-    ----------
-    judge : str
-        ``provider/model``.
-    answering : iterable of str
-        The completion models that wrote the responses.
+    ``judge``: ``provider/model``. ``answering``: the completion models that wrote the responses.
     """
     if is_offline(judge):
         return [
@@ -131,18 +117,13 @@ def _family(model: str) -> str:
     return re.split(r"[-:_\d]", name)[0] or name
 
 
-_NAMES: Mapping[str, str] = {
-    "text": r".*\.txt$",
-    "csv": r".*\.csv$",
-    "json": r".*\.json$",
-    "jsonl": r".*\.jsonl$",
-}
+_FILES = {"text": r".*\.txt$", **{kind: rf".*\.{kind}$" for kind in ("csv", "json", "jsonl")}}
 """Kind of input that is read as text -> the names of its files, unless the settings say others."""
 
 
 @dataclass(slots=True)
-class _Found:
-    """Files that give nothing: name -> why it can't be read, and the names of empty ones."""
+class _Input:
+    """Files, and those that give nothing: name -> why it can't be read, and the empty ones."""
 
     n_files: int = 0
     n_characters: int = 0
@@ -155,50 +136,37 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
 
     The release leaves out a file that is not in the expected encoding, and makes no text unit of
     one without text. Input that is not in files of this machine, or is not text, is not looked at.
+    ``key`` is what the index is called in the warnings, ``root`` the project folder.
 
-    Parameters
-    ----------
-    key : str
-        What the index is called in the warnings.
-    root : Path
-        The project folder.
-
-    Raises
-    ------
-    SettingsError
-        If the settings can't be read.
-    ConfigError
-        If there is no file, or none with text: the release would begin, and say less.
+    Raises SettingsError if the settings can't be read; ConfigError if there is no file, or none
+    with text: the release would begin, and say less.
     """
     config = read_settings(root)
-    kind = str(config.input.type)
-    if str(config.input_storage.type) != "file" or kind not in _NAMES:
+    files = await asyncio.to_thread(_read_input, config)
+    if files is None:
         return []
-    encoding = config.input.encoding or "utf-8"
-    found = await asyncio.to_thread(_read_all, config, kind, encoding)
-    folder, pattern = Path(str(config.input_storage.base_dir)), _pattern(config, kind)
-    if not found.n_files:
+    folder = config.input_storage.base_dir
+    if not files.n_files:
         msg = (
-            f"Index {key} can't be built: no file in {folder} matches {pattern}; put the texts "
-            "there, or name others in input.file_pattern or input_storage.base_dir"
+            f"Index {key} can't be built: no file in {folder} matches {_pattern(config)}; put the "
+            "texts there, or name others in input.file_pattern or input_storage.base_dir"
         )
         raise ConfigError(msg)
-    if len(found.empty) == found.n_files:
-        msg = (
-            f"Index {key} can't be built: {counted(found.n_files, 'file')} in {folder} "
-            f"{'has' if found.n_files == 1 else 'have'} no text"
-        )
-        raise ConfigError(msg)
+    if len(files.empty) == files.n_files:
+        verb = "has" if files.n_files == 1 else "have"
+        msg = f"Index {key} can't be built: {counted(files.n_files, 'file')} in {folder} {verb}"
+        raise ConfigError(f"{msg} no text")
     warnings: list[str] = []
-    if found.unreadable:
-        name, cause = next(iter(found.unreadable.items()))
-        named, verb = _named(list(found.unreadable), "is", "are")
+    if files.unreadable:
+        name, cause = next(iter(files.unreadable.items()))
+        encoding = config.input.encoding or "utf-8"
+        named, verb = _as_subject(list(files.unreadable), "is", "are")
         warnings.append(
             f"{key}: {named} {verb} not {encoding} ({cause} of {name}) and left out of the index; "
             f"save as {encoding}, or name the encoding in input.encoding"
         )
-    if found.empty:
-        named, verb = _named(found.empty, "has", "have")
+    if files.empty:
+        named, verb = _as_subject(files.empty, "has", "have")
         warnings.append(f"{key}: {named} {verb} no text and can not be found by any search")
     return warnings
 
@@ -206,51 +174,50 @@ async def list_input_warnings(key: str, root: Path) -> list[str]:
 async def describe_unbuilt(key: str, root: Path) -> str:
     """Say of an index that is not built what is known of it, and what is not."""
     config = read_settings(root)
-    kind = str(config.input.type)
-    said = f"Index {key} is not built, and building it is not in these figures"
-    if str(config.input_storage.type) == "file" and kind in _NAMES:
-        found = await asyncio.to_thread(_read_all, config, kind, config.input.encoding or "utf-8")
+    text = f"Index {key} is not built, and building it is not in these figures"
+    files = await asyncio.to_thread(_read_input, config)
+    if files is not None:
         step = max(1, config.chunking.size - config.chunking.overlap)
-        n_units = max(found.n_files, round(found.n_characters / 4 / step))
-        said += (
-            f": {counted(found.n_files, 'file')} of {found.n_characters:,} characters give about "
+        n_units = max(files.n_files, round(files.n_characters / 4 / step))
+        text += (
+            f": {counted(files.n_files, 'file')} of {files.n_characters:,} characters give about "
             f"{counted(n_units, 'text unit')}, each of which takes a call or more"
         )
     return (
-        f"{said}. What is not known before: the calls for descriptions and reports, how full "
+        f"{text}. What is not known before: the calls for descriptions and reports, how full "
         "contexts get, and whether the questions fit the texts. --max-cost does not bound building."
     )
 
 
-def _read_all(config: ProjectConfig, kind: str, encoding: str) -> _Found:
+def _pattern(config: ProjectConfig) -> str:
+    return config.input.file_pattern or _FILES[str(config.input.type)]
+
+
+def _read_input(config: ProjectConfig) -> _Input | None:
     """Read the files one by one; the texts are not kept, as all together may be large."""
-    folder = Path(str(config.input_storage.base_dir))
-    pattern = re.compile(_pattern(config, kind))
-    found = _Found()
+    if str(config.input_storage.type) != "file" or str(config.input.type) not in _FILES:
+        return None
+    folder, pattern = Path(str(config.input_storage.base_dir)), re.compile(_pattern(config))
+    files = _Input()
     for path in sorted(folder.rglob("*")):
         if not pattern.search(str(path)) or not path.is_file():
             continue
-        found.n_files += 1
-        name = path.relative_to(folder).as_posix()
-        data = path.read_bytes()
+        files.n_files += 1
+        name, data = path.relative_to(folder).as_posix(), path.read_bytes()
         try:
-            text = data.decode(encoding)
+            text = data.decode(config.input.encoding or "utf-8")
         except UnicodeDecodeError as error:
-            found.unreadable[name] = f"byte {data[error.start]:#04x} at {error.start:,}"
+            files.unreadable[name] = f"byte {data[error.start]:#04x} at {error.start:,}"
         except LookupError:  # an encoding that Python does not know: the release says so
-            return _Found(n_files=1)
+            return _Input(n_files=1)
         else:
-            found.n_characters += len(text)
+            files.n_characters += len(text)
             if not text.strip():
-                found.empty.append(name)
-    return found
+                files.empty.append(name)
+    return files
 
 
-def _pattern(config: ProjectConfig, kind: str) -> str:
-    return config.input.file_pattern or _NAMES[kind]
-
-
-def _named(names: Sequence[str], one: str, many: str) -> tuple[str, str]:
+def _as_subject(names: Sequence[str], one: str, many: str) -> tuple[str, str]:
     """Return the files as a subject, and the verb that goes with it."""
     if len(names) == 1:
         return f"the input file {names[0]}", one
@@ -259,7 +226,6 @@ def _named(names: Sequence[str], one: str, many: str) -> tuple[str, str]:
 
 AVERAGES = ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens")
 """The means of a method's searches that can be criteria, as the results name them."""
-_OF_THE_JUDGE = ("judge_score", "combined_score")
 
 
 def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool) -> None:
@@ -267,10 +233,7 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
 
     Those that hold for every run by default are left alone: they say "not measured".
 
-    Raises
-    ------
-    ConfigError
-        Naming the criterion, and the nearest known name or what is missing.
+    Raises ConfigError naming the criterion, and the nearest known name or what is missing.
     """
     forms = {form.name: form.measure for form in list_forms(tuple(config.measures.cutoffs))}
     known = [
@@ -302,17 +265,15 @@ def check_success(config: EvaluationConfig, samples: Sequence[Sample], skip_judg
 def _lack_of_judge(
     name: str, config: EvaluationConfig, samples: Sequence[Sample], skip_judge: bool
 ) -> str | None:
-    kind, _, _ = name.partition(".")
-    if name in _OF_THE_JUDGE:
+    kind = name.partition(".")[0]
+    if name in ("judge_score", "combined_score"):
         kind = "quality" if config.judge.quality else "correctness"
     if kind not in ("rubric", "quality", *METRICS):
         return None
     if skip_judge:
         return "the judge is not asked"
-    if kind == "rubric":
-        return None if config.judge.rubric else "judge.rubric is off"
-    if kind == "quality":
-        return None if config.judge.quality else "judge.quality is off"
+    if kind in ("rubric", "quality"):
+        return None if getattr(config.judge, kind) else f"judge.{kind} is off"
     if kind not in config.metrics:
         return f"metrics leaves {kind} out"
     if not any(judgeable(sample, (kind,)) for sample in samples):
@@ -331,23 +292,6 @@ def _is_given(needs: Iterable[str], config: EvaluationConfig, samples: Sequence[
 _MOST = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class _Room:
-    """The tokens of text that a method can show, and what bounds them."""
-
-    text_tokens: int
-    bound: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Units:
-    """An index's text units: how many are larger than a room, how many, the largest's tokens."""
-
-    n_larger: int
-    n: int
-    largest: int
-
-
 async def list_budget_warnings(
     config: EvaluationConfig, methods: MethodSet, headers: "Mapping[str, IndexHeader]"
 ) -> list[str]:
@@ -361,45 +305,37 @@ async def list_budget_warnings(
     list of str
         One line for all indexes in which the same methods have so much room, or so little.
     """
-    found: dict[tuple[str, ...], list[tuple[str, int, bool]]] = {}
-    cramped: dict[tuple[str, ...], dict[str, _Units]] = {}
+    roomy = defaultdict[tuple[str, ...], dict[str, tuple[int, bool]]](dict)
+    cramped = defaultdict[tuple[str, ...], dict[str, tuple[int, int, int]]](dict)
     for key, header in headers.items():
         counts = (await IndexView.open(header, ("text_units",))).token_counts()
         total = sum(counts or ())
         if counts is None or not total:
             continue
-        rooms = {name: _room(name, methods, header, counts) for name in config.methods}
-        small = {
-            name: room
-            for name, room in rooms.items()
-            if room is not None and room.text_tokens < max(counts)
-        }
-        if small:
-            listed = tuple(f"{name} ({room.bound})" for name, room in small.items())
-            least = max(room.text_tokens for room in small.values())
-            n_larger = sum(count > least for count in counts)
-            cramped.setdefault(listed, {})[key] = _Units(n_larger, len(counts), max(counts))
-        said: list[str] = []
-        holds_all = True
-        for name, room in rooms.items():
-            if room is not None and room.text_tokens >= _MOST * total:
-                holds_all = holds_all and room.text_tokens >= total
-                said.append(f"{name} ({room.bound})")
-        if said:
-            found.setdefault(tuple(said), []).append((key, total, holds_all))
+        rooms = [(name, _room(name, methods, header, counts)) for name in config.methods]
+        known = [(tokens, f"{name} ({bound})") for name, (tokens, bound) in rooms if tokens >= 0]
+        if small := [(tokens, name) for tokens, name in known if tokens < max(counts)]:
+            n_larger = sum(count > max(small)[0] for count in counts)
+            cramped[tuple(name for _, name in small)][key] = n_larger, len(counts), max(counts)
+        if large := [(tokens, name) for tokens, name in known if tokens >= _MOST * total]:
+            roomy[tuple(name for _, name in large)][key] = total, min(large)[0] >= total
     warnings: list[str] = []
-    for roomy, indexes in found.items():
-        keys = _indexes([key for key, _, _ in indexes])
-        tokens = [total for _, total, _ in indexes]
-        low, high = min(tokens), max(tokens)
-        size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        part = "all" if all(whole for _, _, whole in indexes) else "half or more"
-        verb = "holds" if len(roomy) == 1 else "hold"
+    for names, indexes in roomy.items():
+        totals = [total for total, _ in indexes.values()]
+        size = " to ".join(dict.fromkeys(f"{most:,}" for most in (min(totals), max(totals))))
+        part = "all" if all(whole for _, whole in indexes.values()) else "half or more"
         warnings.append(
-            f"the context of {_joined(roomy)} {verb} {part} of the text of {keys} ({size} tokens "
-            f"in text units): {SAYS_LITTLE}"
+            f"the context of {_joined(names)} {'holds' if len(names) == 1 else 'hold'} {part} of "
+            f"the text of {_indexes(list(indexes))} ({size} tokens in text units): {SAYS_LITTLE}"
         )
-    return [*warnings, *(_describe_cramped(names, units) for names, units in cramped.items())]
+    for names, units in cramped.items():
+        n_larger, n, largest = zip(*units.values(), strict=True)
+        warnings.append(
+            f"{sum(n_larger):,} of {sum(n):,} text units of {_indexes(list(units))} (the largest "
+            f"has {max(largest):,} tokens) are larger than the room for text of {_joined(names)}, "
+            "and can't be shown; raise max_context_tokens, or index with a smaller chunking.size"
+        )
+    return warnings
 
 
 def list_judge_limit_warnings(
@@ -450,34 +386,23 @@ def list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
     ]
 
 
-def _describe_cramped(names: Sequence[str], units: "Mapping[str, _Units]") -> str:
-    found = list(units.values())
-    return (
-        f"{sum(each.n_larger for each in found):,} of {sum(each.n for each in found):,} text units "
-        f"of {_indexes(list(units))} (the largest has {max(each.largest for each in found):,} "
-        f"tokens) are larger than the room for text of {_joined(names)}, and can't be shown; raise "
-        "max_context_tokens, or index with a smaller chunking.size"
-    )
-
-
 def _room(
     name: str, methods: MethodSet, header: "IndexHeader", counts: Sequence[int]
-) -> _Room | None:
-    """Return a method's room for text; None when it shows none, or it can't be said."""
+) -> tuple[int, str]:
+    """Return a method's room for text in tokens, -1 when it shows none, and what bounds it."""
     budget = _budget(name, methods, header)
     if budget is None:
-        return None
+        return -1, ""
     method = methods.search_method(name)
     section: Any = methods.header(name, header).section(method)
-    if method in GRAPH_METHODS:
-        return _Room(budget, f"{budget:,} tokens")
     if method == "local":
         tokens = int(budget * section.text_unit_prop)
-        return _Room(tokens, f"{tokens:,} of its {budget:,} tokens for text")
-    largest = sum(sorted(counts, reverse=True)[: section.k])
-    if largest < budget:
-        return _Room(largest, f"{section.k} text units")
-    return _Room(budget, f"{budget:,} tokens")
+        return tokens, f"{tokens:,} of its {budget:,} tokens for text"
+    if method not in GRAPH_METHODS:
+        largest = sum(sorted(counts, reverse=True)[: section.k])
+        if largest < budget:
+            return largest, f"{section.k} text units"
+    return budget, f"{budget:,} tokens"
 
 
 def _budget(name: str, methods: MethodSet, header: "IndexHeader") -> int | None:

@@ -51,13 +51,8 @@ async def list_data_warnings(
 ) -> list[str]:
     """Warn of evidence that the texts do not hold, and of questions about something else.
 
-    An index is opened for each look and not kept, as all together may be large.
-
-    Parameters
-    ----------
-    samples : sequence of Sample
-    headers : mapping
-        Index key -> header, of every index that is asked.
+    ``headers`` are those of every index that is asked. An index is opened for each look and not
+    kept, as all together may be large.
 
     Notes
     -----
@@ -112,7 +107,10 @@ def _is_telling(found: _Quoted | None) -> bool:
 
 
 def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
-    sides = (
+    """Return a line for quotes, and one for sources, that their own texts do not hold."""
+    n_questions = sum(quoted.n_questions for quoted in found)
+    warnings: list[str] = []
+    for lacking, what, then in (
         (
             [each for quoted in found for each in quoted.quotes],
             "quote what their document does not hold",
@@ -123,29 +121,20 @@ def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
             "expect a source that their index does not hold",
             "no search can have found these, and they count so",
         ),
-    )
-    n_questions = sum(quoted.n_questions for quoted in found)
-    return [
-        f"{_named(lacking, n_questions, what, len(found))}; {then}"
-        for lacking, what, then in sides
-        if lacking
-    ]
-
-
-def _named(lacking: Sequence[tuple[Sample, str]], of: int, what: str, n_indexes: int) -> str:
-    per_key: dict[str, set[str]] = {}
-    for sample, _ in lacking:
-        per_key.setdefault(sample.imdb_key, set()).add(sample.id)
-    n = sum(map(len, per_key.values()))
-    sample, text = lacking[0]
-    where = "" if n_indexes == 1 else f" ({_counted({k: len(v) for k, v in per_key.items()})})"
-    shown = " ".join(text.split())
-    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-    return f"{n} of {of} questions with evidence {what}{where}, e.g. {sample.name}: {shown!r}"
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{key} {n}" for key, n in counts.items())
+    ):
+        if lacking:
+            asked = {(sample.imdb_key, sample.id): None for sample, _ in lacking}
+            per_key = Counter(key for key, _ in asked)
+            counts = ", ".join(f"{key} {n}" for key, n in per_key.items())
+            where = "" if len(found) == 1 else f" ({counts})"
+            sample, text = lacking[0]
+            shown = " ".join(text.split())
+            shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
+            warnings.append(
+                f"{len(asked)} of {n_questions} questions with evidence {what}{where}, e.g. "
+                f"{sample.name}: {shown!r}; {then}"
+            )
+    return warnings
 
 
 async def _quoted_elsewhere(

@@ -1,5 +1,6 @@
 """What a run will ask: reckoned from the budgets, or measured in earlier runs."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -49,9 +50,9 @@ def read_measured(store: EvaluationStore, setup: RunSetup) -> dict[str, Measured
     The content of the index and the questions may have been others. Failed searches are left out,
     and so are the comparisons of two methods.
     """
-    found = {method: Measured() for method in setup.methods}
+    measured = {method: Measured() for method in setup.methods}
     for run in store.runs():
-        methods = [method for method in found if _is_alike(run, setup, method)]
+        methods = [method for method in measured if _is_alike(run, setup, method)]
         if not methods or run.setup.responses_of is not None:
             continue
         unit_methods: dict[str, str] = {}
@@ -59,21 +60,17 @@ def read_measured(store: EvaluationStore, setup: RunSetup) -> dict[str, Measured
             if response.method in methods and response.failure is None:
                 unit_methods[unit] = response.method
                 if response.usage.is_counted:
-                    found[response.method].searches.append(response.usage)
+                    measured[response.method].searches.append(response.usage)
         if all(run.setup.root.get(name) == setup.root.get(name) for name in _JUDGING):
-            for unit, usage in _judgings_of_measured(store, run.run_id).items():
+            further = defaultdict[str, list[Usage]](list)
+            for judgement in store.judgements(run.run_id):
+                if not judgement.kind.startswith("pairwise:"):
+                    further[judgement.subject].append(judgement.usage)
+            for unit, usages in store.judge_usage(run.run_id).items():
                 if unit in unit_methods:
-                    found[unit_methods[unit]].judgings.append(usage)
-    return found
-
-
-def _judgings_of_measured(store: EvaluationStore, run_id: str) -> dict[str, Usage]:
-    """Return unit -> what its verdicts, rubric and quality took together."""
-    usages = {unit: list(each) for unit, each in store.judge_usage(run_id).items()}
-    for judged in store.judgements(run_id):
-        if judged.subject in usages and not judged.kind.startswith("pairwise:"):
-            usages[judged.subject].append(judged.usage)
-    return {unit: sum_usages(each) for unit, each in usages.items()}
+                    whole = sum_usages([*usages, *further[unit]])
+                    measured[unit_methods[unit]].judgings.append(whole)
+    return measured
 
 
 def _is_alike(run: Run, setup: RunSetup, method: str) -> bool:
@@ -82,16 +79,13 @@ def _is_alike(run: Run, setup: RunSetup, method: str) -> bool:
         return False
     if any(run.setup.root.get(name) != setup.root.get(name) for name in _SEARCHING):
         return False
+
+    def settings(of: RunSetup, key: str) -> dict[str, object] | None:
+        described = of.indexes[key].get(method)
+        return None if described is None else {**described, "index": None}
+
     keys = run.setup.indexes.keys() & setup.indexes.keys()
-    return bool(keys) and all(
-        _settings(run.setup.indexes[key].get(method)) == _settings(setup.indexes[key][method])
-        for key in keys
-    )
-
-
-def _settings(described: Mapping[str, object] | None) -> dict[str, object] | None:
-    """Return a method's description without the content of the index."""
-    return None if described is None else {k: v for k, v in described.items() if k != "index"}
+    return bool(keys) and all(settings(run.setup, key) == settings(setup, key) for key in keys)
 
 
 _INSTRUCTIONS = 1_000
@@ -108,15 +102,9 @@ _RUBRIC_LISTS = 1_000
 class Reckoning:
     """How texts are reckoned in tokens.
 
-    Attributes
-    ----------
-    bytes_a_token : int
-        Of UTF-8.
-    as_table, as_json : float
-        How much longer a context gets when quotes in its cells are doubled, and a text when its
-        quotes and line breaks are escaped.
-    answer : int or None
-        Tokens of an answer; None: as many as it may have.
+    ``bytes_a_token``: of UTF-8. ``as_table``, ``as_json``: how much longer a context gets when
+    quotes in its cells are doubled, and a text when its quotes and line breaks are escaped.
+    ``answer``: tokens of an answer; None: as many as it may have.
     """
 
     bytes_a_token: int
@@ -139,23 +127,21 @@ TYPICAL = Reckoning(4, 1.0, 1.1, TYPICAL_ANSWER)
 class Estimate:
     """What a run will ask, from its settings alone; retries are left out.
 
+    What a method's settings set no bound for is None: global and DRIFT search ask once for each
+    part of the index or follow-up, a method of one's own as often as it likes. What a text takes
+    is known to its model's tokenizer alone, so that tokens are rather too many than too few.
+
     Attributes
     ----------
     searches, judge_calls : int
         Upper bounds.
     completion_calls, embedding_calls : int or None
-        Of the searches, upper bounds. None when a method's settings set no bound: global
-        and DRIFT search ask once for each part of the index or follow-up, a method of one's own as
-        often as it likes.
-    prompt_tokens : int or None
-        All prompt tokens if every context and answer is as long as its setting allows, rather too
-        many than too few: what a text takes is known to its model's tokenizer alone. None when
-        the settings of a method set no bound.
-    search_prompt_tokens : int or None
-        Those of the searches among them.
+        Of the searches, upper bounds.
+    prompt_tokens, search_prompt_tokens : int or None
+        Of all calls, and of the searches' among them, if every context and answer is as long as
+        its setting allows.
     answer_tokens : int or None
-        Output tokens of the searches if every reply is as long as an answer may be; None as
-        the prompt tokens are.
+        Output tokens of the searches if every reply is as long as an answer may be.
     """
 
     searches: int
@@ -187,29 +173,31 @@ def estimate(
     reckoning: Reckoning = MOST,
 ) -> Estimate:
     """Reckon what a run will ask; without verdicts where ``n_metrics`` is 0."""
-    found = [(unit, _search(unit, config, headers, methods, reckoning)) for unit in units]
-    known = [search for _, search in found if search is not None]
+    searches = [_search(unit, config, headers, methods, reckoning) for unit in units]
+    known = [(u, s) for u, s in zip(units, searches, strict=True) if s is not None]
     is_bounded = len(known) == len(units)
-    tokens = [search.prompt for search in known]
-    n_searched = sum(tokens)
-    pairs = config.judge.pairs(config.methods) if n_metrics else ()
-    n_compared = len({unit.sample.id for unit in units}) * 2  # both orders
+    n_searched = sum(search.prompt for _, search in known)
+    n_judged = n_verdicts = n_further = n_compared = 0
     if n_metrics:
-        tokens += [
-            n for unit, each in found if each for n in _judgings(unit, each, config, reckoning)
-        ]
-        tokens += _comparisons(found, pairs, reckoning)
-    verdicts = (judgeable(unit.sample, config.metrics) for unit in units if n_metrics)
-    n_verdicts = sum(map(len, verdicts))
-    further = config.judge.rubric + config.judge.quality if n_metrics else 0
+        pairs = config.judge.pairs(config.methods)
+        answers = {(unit.sample.id, unit.method): search.answer for unit, search in known}
+        n_judged = sum(n for each in known for n in _judgings(*each, config, reckoning))
+        n_judged += sum(_comparisons(units, answers, pairs, reckoning))
+        n_verdicts = sum(len(judgeable(unit.sample, config.metrics)) for unit in units)
+        n_further = len(units) * (config.judge.rubric + config.judge.quality)
+        n_compared = len({unit.sample.id for unit in units}) * 2 * len(pairs)  # both orders
+
+    def bounded(n: int) -> int | None:
+        return n if is_bounded else None
+
     return Estimate(
         len(units),
-        sum(search.completions for search in known) if is_bounded else None,
-        sum(search.embeddings for search in known) if is_bounded else None,
-        n_verdicts * config.judge.repeats + len(units) * further + n_compared * len(pairs),
-        sum(tokens) if is_bounded else None,
-        n_searched if is_bounded else None,
-        sum(search.completions * search.answer for search in known) if is_bounded else None,
+        bounded(sum(search.completions for _, search in known)),
+        bounded(sum(search.embeddings for _, search in known)),
+        n_verdicts * config.judge.repeats + n_further + n_compared,
+        bounded(n_searched + n_judged),
+        bounded(n_searched),
+        bounded(sum(search.completions * search.answer for _, search in known)),
     )
 
 
@@ -275,15 +263,13 @@ def _judgings(
 
 
 def _comparisons(
-    found: Sequence[tuple[Unit, _Search | None]],
+    units: Sequence[Unit],
+    answers: Mapping[tuple[str, str], int],
     pairs: Sequence[tuple[str, str]],
     reckoning: Reckoning,
 ) -> Iterator[int]:
     """Yield the prompt tokens of holding the methods against each other, in both orders."""
-    answers = {
-        (unit.sample.id, unit.method): search.answer for unit, search in found if search is not None
-    }
-    for sample in {unit.sample.id: unit.sample for unit, _ in found}.values():
+    for sample in {unit.sample.id: unit.sample for unit in units}.values():
         for pair in pairs:
             read = sum(answers.get((sample.id, method), 0) for method in pair)
             read += reckoning.count(sample.question)

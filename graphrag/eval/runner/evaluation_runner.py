@@ -47,10 +47,10 @@ from graphrag.eval.runner.queue import (
     watch_from_python,
 )
 from graphrag.eval.runner.searching import (
-    Answer,
+    check_asked,
     describe_timeout,
-    read_answer,
-    record_response,
+    failed_response,
+    read_response,
     search_failure,
 )
 from graphrag.eval.scorers.evaluable import read_entity_types
@@ -175,11 +175,9 @@ class EvaluationRunner:
         list of QueryResult
             In the order of the dataset, and of the methods within a question.
 
-        Raises
-        ------
-        EvalError
-            If the dataset or a method can't be used, nor the store, or the service refuses every
-            request; what was paid for is in the store, unless ``save_intermediate`` is off.
+        Raises EvalError if the dataset or a method can't be used, nor the store, or the service
+        refuses every request; what was paid for is in the store, unless ``save_intermediate`` is
+        off.
         """
         samples = as_samples(dataset, list(self.index_roots))
         chosen = self._methods.chosen(methods)
@@ -192,9 +190,7 @@ class EvaluationRunner:
         descriptions = describe_indexes(headers, self._methods, chosen, asked)
         units = plan_run(samples, chosen, descriptions, config.trials)
         with contextlib.ExitStack() as stack:
-            watch = watch_from_python(progress_callback)
-            session: MemorySession = MemorySession()
-            store: EvaluationStore | None = None
+            watch, session = watch_from_python(progress_callback), MemorySession()
             if keeps:
                 store = stack.enter_context(EvaluationStore.of(config))
                 judge = describe_judge(config, headers, self.judge)
@@ -211,8 +207,6 @@ class EvaluationRunner:
             outcome = await self.run(RunRequest(units, session, watch=watch))
             if outcome.stopped is not None:
                 raise RunStoppedError(outcome.stopped)
-            if store is not None and isinstance(session, StoredSession):
-                store.finish_run(session.run_id)
         return outcome.results
 
     def stop(self, reason: str) -> None:
@@ -220,14 +214,12 @@ class EvaluationRunner:
         self._stop.request(reason)
 
     async def run(self, request: RunRequest) -> RunOutcome:
-        """Run the units that are not in the session yet.
+        """Run the units that are not in the session yet, for every command that asks.
 
-        Raises
-        ------
-        ConfigError
-            If the judge can't grade one of the metrics; nothing is asked.
-        StoreError
-            If something that was paid for can't be kept; nothing further is asked.
+        A stored run of which nothing is left is finished then, unless its verdicts are to come.
+
+        Raises ConfigError if the judge can't grade one of the metrics; nothing is asked; StoreError
+        if something that was paid for can't be kept; nothing further is asked.
         """
         metrics, asked = self._settings.metrics, self._executor
         judges_here = asked is self or not set(metrics) <= set(DEFAULT_METRICS)
@@ -235,14 +227,19 @@ class EvaluationRunner:
             check_judge(await self._load_judge(), metrics)  # before anything is paid for
         self._stop, ask = Stop(), (asked.search_unit, asked.judge_unit)
         work = Work(request, self._settings, *ask, self._stop, asked is not self)
-        outcome = await work.run()
-        if request.skip_judge or not outcome.is_complete or not is_wanted(self._settings):
+        outcome, session = await work.run(), request.session
+        if request.skip_judge or not outcome.is_complete:
             return outcome
-        judge, session = await self._load_judge(), request.session
-        judges = FurtherJudges(judge, self._settings, session, self._entity_types)
-        outcome = await work.run_further(judges.plan(request.units), outcome)
-        judged = list_judged(self._settings, request.units, session)
-        return replace(outcome, results=with_grades(outcome.results, judged), judged=judged)
+        if is_wanted(self._settings):
+            judge = await self._load_judge()
+            judges = FurtherJudges(judge, self._settings, session, self._entity_types)
+            outcome = await work.run_further(judges.plan(request.units), outcome)
+            judged = list_judged(self._settings, request.units, session)
+            grades = with_grades(outcome.results, judged)
+            outcome = replace(outcome, results=grades, judged=judged)
+        if outcome.is_complete:
+            session.finish()
+        return outcome
 
     async def _entity_types(self, imdb_key: str) -> Mapping[str, str]:
         """Return title -> type of an index's entities; empty when there is no index any more."""
@@ -304,22 +301,18 @@ class EvaluationRunner:
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Answer one question, recording a failure with its cause.
 
-        Raises
-        ------
-        RunStoppedError
-            If the service would refuse every further request as well.
+        Raises RunStoppedError if the service would refuse every further request as well.
         """
-        sample = unit.sample
         failure: Failure | None = None
         result: SearchResult | None = None
-        answer: Answer | None = None
+        response: StoredResponse | None = None
         started, waited_s = time.perf_counter(), log.waited_s
         limit_s = self._settings.timeout_s
         with measure_calls(log):
             try:
                 async with log.own_time.deadline(limit_s):
-                    result = await self._respond(sample, unit.method)
-                answer = read_answer(result, log)
+                    result = await self._respond(unit.sample, unit.method)
+                response = read_response(unit, result, log)
             except TimeoutError:
                 failure = Failure("search", "timeout", describe_timeout(limit_s, log))
             except SearchError as error:
@@ -331,16 +324,21 @@ class EvaluationRunner:
                 raise
             except Exception as error:
                 failure = Failure("search", "error", describe_error(error))
-        if answer is not None and not answer.response.strip():
-            failure, answer = Failure("search", "empty", "the response is empty"), None
-        latency = time.perf_counter() - started - (log.waited_s - waited_s)
-        timed = unit.method in CONTROLS or self._methods.function(unit.method) is not None
-        if answer is not None and answer.latency_s is not None and not timed:
-            latency = answer.latency_s
-        told = None if result is None or answer is None else self._read_retrieved(unit, result)
-        ending = failure if answer is None else answer
-        assert ending is not None
-        return record_response(unit, ending, latency, log, told)
+        latency: float | None = time.perf_counter() - started - (log.waited_s - waited_s)
+        check_asked(log)
+        if response is not None and not response.response.strip():
+            failure = Failure("search", "empty", "the response is empty")
+        if failure is not None:
+            response = failed_response(unit, failure, log)
+        assert response is not None
+        if result is not None and failure is None:
+            response = replace(response, retrieved=self._read_retrieved(unit, result))
+        is_search = unit.method not in CONTROLS and self._methods.function(unit.method) is None
+        if is_search and response.latency_s is not None:
+            latency = response.latency_s
+        if log.replayed or log.was_held_up:  # put together from a run before, or delayed
+            latency = None
+        return replace(response, latency_s=latency)
 
     def _read_retrieved(self, unit: Unit, result: "SearchResult") -> Retrieved | None:
         """Return what a search of an index showed; None for what is not such a search."""
@@ -357,10 +355,7 @@ class EvaluationRunner:
     ) -> dict[str, JudgeResult]:
         """Have a response judged on some metrics.
 
-        Raises
-        ------
-        RunStoppedError
-            If the judge's service would refuse every further request as well.
+        Raises RunStoppedError if the judge's service would refuse every further request as well.
         """
         judge = await self._load_judge()
         with measure_calls(log):
@@ -385,10 +380,8 @@ async def run_evaluation(
     methods : sequence of str
         As in ``EvaluationConfig``.
 
-    Raises
-    ------
-    EvalError
-        If the dataset, an index or a method can't be used, or the service refuses every request.
+    Raises EvalError if the dataset, an index or a method can't be used, or the service refuses
+    every request.
     """
     from graphrag.eval.results.evaluation_results import (
         aggregate_results,  # numpy: no run of a runner needs it

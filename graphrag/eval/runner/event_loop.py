@@ -1,10 +1,8 @@
 """The event loop of an evaluation: the interpreter's own, as fast as it was made.
 
 ``graphrag_llm`` makes asyncio reentrant for the whole process when it is imported (nest-asyncio2):
-from then on tasks and futures are written in Python instead of C, and every step of a loop asks
-whether it is a nested one. An evaluation nests no loops and takes as many steps as any program,
-so its loop keeps what CPython has. A loop that others begin within it, as a synchronous call of
-the release's cached models does, runs as before: it is another loop.
+tasks and futures are then written in Python instead of C. An evaluation nests no loops, so its loop
+keeps what CPython has; a loop that others begin within it runs as before.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """The indexes of a run: their headers, what they are in words, and whether they are the same."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -61,39 +62,33 @@ def find_project(key: str, index_roots: Mapping[str, Path | str]) -> Path | None
 async def read_headers(roots: Mapping[str, Path], vectors: bool = True) -> dict[str, IndexHeader]:
     """Read the header of every index, and look at its vectors where it is to be searched.
 
-    Raises
-    ------
-    ConfigError
-        If a project's settings can't be used.
-    IndexUnavailableError
-        If an index is missing, incomplete or of another embedding size.
+    Raises ConfigError if a project's settings can't be used; IndexUnavailableError if an index is
+    missing, incomplete or of another embedding size.
     """
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
-        try:
+        with _naming(key):
             headers[key] = await read_header(root, vectors=vectors)
-        except SettingsError as error:
-            raise ConfigError(f"Index {key}: {error}") from error
-        except IndexNotBuiltError as error:
-            raise IndexUnavailableError(f"Index {key}: {error}") from error
     return headers
 
 
 def read_model_settings(roots: Mapping[str, Path]) -> dict[str, IndexHeader]:
-    """Read only the settings of every project, for a judge that needs no index.
-
-    Raises
-    ------
-    ConfigError
-        If a project's settings can't be used.
-    """
+    """Read only the settings of every project; ConfigError if they can't be used."""
     headers: dict[str, IndexHeader] = {}
     for key, root in roots.items():
-        try:
+        with _naming(key):
             headers[key] = IndexHeader(read_settings(root))
-        except SettingsError as error:
-            raise ConfigError(f"Index {key}: {error}") from error
     return headers
+
+
+@contextmanager
+def _naming(key: str) -> Generator[None]:
+    try:
+        yield
+    except SettingsError as error:
+        raise ConfigError(f"Index {key}: {error}") from error
+    except IndexNotBuiltError as error:
+        raise IndexUnavailableError(f"Index {key}: {error}") from error
 
 
 def describe_indexes(
@@ -119,10 +114,12 @@ def read_index_facts(headers: Mapping[str, IndexHeader]) -> dict[str, IndexFacts
     Counts are those of tables that are parquet files; of other stores there are none. Blocks while
     the ends of the files are read.
     """
-    return {key: _facts(header) for key, header in headers.items()}
+    return {key: _facts_of(header) for key, header in headers.items()}
 
 
-def _facts(header: IndexHeader) -> IndexFacts:
+def _facts_of(header: IndexHeader) -> IndexFacts:
+    from pyarrow import parquet
+
     config = header.config
     extraction = config.completion_models.get(config.extract_graph.completion_model_id)
     embedding = config.embedding_models.get(config.embed_text.embedding_model_id)
@@ -139,7 +136,8 @@ def _facts(header: IndexHeader) -> IndexFacts:
     for name in _COUNTED:
         path = Path(config.output_storage.base_dir or "") / f"{name}.parquet"
         if config.output_storage.base_dir and path.is_file():
-            facts[name.replace("_", " ")] = _count_rows(path)
+            rows = cast("Any", parquet).read_metadata(path).num_rows
+            facts[name.replace("_", " ")] = int(rows)
     return facts
 
 
@@ -161,22 +159,11 @@ def _prompts_of(config: "GraphRagConfig") -> str:
     return digest.hexdigest()
 
 
-def _count_rows(path: Path) -> int:
-    from pyarrow import parquet
-
-    return int(cast("Any", parquet).read_metadata(path).num_rows)
-
-
 async def read_searched_views(roots: Mapping[str, Path], setup: RunSetup) -> dict[str, IndexView]:
     """Return key -> view of the indexes that are still as a run searched them.
 
-    Parameters
-    ----------
-    roots : mapping
-        Index key -> project folder, as it is configured now.
-    setup : RunSetup
-        The run's. An index that is gone or was built again since is
-        left out, as what it says now is of no use.
+    ``roots`` are the project folders as configured now, ``setup`` is the run's. An index that is
+    gone or was built again since is left out, as what it says now is of no use.
     """
     same: dict[str, IndexHeader] = {}
     for key, described in setup.indexes.items():

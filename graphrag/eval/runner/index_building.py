@@ -36,17 +36,13 @@ def unfinished_folder(root: Path) -> Path:
 async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | None = None) -> float:
     """Build a project's index by the standard method and return the seconds it took.
 
-    The index is built in a folder beside the output folder and moved there when it is
-    complete; an incomplete output folder is kept under another name, and what an unfinished build
-    has made is removed. Replies of models are in the project's cache, so a build that is begun
-    again does not pay for them twice. Its vectors are indexed where they are many enough.
+    It is built in a folder beside the output folder and moved there when it is complete; an
+    incomplete output folder is kept under another name, and what an unfinished build has made is
+    removed. Replies of models are in the project's cache, so a build that is begun again does not
+    pay for them twice. Its vectors are indexed where they are many enough.
 
-    Raises
-    ------
-    ConfigError
-        If the settings can't be used.
-    IndexBuildError
-        If a workflow failed; names it and why.
+    Raises ConfigError if the settings can't be used; IndexBuildError if a workflow failed; names it
+    and why.
     """
     started = time.perf_counter()
     from graphrag.index.workflows.factory import PipelineFactory  # seconds, the first time
@@ -64,7 +60,11 @@ async def build_index(root: Path, on_step: OnStep, on_progress: OnProgress | Non
         await _run(redirected, PipelineFactory.create_pipeline, root, on_step, on_progress)
         if _has_vectors(redirected):
             on_step("optimise_vectors")
-            await _optimise(redirected, root)
+            await asyncio.to_thread(optimise_vectors, redirected)
+    except VectorStoreError as error:
+        shutil.rmtree(building, ignore_errors=True)
+        msg = f"Building the index of {root} failed in optimise_vectors: {error}"
+        raise IndexBuildError(msg) from error
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
@@ -117,22 +117,14 @@ def _has_vectors(config: ProjectConfig) -> bool:
     return uses_lancedb(config) and Path(str(config.vector_store.db_uri)).is_dir()
 
 
-async def _optimise(config: ProjectConfig, root: Path) -> None:
-    try:
-        await asyncio.to_thread(optimise_vectors, config)
-    except VectorStoreError as error:
-        msg = f"Building the index of {root} failed in optimise_vectors: {error}"
-        raise IndexBuildError(msg) from error
-
-
-def _beside(output: Path) -> Path:
-    return output.with_name(f"{output.name}.building")
-
-
 def _put_in_place(building: Path, output: Path) -> None:
     if output.exists():
         output.rename(output.with_name(f"{output.name}.incomplete-{int(time.time())}"))
     building.rename(output)
+
+
+def _beside(output: Path) -> Path:
+    return output.with_name(f"{output.name}.building")
 
 
 def _redirect(config: ProjectConfig, output: Path, building: Path) -> ProjectConfig:

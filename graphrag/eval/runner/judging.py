@@ -45,11 +45,8 @@ async def ask_verdicts(
 
     Of an abstention the judge is not asked what reads an answer, as faithfulness.
 
-    Raises
-    ------
-    RunStoppedError
-        If the judge's service would refuse every further request as well or is down, or the
-        allowed cost is spent.
+    Raises RunStoppedError if the judge's service would refuse every further request as well or is
+    down, or the allowed cost is spent.
     """
     asked = [m for m in metrics if not response.abstained or JUDGED_METRICS[m].judges_abstentions]
     if repeats == 1:  # no task of its own
@@ -132,10 +129,7 @@ async def _awaited(given: object) -> object:
 def _failed(error: Exception) -> JudgeResult:
     """Return the verdict of a judge that raised.
 
-    Raises
-    ------
-    EvalError
-        One that concerns the whole run passes through.
+    Raises EvalError: one that concerns the whole run passes through.
     """
     if isinstance(error, EvalError):
         raise error
@@ -215,19 +209,7 @@ def with_grades(
 class FurtherJudges:
     """The judges beyond the verdicts, of responses in a session; all ask the same model.
 
-    Parameters
-    ----------
-    judge : Judge
-        The one that gives the verdicts.
-    config : EvaluationConfig
-    session : MemorySession
-    entity_types : callable
-        See :data:`EntityTypes`.
-
-    Raises
-    ------
-    ConfigError
-        If the judge is one of the user's own, which has no model to ask.
+    ``judge``: the one that gives the verdicts. ``entity_types``: see :data:`EntityTypes`.
     """
 
     def __init__(
@@ -344,10 +326,7 @@ def open_answering(header: IndexHeader) -> "LLMCompletion":
 def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> ModelConfig:
     """Return the model that judges.
 
-    Raises
-    ------
-    ConfigError
-        If no such model is configured, or the indexes name different ones.
+    Raises ConfigError if no such model is configured, or the indexes name different ones.
     """
     if not headers:
         msg = "no index is configured that could name the judge's model; set indexes"
@@ -369,10 +348,7 @@ def judge_model(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) ->
 def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
     """Refuse an embedded judge of a metric that it has no rule for.
 
-    Raises
-    ------
-    ConfigError
-        Naming the metrics.
+    Raises ConfigError naming the metrics.
     """
     unknown = [metric for metric in metrics if metric not in RULES]
     if model.type == "offline" and unknown:
@@ -386,10 +362,7 @@ def check_judge_model(model: ModelConfig, metrics: Iterable[str]) -> None:
 def check_judge(judge: object, metrics: Iterable[str]) -> None:
     """Refuse a judge that can't grade one of the metrics; the default ones any judge can.
 
-    Raises
-    ------
-    ConfigError
-        Naming the metric, and what is missing.
+    Raises ConfigError naming the metric, and what is missing.
     """
     further = [metric for metric in metrics if metric not in DEFAULT_METRICS]
     model = _model_of(judge)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from pydantic import BaseModel, ValidationError
@@ -23,7 +24,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import CONTROLS, EqualTerms
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError
-from graphrag.query.index_header import IndexHeader, model_name
+from graphrag.query.index_header import IndexHeader, model_name, public_call_args
 from graphrag.query.methods import METHODS, embeds, section_name
 from graphrag.query.usage import Usage, phase
 
@@ -31,10 +32,8 @@ if TYPE_CHECKING:
     from graphrag_llm.completion import LLMCompletion
     from graphrag_llm.config import ModelConfig
     from graphrag_llm.types import LLMCompletionResponse
-    from pydantic import BaseModel
 
     from graphrag.query.counted_result import CountedSearchResult
-    from graphrag.query.index_header import IndexHeader
     from graphrag.query.structured_search.base import SearchResult
 
 
@@ -54,50 +53,15 @@ _INSTRUCTIONS = {
 }
 
 
-class NoEvidenceError(ValueError):
-    """The sample quotes no evidence, so that an oracle has nothing to show."""
-
-
-def answering_config(header: "IndexHeader") -> "ModelConfig":
+def answering_config(header: IndexHeader) -> "ModelConfig":
     """Return the configuration of the model that answers: local search's."""
     model_id = header.config.local_search.completion_model_id
     return header.config.get_completion_model_config(model_id)
 
 
-def describe_control(
-    name: str, header: "IndexHeader", terms: EqualTerms | None
-) -> dict[str, object]:
-    """Return everything that changes what a control answers."""
-    from graphrag.query.index_header import model_name, public_call_args
-
-    config = answering_config(header)
-    return {
-        "control": name,
-        "version": VERSION,
-        "response_type": response_type(header, terms),
-        "models": {
-            "completion": {"model": model_name(config), "call_args": public_call_args(config)}
-        },
-    }
-
-
-def response_type(header: "IndexHeader", terms: EqualTerms | None) -> str:
+def response_type(header: IndexHeader, terms: EqualTerms | None) -> str:
     """Return the form of the answer that the other methods are asked for as well."""
     return header.options.response_type if terms is None else terms.response_type
-
-
-def evidence_of(sample: Sample) -> list[str]:
-    """Return the quotes that an oracle shows.
-
-    Raises
-    ------
-    NoEvidenceError
-        If there is none.
-    """
-    if not sample.evidence:
-        msg = "the sample quotes no evidence, so there is nothing to show"
-        raise NoEvidenceError(msg)
-    return list(sample.evidence)
 
 
 async def ask_control(
@@ -105,27 +69,15 @@ async def ask_control(
 ) -> "CountedSearchResult":
     """Ask the model with the sample's evidence, or with nothing for a closed book.
 
-    Parameters
-    ----------
-    model : LLMCompletion
-    name : {"closed_book", "oracle"}
-    sample : Sample
-    form : str
-        See :func:`response_type`.
-
-    Returns
-    -------
-    CountedSearchResult
-        Without counters of its own, as the calls are in the run's log.
-
-    Raises
-    ------
-    NoEvidenceError
-        If an oracle has nothing to show.
+    ``form`` is the :func:`response_type`. The result has no counters of its own, as the calls are
+    in the run's log. ValueError if an oracle has nothing to show.
     """
     from graphrag.query.counted_result import CountedSearchResult
 
-    contexts = evidence_of(sample) if name == "oracle" else []
+    contexts = list(sample.evidence) if name == "oracle" else []
+    if name == "oracle" and not contexts:
+        msg = "the sample quotes no evidence, so there is nothing to show"
+        raise ValueError(msg)
     rows = [f"{number}|{' '.join(text.split())}" for number, text in enumerate(contexts)]
     system = CONTROL_PROMPT.format(
         source=_INSTRUCTIONS[name], response_type=form, table="\n".join(rows)
@@ -192,19 +144,9 @@ is recorded as the failure of that search.
 
 
 def load_method(spec: str, root: Path) -> Method:
-    """Import a method.
+    """Import a method ``module:function``; the module may lie in ``root``.
 
-    Parameters
-    ----------
-    spec : str
-        ``module:function``; the module may lie in ``root``.
-    root : Path
-        Folder of eval_config.yaml.
-
-    Raises
-    ------
-    ConfigError
-        If it can't be imported or can't be called.
+    Raises ConfigError if it can't be imported or can't be called.
     """
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:
@@ -263,25 +205,10 @@ def describe_method(method: Method) -> MethodSource:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Given:
-    """What a method answered, by the names of a search's result; ``completion_time`` in seconds."""
-
-    response: str
-    context_data: dict[str, Any]
-    context_text: list[str]
-    completion_time: float
-    usage: Usage
-    abstained: bool
-
-
 async def ask_method(method: Method, question: str, index: str) -> "SearchResult":
     """Ask a method, handing it the index key when it takes one.
 
-    Raises
-    ------
-    TypeError
-        If it answers with something else.
+    What stands in for a search's result has its names; TypeError if it answers with anything else.
     """
     started = time.perf_counter()
     answer = await _answer_of(method, question, index)
@@ -294,7 +221,7 @@ async def ask_method(method: Method, question: str, index: str) -> "SearchResult
     if not isinstance(answer, MethodAnswer):
         msg = f"a method answers with a MethodAnswer or text, not with {type(answer).__name__}"
         raise TypeError(msg)
-    given = _Given(
+    result = SimpleNamespace(
         response=answer.response,
         context_data={},
         context_text=list(answer.contexts),
@@ -302,7 +229,7 @@ async def ask_method(method: Method, question: str, index: str) -> "SearchResult
         usage=answer.usage(),
         abstained=answer.abstained,
     )
-    return cast("SearchResult", given)  # without loading it
+    return cast("SearchResult", result)
 
 
 async def _answer_of(method: Method, question: str, index: str) -> object:
@@ -327,10 +254,7 @@ class MethodSet:
     registered : mapping
         Name -> function, for methods that are registered in Python.
 
-    Raises
-    ------
-    ConfigError
-        If a function can't be imported.
+    Raises ConfigError if a function can't be imported.
     """
 
     def __init__(
@@ -346,10 +270,7 @@ class MethodSet:
     def chosen(self, names: Sequence[str] | None) -> tuple[str, ...]:
         """Return the names of the methods that are asked: the configuration's unless given.
 
-        Raises
-        ------
-        ConfigError
-            If the names are one text, whose letters would be asked as methods.
+        ConfigError if the names are one text, whose letters would be asked as methods.
         """
         if isinstance(names, str):
             msg = f"methods must be a list of names, such as [{names!r}], not text."
@@ -378,11 +299,8 @@ class MethodSet:
     def header(self, name: str, header: IndexHeader) -> IndexHeader:
         """Return an index's header with the settings under which this method searches it.
 
-        Raises
-        ------
-        ConfigError
-            If there is no such method, or a variant names a setting that its method lacks, or
-            gives it a wrong value.
+        Raises ConfigError if there is no such method, or a variant names a setting that its method
+        lacks, or gives it a wrong value.
         """
         method = self.search_method(name)
         if method in CONTROLS or name in self._functions:
@@ -414,10 +332,7 @@ class MethodSet:
     def describe(self, name: str, header: IndexHeader | None) -> Mapping[str, object]:
         """Return everything that changes what a method answers on an index.
 
-        Raises
-        ------
-        ConfigError
-            If a prompt file that the method needs is not there.
+        Raises ConfigError if a prompt file that the method needs is not there.
         """
         function = self._functions.get(name)
         if function is not None:
@@ -425,7 +340,14 @@ class MethodSet:
         if header is None:
             return {}
         if name in CONTROLS:
-            return describe_control(name, header, self._config.equal_terms)
+            model = answering_config(header)
+            of_model = {"model": model_name(model), "call_args": public_call_args(model)}
+            return {
+                "control": name,
+                "version": VERSION,
+                "response_type": response_type(header, self._config.equal_terms),
+                "models": {"completion": of_model},
+            }
         try:
             return self.header(name, header).describe(self.search_method(name))
         except SettingsError as error:

@@ -80,19 +80,11 @@ class WorkerSetup:
 class Share:
     """One worker's part of what a run may ask and spend; the parts add up to the configured.
 
-    Attributes
-    ----------
-    index, of : int
-        Which worker, from 0, of how many.
-    concurrency : int
-        Requests in flight of all workers together, >= ``of``.
-    patience_s : float
-        See ``CallLimit``.
-    most_usd : float or None
-        What this worker may spend; None: as much as it takes.
-    is_successor : bool
-        Whether it takes the place of one that died: what that one asked within the period of a
-        rate is not known, so that a whole period is waited for.
+    ``index``, ``of``: which worker, from 0, of how many. ``concurrency``: requests in flight of all
+    workers together, >= ``of``. ``patience_s``: see ``CallLimit``. ``most_usd``: what this worker
+    may spend; None: as much as it takes. ``is_successor``: whether it takes the place of one that
+    died: what that one asked within the period of a rate is not known, so that a whole period is
+    waited for.
     """
 
     index: int
@@ -169,14 +161,9 @@ class RayWorker:
     async def begin(self, payload: bytes, share: Share, variables: Mapping[str, str]) -> str | None:
         """Make ready, or say in one sentence why that can't be.
 
-        Parameters
-        ----------
-        payload : bytes
-            A pickled WorkerSetup.
-        share : Share
-        variables : mapping
-            Of the environment, keys among them: an argument goes from process to process, and
-            unlike Ray's own ``runtime_env`` it is written nowhere.
+        ``payload``: a pickled WorkerSetup. ``variables``: of the environment, keys among them: an
+        argument goes from process to process, and unlike Ray's own ``runtime_env`` it is written
+        nowhere.
         """
         os.environ.update(variables)
         from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -278,11 +265,7 @@ class _Member:
 class Crew:
     """Gives units to workers, which begin when there is something to do.
 
-    Parameters
-    ----------
-    config : EvaluationConfig
-        ``workers`` of them share its concurrency.
-    hire : callable
+    ``config``: ``workers`` of them share its concurrency.
     """
 
     def __init__(self, config: EvaluationConfig, hire: Hire) -> None:
@@ -406,11 +389,8 @@ async def open_executor(
     address : str or None
         Of a Ray cluster; None: one is started on this machine.
 
-    Raises
-    ------
-    ConfigError
-        If what the workers need can't be handed to them, Ray is not installed, or there is none
-        at the address.
+    Raises ConfigError if what the workers need can't be handed to them, Ray is not installed, or
+    there is none at the address.
     """
     if config.workers == 1:
         if address is not None:

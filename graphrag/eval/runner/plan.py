@@ -32,13 +32,13 @@ def plan_run(
     trials: int = 1,
 ) -> list[Unit]:
     """Return the units of a run: for each sample every method asked, in order, once a trial."""
+
+    def key(sample: Sample, method: str, trial: int) -> str:
+        described = descriptions[sample.imdb_key][method]
+        return _hash([sample.id, sample.question, method, described, *([trial] if trial else [])])
+
     return [
-        Unit(
-            _key(sample, method, descriptions[sample.imdb_key][method], trial),
-            sample,
-            method,
-            trial,
-        )
+        Unit(key(sample, method, trial), sample, method, trial)
         for trial in range(trials)
         for sample in samples
         for method in methods
@@ -49,11 +49,6 @@ def plan_run(
 def is_asked(method: str, sample: Sample) -> bool:
     """Say whether a method is asked a question: an oracle needs evidence to show."""
     return method != "oracle" or bool(sample.evidence)
-
-
-def _key(sample: Sample, method: str, description: object, trial: int) -> str:
-    again = [trial] if trial else []
-    return _hash([sample.id, sample.question, method, description, *again])
 
 
 def describe_setup(
@@ -67,11 +62,13 @@ def describe_setup(
     Concurrency, time-outs, folders and the bound of the judge's replies are left out: they change
     how a run goes, not what its results mean.
     """
+    most = config.max_output_tokens
+    default = EvaluationConfig.model_fields["max_output_tokens"].default
     sections: dict[str, object] = {
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
         "methods": {"order": list(config.methods)},
         **({"trials": config.trials} if config.trials > 1 else {}),
-        **_bound(config),
+        **({} if most == default else {"max_output_tokens": most}),
         "indexes": {key: dict(described) for key, described in descriptions.items()},
         "judge": dict(judge),
         "metrics": _describe_metrics(config.metrics),
@@ -92,13 +89,8 @@ def describe_judging(
 
 def _describe_metrics(names: Sequence[str]) -> dict[str, dict[str, object]]:
     """Return everything about metrics that changes what a score means."""
-    return {
-        name: {
-            "prompt": _hash(JUDGED_METRICS[name].prompt),
-            "version": JUDGED_METRICS[name].version,
-        }
-        for name in names
-    }
+    metrics = {name: JUDGED_METRICS[name] for name in names}
+    return {name: {"prompt": _hash(m.prompt), "version": m.version} for name, m in metrics.items()}
 
 
 def _describe_further(config: EvaluationConfig) -> dict[str, dict[str, dict[str, object]]]:
@@ -124,10 +116,7 @@ def plan_judging(
 ) -> list[Unit]:
     """Return the units of responses that are there already, in the order of a run.
 
-    Raises
-    ------
-    KeyError
-        If a response is to a question that is not among the samples.
+    Raises KeyError if a response is to a question that is not among the samples.
     """
     by_id = {sample.id: (position, sample) for position, sample in enumerate(samples)}
     order = {method: position for position, method in enumerate(methods)}
@@ -155,13 +144,6 @@ def _flatten(values: Mapping[str, object], where: str = "") -> Iterator[tuple[st
 
 def _shown(values: Mapping[str, object], key: str) -> str:
     return json.dumps(values[key]) if key in values else "not set"
-
-
-def _bound(config: EvaluationConfig) -> dict[str, int]:
-    """Return the bound of the responses; nothing at the default, as in runs from before it was."""
-    default = EvaluationConfig.model_fields["max_output_tokens"].default
-    given = config.max_output_tokens
-    return {} if given == default else {"max_output_tokens": given}
 
 
 def _hash(value: object) -> str:
@@ -212,12 +194,8 @@ def choose_run(store: EvaluationStore, plan: RunPlan, options: ResumeOptions) ->
     Where none has, it is the newest finished one: of that nothing is asked, and its files are
     written. One that is taken stays finished, any other is unfinished.
 
-    Raises
-    ------
-    ResumeError
-        If a run is to be resumed and there is none, or it was set up differently.
-    StoreError
-        If the store that holds it is damaged.
+    Raises ResumeError if a run is to be resumed and there is none, or it was set up differently;
+    StoreError if the store that holds it is damaged.
     """
     # A round of a watch is never gone on with: the next one takes what it left.
     runs = [run for run in store.runs() if run.origin != "monitor"]

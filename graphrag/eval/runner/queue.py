@@ -104,19 +104,11 @@ async def run_bounded(
 ) -> None:
     """Do jobs in their order, a few at the same time.
 
-    Parameters
-    ----------
-    jobs : iterable of callables
-        Each makes the awaitable that is the job.
-    concurrency : int
-        Jobs at once, >= 1.
-    stop : asyncio.Event, optional
-        When set, no job is begun any more. It is set here when a job raises, so that those in
-        flight can see it too.
-    may_begin : callable
-        Asked before each job; the first no is final, and what is in flight is waited for.
-    finish_s : float
-        Seconds that what is in flight has after a stop or an error, before it is cancelled.
+    ``jobs``: each makes the awaitable that is the job. ``concurrency``: jobs at once, >= 1.
+    ``stop``: when set, no job is begun any more. It is set here when a job raises, so that those in
+    flight can see it too. ``may_begin``: asked before each job; the first no is final, and what is
+    in flight is waited for. ``finish_s``: seconds that what is in flight has after a stop or an
+    error, before it is cancelled.
 
     Raises
     ------
@@ -299,10 +291,7 @@ class Work:
     async def run(self) -> RunOutcome:
         """Work until nothing is left or the stop is asked for, then finish what is in flight.
 
-        Raises
-        ------
-        StoreError
-            If a result can't be kept.
+        Raises StoreError if a result can't be kept.
         """
         request, units = self._request, self._request.units
         done = {unit.key for unit in units if request.is_done(unit, self._config)}

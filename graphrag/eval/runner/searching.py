@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Protocol, cast
+from typing import cast
 
 from graphrag.command_lines import config_name
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import AllowanceStop, ServiceDownStop
-from graphrag.eval.records import Failure, Retrieved
+from graphrag.eval.records import Failure
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.query.calls import CONTEXT_IS_FULL, CutOffReplyError
 from graphrag.query.limits import CallLimit, CallTime
@@ -58,10 +57,7 @@ def open_limit(
 def check_asked(log: CallLog) -> None:
     """Stop the run where what was to be asked was not: its service is down, or money is short.
 
-    Raises
-    ------
-    ServiceDownStop, AllowanceStop
-        Then nothing is recorded of the search or the judging.
+    Raises ServiceDownStop or AllowanceStop: then nothing is recorded of the search or the judging.
     """
     if log.not_asked is not None:
         is_spent = isinstance(log.not_asked, AllowanceSpentError)
@@ -70,16 +66,9 @@ def check_asked(log: CallLog) -> None:
 
 
 def search_failure(message: str, cause: BaseException | None, log: CallLog) -> Failure:
-    """Return the failure of a search that raised.
+    """Return the failure of a search whose engine raised ``cause``; ``message`` is a sentence.
 
-    Parameters
-    ----------
-    message : str
-        One sentence.
-    cause : BaseException or None
-        What the search's engine raised.
-    log : CallLog
-        The search's calls; replies of it that were cut off may be why it could not answer.
+    Replies among the calls of its log that were cut off may be why it could not answer.
     """
     if isinstance(cause, CutOffReplyError):
         return Failure("search", "cut_off", message)
@@ -118,92 +107,35 @@ def describe_timeout(seconds: float, log: CallLog) -> str:
     )
 
 
-class HasResponse(Protocol):
-    """A SearchResult, or what stands in for one."""
+def read_response(unit: Unit, result: object, log: CallLog) -> StoredResponse:
+    """Read a SearchResult, or any object with its attributes; TypeError if it has no text.
 
-    @property
-    def response(self) -> object:
-        """Text, or what a released search gives in its place."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer as it is recorded.
-
-    Attributes
-    ----------
-    response, context_text : str
-    latency_s : float or None
-        Seconds, as the search says; None when it does not.
-    usage : Usage
-    abstained : bool
-        Whether the search says so, or the reply that it counted last is a refusal.
+    Figures that are no numbers count as not given: the latency (seconds) is None then. Without
+    counters the usage is marked as not counted, unless calls were recorded in the log. The search
+    abstained if it says so, or the reply that it counted last is a refusal.
     """
-
-    response: str
-    context_text: str
-    latency_s: float | None
-    usage: Usage
-    abstained: bool
-
-
-def read_answer(result: HasResponse, log: CallLog) -> Answer:
-    """Read a SearchResult, or any object with its attributes.
-
-    Figures that are no numbers count as not given. Without counters the usage is marked as not
-    counted, unless calls were recorded in the log.
-
-    Raises
-    ------
-    TypeError
-        If the response is not text.
-    """
-    response = result.response
+    response: object = getattr(result, "response", None)
     if not isinstance(response, str | Mapping | list):  # the last two: as released searches may
         msg = f"the search answered with {type(response).__name__}, not with text"
         raise TypeError(msg)
-    return Answer(
-        response=str(cast("object", response)),
-        context_text=_as_text(getattr(result, "context_text", None)),
-        latency_s=_number(getattr(result, "completion_time", None)),
-        usage=_usage_of(result, log),
-        abstained=getattr(result, "abstained", None) is True or log.abstained,
-    )
-
-
-def record_response(
-    unit: Unit,
-    ending: Answer | Failure,
-    latency_s: float,
-    log: CallLog,
-    retrieved: Retrieved | None,
-) -> StoredResponse:
-    """Return what is kept of a search that gave an answer or failed.
-
-    ``latency_s`` (seconds) is left out of one that was put together from a run before, or that a
-    service which was down held up.
-
-    Raises
-    ------
-    ServiceDownStop, AllowanceStop
-        If it is not known what the search would have given, as a call of it was not made.
-    """
-    check_asked(log)
-    answer = None if isinstance(ending, Failure) else ending
     return StoredResponse(
         unit=unit.key,
         sample_id=unit.sample.id,
         method=unit.method,
-        response=f"ERROR: {ending.message}" if isinstance(ending, Failure) else ending.response,
-        context_text="" if answer is None else answer.context_text,
-        latency_s=None if log.replayed or log.was_held_up else latency_s,
-        usage=log.usage() if answer is None else answer.usage,
-        failure=ending if isinstance(ending, Failure) else None,
+        response=str(cast("object", response)),
+        context_text=_as_text(getattr(result, "context_text", None)),
+        latency_s=_number(getattr(result, "completion_time", None)),
+        usage=_usage_of(result, log),
         trial=unit.trial,
-        retrieved=retrieved,
-        abstained=answer is not None and answer.abstained,
+        abstained=getattr(result, "abstained", None) is True or log.abstained,
     )
+
+
+def failed_response(unit: Unit, failure: Failure, log: CallLog) -> StoredResponse:
+    """Return what is kept of a search that failed."""
+    text, usage = f"ERROR: {failure.message}", log.usage()
+    place = (unit.key, unit.sample.id, unit.method)
+    return StoredResponse(*place, text, "", None, usage, failure, unit.trial)
 
 
 def _usage_of(result: object, log: CallLog) -> Usage:
@@ -211,20 +143,16 @@ def _usage_of(result: object, log: CallLog) -> Usage:
     if log.attempts:
         return log.usage()
     own: object = getattr(result, "usage", None)
-    if isinstance(own, Usage) and min(_counts_of(own)) >= 0:
-        return own
+    if isinstance(own, Usage):
+        calls, tokens = (own.llm_calls, own.embedding_calls), (own.prompt_tokens, own.output_tokens)
+        if min(*calls, *tokens, own.embedding_tokens, own.cost_usd or 0) >= 0:
+            return own
     names = ("llm_calls", "prompt_tokens", "output_tokens")
     counts = [_count(getattr(result, name, None)) for name in names]
     calls, prompt_tokens, output_tokens = (count or 0 for count in counts)
     if None in counts:
         return Usage(calls, prompt_tokens, output_tokens, cost_usd=None, is_counted=False)
     return Usage(calls, prompt_tokens, output_tokens, cost_usd=None if calls else 0.0)
-
-
-def _counts_of(usage: Usage) -> tuple[float, ...]:
-    calls = usage.llm_calls, usage.embedding_calls
-    tokens = usage.prompt_tokens, usage.output_tokens, usage.embedding_tokens
-    return (*calls, *tokens, usage.cost_usd or 0)
 
 
 def _count(value: object) -> int | None:

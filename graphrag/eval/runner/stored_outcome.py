@@ -19,18 +19,10 @@ from graphrag.query.usage import Usage
 class ReadRun:
     """A run as the store holds it.
 
-    Attributes
-    ----------
-    run : Run
-    config : EvaluationConfig
-        As it was when the run was made.
-    samples : tuple of Sample
-    outcome : RunOutcome
-        Its results are in outline; ``outcome.read_whole`` reads the rest while the store is open.
-    recorded_at : str or None
-        When its latest result was kept; None without any.
-    forgotten : tuple of Usage
-        Of failed searches that were asked again, and of calls that are part of nothing kept.
+    ``config``: as it was when the run was made. ``outcome``: its results are in outline;
+    ``outcome.read_whole`` reads the rest while the store is open. ``recorded_at``: when its latest
+    result was kept; None without any. ``forgotten``: of failed searches that were asked again, and
+    of calls that are part of nothing kept.
     """
 
     run: Run
@@ -47,12 +39,7 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
     ``root`` is the folder that the indexes are relative to; None: where it was when the run was
     made.
 
-    Raises
-    ------
-    ConfigError
-        If the settings of the run can't be read.
-    StoreError
-        If the store is damaged.
+    Raises ConfigError if the settings of the run can't be read; StoreError if the store is damaged.
     """
     details, samples = run.details, store.samples(run.run_id)
     values = {**details.config, **({} if root is None else {"root": root})}

@@ -72,10 +72,7 @@ def insert(table: str) -> str:
 def prepare_database(db: sqlite3.Connection, path: Path) -> None:
     """Make the tables of a new database.
 
-    Raises
-    ------
-    StoreError
-        If the database is of something else, or of another format.
+    Raises StoreError if the database is of something else, or of another format.
     """
     version = db.execute("PRAGMA user_version").fetchone()[0]
     if version == 0 and db.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -149,10 +146,7 @@ def check_pages(path: Path) -> None:
 class Outcome:
     """What became of a transaction that was broken off.
 
-    Attributes
-    ----------
-    may_be_kept : bool
-        Whether it is kept, or nobody knows; if not, nothing of it is.
+    ``may_be_kept``: whether it is kept, or nobody knows; if not, nothing of it is.
     """
 
     may_be_kept: bool = False
@@ -206,10 +200,7 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
     ``reads_only``: one of this format is opened beside the process that holds it, and every later
     read sees it as it is at the first one.
 
-    Raises
-    ------
-    StoreError
-        If another process holds it, or it can't be opened or written.
+    Raises StoreError if another process holds it, or it can't be opened or written.
     """
     return (_open_reading(path) if reads_only else None) or _open_file(path)
 
@@ -217,10 +208,7 @@ def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
 def hold_folder(path: Path) -> FileLock:
     """Keep every other process from writing an eval.db and the files beside it.
 
-    Raises
-    ------
-    StoreError
-        If another process does, or the folder can't be written.
+    Raises StoreError if another process does, or the folder can't be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -336,11 +324,7 @@ Statement = tuple[str, Sequence[object]]
 class StoreWriter:
     """Writes in the order in which it is told, and after a failure nothing any more.
 
-    Parameters
-    ----------
-    db : CleanConnection
-    path : Path
-        As errors name it.
+    ``path``: as errors name it.
     """
 
     def __init__(self, db: CleanConnection, path: Path) -> None:
@@ -352,10 +336,8 @@ class StoreWriter:
     def write(self, *statements: Statement) -> None:
         """Write statements and what waits, all or none of it.
 
-        Raises
-        ------
-        StoreError
-            If that, or anything before it, can't be written: what follows may rest on it.
+        Raises StoreError if that, or anything before it, can't be written: what follows may rest on
+        it.
         """
         self._check()
         self._waiting += statements
@@ -364,10 +346,8 @@ class StoreWriter:
     def write_soon(self, *statements: Statement) -> None:
         """Write statements with the next ones; outside of :meth:`grouped` at once.
 
-        Raises
-        ------
-        StoreError
-            If anything before it could not be written, or it can't be itself and is not put off.
+        Raises StoreError if anything before it could not be written, or it can't be itself and is
+        not put off.
         """
         if self._loop is None:
             self.write(*statements)
@@ -399,10 +379,7 @@ class StoreWriter:
     def grouped(self) -> Generator[None]:
         """Let what is to be written soon be put off, until the block ends, in the running loop.
 
-        Raises
-        ------
-        StoreError
-            At its end, if something could not be written.
+        Raises StoreError: at its end, if something could not be written.
         """
         before, self._loop = self._loop, asyncio.get_running_loop()
         try:

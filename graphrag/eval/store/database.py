@@ -63,11 +63,8 @@ class EvaluationStore:
         Read it beside the process that holds it, as it is at one moment; what was read of the
         last run, but its texts, is not read again.
 
-    Raises
-    ------
-    StoreError
-        If another process holds it, or it can't be opened or written. Any reading: if a row is
-        damaged; no result is made of it, nor of the others.
+    Raises StoreError if another process holds it, or it can't be opened or written. Any reading: if
+    a row is damaged; no result is made of it, nor of the others.
     """
 
     def __init__(self, path: Path, reads_only: bool = False) -> None:
@@ -166,15 +163,13 @@ class EvaluationStore:
 
     def finish_run(self, run_id: str) -> None:
         """Mark a run as having nothing left to do."""
-        self._set_status(run_id, "finished", now())
+        sql = "UPDATE runs SET status = 'finished', finished_at = ? WHERE run_id = ?"
+        self._write(f"{sql} AND status <> 'finished'", (now(), run_id))
 
     def reopen_run(self, run_id: str) -> None:
         """Mark a run as unfinished again."""
-        self._set_status(run_id, "unfinished", None)
-
-    def _set_status(self, run_id: str, status: str, finished_at: str | None) -> None:
-        sql = "UPDATE runs SET status = ?, finished_at = ? WHERE run_id = ?"
-        self._write(sql, (status, finished_at, run_id))
+        sql = "UPDATE runs SET status = 'unfinished', finished_at = NULL WHERE run_id = ?"
+        self._write(sql, (run_id,))
 
     def append_response(
         self, run_id: str, response: StoredResponse, left: Usage | None = None

@@ -24,19 +24,8 @@ _LISTED = 3
 def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = False) -> Run:
     """Return the run of this id, of the only id that begins so, or the latest.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        Those of the store, the newest first.
-    name : str
-    store_path : Path
-    suites : bool
-        Whether "latest" is of graphrag eval suite, see :func:`latest_run`.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or more than one; names those that there are.
+    ``runs``: those of the store, the newest first. ``suites``: whether "latest" is of graphrag eval
+    suite, see :func:`latest_run`.
     """
     if not runs:
         msg = f"{store_path} holds no run yet."
@@ -106,12 +95,7 @@ def _listed(runs: Sequence[Run]) -> str:
 def open_store(path: Path) -> EvaluationStore:
     """Open a store that is there already to read it, also beside a run that writes it.
 
-    Raises
-    ------
-    UsageError
-        If there is none.
-    StoreError
-        If it can't be read.
+    Raises UsageError if there is none; StoreError if it can't be read.
     """
     check_there(path)
     return EvaluationStore(path, reads_only=True)

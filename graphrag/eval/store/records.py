@@ -223,12 +223,8 @@ def now() -> str:
 class CallScope(NamedTuple):
     """The piece of work that model calls are part of.
 
-    Attributes
-    ----------
-    work : str
-        "search", "judge" for the verdicts, or the kind of a :class:`Judgement`.
-    unit : str
-        The unit that is searched or judged.
+    ``work``: "search", "judge" for the verdicts, or the kind of a :class:`Judgement`. ``unit``: the
+    unit that is searched or judged.
     """
 
     work: str
@@ -275,17 +271,9 @@ class StoredResponse:
 class Judgement:
     """What a further judge said, beyond the verdicts.
 
-    Attributes
-    ----------
-    subject : str
-        The unit that was judged, or for a comparison of two methods the first one's.
-    kind : str
-        "rubric", "quality" or "pairwise:A:B".
-    value : dict
-        The judge's record, JSON-ready.
-    failed : bool
-        Whether something in it is unscored because the judge failed.
-    usage : Usage
+    ``subject``: the unit that was judged, or for a comparison of two methods the first one's.
+    ``kind``: "rubric", "quality" or "pairwise:A:B". ``value``: the judge's record, JSON-ready.
+    ``failed``: whether something in it is unscored because the judge failed.
     """
 
     subject: str

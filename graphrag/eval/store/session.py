@@ -109,6 +109,9 @@ class MemorySession:
         """Return what the run had cost when the session was opened; see ``Usage.spent_usd``."""
         return 0.0
 
+    def finish(self) -> None:
+        """Note that nothing is left to do."""
+
     def grouped(self) -> AbstractContextManager[None]:
         """Let replies be put off until the next call is sent, as long as the block lasts."""
         return nullcontext()
@@ -155,10 +158,7 @@ class StoredResponses:
     def read(self, units: Iterable[str]) -> Iterator[StoredResponse]:
         """Yield the responses of units, in this order; at most 64 of them are held.
 
-        Raises
-        ------
-        StoreError
-            If one is there no more.
+        Raises StoreError if one is there no more.
         """
         left = iter(units)
         while block := list(islice(left, _READ_AT_ONCE)):
@@ -176,16 +176,9 @@ class StoredSession(MemorySession):
     In memory stays how far each unit is, and what was kept here of those that are worked on: the
     rest is read when it is asked for, so that a long run takes no more memory than a short one.
 
-    Parameters
-    ----------
-    store : EvaluationStore
-    run_id : str
-    retry_errors : bool
-        Whether failed searches and unscored verdicts are taken as not there. What a forgotten
-        response cost still counts as spent.
-    prepaid : bool
-        Whether another run paid for the responses, so that they cost nothing here and are kept
-        as they are.
+    ``retry_errors``: whether failed searches and unscored verdicts are taken as not there. What a
+    forgotten response cost still counts as spent. ``prepaid``: whether another run paid for the
+    responses, so that they cost nothing here and are kept as they are.
     """
 
     def __init__(
@@ -234,6 +227,10 @@ class StoredSession(MemorySession):
     def spent_usd(self) -> float:
         """Return what the run had cost when the session was opened."""
         return self._spent_usd
+
+    def finish(self) -> None:
+        """Mark the run as finished."""
+        self.store.finish_run(self.run_id)
 
     def standing(self, unit: str) -> Standing | None:
         """Return how far a unit is; None without a response."""

@@ -37,11 +37,7 @@ class VerdictCount(NamedTuple):
 class RunSums:
     """Adds up a run in SQL.
 
-    Parameters
-    ----------
-    read : callable
-        Runs a statement with its values and returns the rows.
-    run_id : str
+    ``read``: runs a statement with its values and returns the rows.
     """
 
     def __init__(self, read: Callable[[str, tuple[object, ...]], list[Any]], run_id: str) -> None:
@@ -52,14 +48,9 @@ class RunSums:
     ) -> tuple[list[SearchCount], list[VerdictCount]]:
         """Return how searches and verdicts ended.
 
-        Parameters
-        ----------
-        metrics : sequence of str
-            What responses are to be judged on.
-        without_truth : sequence of str
-            Those of them that say something without an answer that is right.
-        waits : bool
-            Whether responses wait for verdicts at all.
+        ``metrics``: what responses are to be judged on. ``without_truth``: those of them that say
+        something without an answer that is right. ``waits``: whether responses wait for verdicts at
+        all.
         """
         listed = ", ".join("?" * len(metrics)) or "NULL"
         searched = f"""WITH asked AS MATERIALIZED (

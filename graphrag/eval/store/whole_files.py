@@ -24,10 +24,7 @@ _WRITTEN_AT_ONCE = 1 << 20
 def run_folder(output_dir: Path, run_id: str) -> Path:
     """Return the folder of a run's own files.
 
-    Raises
-    ------
-    StoreError
-        If the id, which may be read from anybody's files, leads anywhere else.
+    Raises StoreError if the id, which may be read from anybody's files, leads anywhere else.
     """
     if run_id in (".", "..") or {"/", "\\", "\0"} & {*run_id}:
         msg = f"{run_id!r} is no run's id: it leads out of {output_dir / RUNS_FOLDER}."
@@ -41,16 +38,7 @@ def write_whole(folder: Path, texts: Mapping[str, Content]) -> list[Path]:
     A file is replaced only once all of them are on the disk, so that a full disk leaves the
     earlier ones as they were.
 
-    Parameters
-    ----------
-    folder : Path
-    texts : mapping
-        Name -> content; text is written as UTF-8.
-
-    Raises
-    ------
-    StoreError
-        If the folder can't be written.
+    ``texts``: name -> content; text is written as UTF-8.
     """
     files = {folder / name: text for name, text in texts.items()}
     try:
@@ -69,18 +57,8 @@ def write_file(path: Path, content: Content, flag: str | None = None) -> None:
     It keeps its permissions, and a protected one stays as it is. Through a link, a pipe or a
     device (``/dev/stdout``) it is written to where that leads.
 
-    Parameters
-    ----------
-    path : Path
-    content : Content
-        Text is written as UTF-8.
-    flag : str or None
-        The flag that chooses another place, for the error.
-
-    Raises
-    ------
-    StoreError
-        If it can't be written.
+    ``content``: text is written as UTF-8. ``flag``: the flag that chooses another place, for the
+    error.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
