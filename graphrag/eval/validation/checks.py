@@ -21,6 +21,7 @@ from graphrag.eval.validation.report import (
     skip,
 )
 from graphrag.eval.validation.tables import (
+    Array,
     Frame,
     Mask,
     Rows,
@@ -44,7 +45,7 @@ ENRICHMENT: tuple[str, ...] = ("heading", "keywords", "summary")
 _ASCII_WORD = re.compile(r"[a-z0-9+#]+")
 
 
-def _is_nameless(values: Any) -> Mask:
+def _is_nameless(values: Array) -> Mask:
     named = compute.match_substring_regex(as_text(values), r"[\p{L}\p{N}\p{So}]")
     return ~to_numpy(compute.fill_null(named, False))
 
@@ -57,7 +58,7 @@ class _RowRule:
     rows: str
     column: str
     broken: str = ""
-    is_broken: Callable[[Any], Mask] = is_blank
+    is_broken: Callable[[Array], Mask] = is_blank
     without_rows: str = ""
     without_column: str = ""
 
@@ -218,15 +219,15 @@ def _check_coverage(
     return judge(name, not shares, message, first_ids(documents, low)), overall
 
 
-def _has_text(values: Any) -> Mask:
+def _has_text(values: Array) -> Mask:
     return ~is_blank(values)
 
 
-def _has_items(values: Any) -> Mask:
+def _has_items(values: Array) -> Mask:
     return as_lists(values)[0] > 0
 
 
-def _has_any(values: Any) -> Mask:
+def _has_any(values: Array) -> Mask:
     """Say of each cell of any type whether there is something in it."""
     array, types = as_array(values), arrow.types
     if types.is_dictionary(array.type):
@@ -246,7 +247,7 @@ def _is_filled(cell: Any) -> bool:
     return bool(cell.strip()) if isinstance(cell, str) else cell is not None and cell != []
 
 
-_METADATA: dict[str, Callable[[Any], Mask]] = {
+_METADATA: dict[str, Callable[[Array], Mask]] = {
     "document_id": _has_text,
     "document_ids": _has_items,
     "n_tokens": lambda values: as_numbers(values) > 0,

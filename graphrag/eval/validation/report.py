@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 Status = Literal["passed", "failed", "not applicable"]
 Metric = int | float | None
@@ -77,7 +77,7 @@ class CheckResult:
         """Whether the check applies and passed."""
         return self.status == "passed"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the result, JSON-ready."""
         return {
             "name": self.name,
@@ -105,7 +105,7 @@ class PhaseValidation:
         """Whether no check failed."""
         return all(check.status != "failed" for check in self.checks)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the phase, JSON-ready."""
         return {
             "name": self.name,
@@ -222,7 +222,7 @@ class PipelineValidationReport:
                 lines += ["", "Warnings:", "", *(f"- {_flatten(w)}" for w in phase.warnings)]
         return "\n".join(lines) + "\n"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report, JSON-ready; what is undefined is None."""
         return {
             "root": self.root,

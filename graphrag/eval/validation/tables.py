@@ -27,7 +27,7 @@ compute: Any = pc
 parquet: Any = pq
 
 Array = Any
-"""A pyarrow array or chunked array."""
+"""A column: a pyarrow array or chunked array, or the series of a frame in memory."""
 Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
@@ -36,8 +36,8 @@ class Frame(Protocol):
     """What is asked of a data frame, so that a file can stand for one."""
 
     def __len__(self) -> int: ...
-    def __contains__(self, key: Any, /) -> bool: ...
-    def __getitem__(self, key: Any, /) -> Any: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def __getitem__(self, key: str, /) -> Array: ...
 
 
 class ParquetFrame:
@@ -54,10 +54,10 @@ class ParquetFrame:
     def __len__(self) -> int:
         return int(self._file.metadata.num_rows)
 
-    def __contains__(self, key: Any, /) -> bool:
+    def __contains__(self, key: object, /) -> bool:
         return key in self._columns
 
-    def __getitem__(self, key: Any, /) -> Array:
+    def __getitem__(self, key: str, /) -> Array:
         return self._file.read(columns=[key]).column(key)
 
 
@@ -132,25 +132,25 @@ def count(frame: Frame | None) -> int:
     return 0 if frame is None else len(frame)
 
 
-def as_array(values: Any) -> Array:
+def as_array(values: Array) -> Array:
     """Return a column as a pyarrow array."""
     if isinstance(values, pd.Series):
         return arrow.array(values.astype(object).to_list())
     return values
 
 
-def as_text(values: Any) -> Array:
+def as_text(values: Array) -> Array:
     """Return a column of any type as large strings, nulls kept."""
     return compute.cast(as_array(values), arrow.large_string())
 
 
-def is_blank(values: Any) -> Mask:
+def is_blank(values: Array) -> Mask:
     """Say for each text whether it is null or has no visible character."""
     lengths = compute.utf8_length(compute.utf8_trim_whitespace(as_text(values)))
     return to_numpy(compute.equal(compute.fill_null(lengths, 0), 0))
 
 
-def as_lists(values: Any) -> tuple[Rows, Array]:
+def as_lists(values: Array) -> tuple[Rows, Array]:
     """Return each row's number of items and all items as large strings.
 
     Null is an empty list. A text, as in CSV tables, is split as the release splits it.
@@ -174,7 +174,7 @@ def _split(value: str | None) -> list[str]:
     return [item for item in items if item]
 
 
-def as_numbers(values: Any) -> npt.NDArray[np.float64]:
+def as_numbers(values: Array) -> npt.NDArray[np.float64]:
     """Return numbers; NaN for null, for an empty text and for what is not a number."""
     return np.asarray(pd.to_numeric(as_array(values).to_pandas(), errors="coerce"), np.float64)
 

@@ -28,14 +28,14 @@ _MENTIONS = ("mentions", "text_unit_ids")
 _ABSENT: Any = object()
 """Stands for a field that a record does not have."""
 _LIMITS = Thresholds()
-Records = Iterable[Any] | pd.DataFrame
+Records = Iterable[object] | pd.DataFrame
 
 
 class DocumentProcessingValidator:
     """Whether one document was cut into chunks that hold all of it."""
 
     @staticmethod
-    def validate(document: Any, chunks: Records) -> PhaseValidation:
+    def validate(document: object, chunks: Records) -> PhaseValidation:
         """Check a document (or a data frame of several) and its chunks, in their order.
 
         5 checks. Metrics, None where undefined: ``coverage_ratio``, the share of the document's
@@ -146,14 +146,14 @@ class _Records:
     """
 
     kind: str
-    rows: list[Any]
+    rows: list[object]
     is_table: bool = False
 
     def has(self, *names: str) -> bool:
         """Say whether some record has one of the fields."""
         return any(_look(row, *names) is not _ABSENT for row in self.rows)
 
-    def column(self, *names: str, read: Callable[[Any], Any] = str) -> list[Any]:
+    def column(self, *names: str, read: Callable[[Any], object] = str) -> list[Any]:
         """Return the first field that is there of each record, None without one."""
         values = (_look(row, *names) for row in self.rows)
         return [None if value is _ABSENT or _is_missing(value) else read(value) for value in values]
@@ -189,7 +189,7 @@ class _Records:
         return pd.DataFrame(dict(columns), index=range(len(self.rows)), dtype=object)
 
 
-def _read(given: Any, kind: str) -> _Records:
+def _read(given: object, kind: str) -> _Records:
     if isinstance(given, pd.DataFrame):
         cells = given.astype(object)
         filled: Any = cells.where(cells.notna(), None)
@@ -198,10 +198,10 @@ def _read(given: Any, kind: str) -> _Records:
         name = type(cast("object", given)).__name__
         msg = f"{kind} must be a list of records or a data frame, not {name}"
         raise ValueError(msg)
-    return _Records(kind, list(cast("Iterable[Any]", given)))
+    return _Records(kind, list(cast("Iterable[object]", given)))
 
 
-def _look(record: Any, *names: str) -> Any:
+def _look(record: object, *names: str) -> Any:
     """Return the first of the fields that a mapping or an object has."""
     for name in names:
         if isinstance(record, Mapping):
@@ -213,27 +213,27 @@ def _look(record: Any, *names: str) -> Any:
     return _ABSENT
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """Say whether a value stands for none: None, or the NaN that pandas puts in its place."""
     return value is None or (isinstance(value, float) and value != value)
 
 
-def _enrichment(record: Any, name: str) -> str | None:
+def _enrichment(record: object, name: str) -> str | None:
     """Return a chunk's heading, keywords or summary as text, its own or that of its metadata."""
     for holder in (record, _look(record, "metadata")):
         value = _ABSENT if isinstance(holder, str) else _look(holder, name)
         if value is _ABSENT or _is_missing(value):
             continue
         if isinstance(value, Iterable) and not isinstance(value, str):
-            value = " ".join(map(str, cast("Iterable[Any]", value)))
+            value = " ".join(map(str, cast("Iterable[object]", value)))
         if str(value).strip():
             return str(value)
     return None
 
 
-def _chunks_of(mentions: Any) -> list[str]:
+def _chunks_of(mentions: object) -> list[str]:
     if isinstance(mentions, str) or not isinstance(mentions, Iterable):
         mentions = [mentions]
-    items = cast("Iterable[Any]", mentions)
+    items = cast("Iterable[object]", mentions)
     named = ((item, _look(item, "chunk_id")) for item in items)
     return [str(item if chunk is _ABSENT else chunk) for item, chunk in named]
