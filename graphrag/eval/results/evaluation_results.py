@@ -54,7 +54,7 @@ __all__ = [
     "aggregate_results",
 ]
 
-_NOTEBOOK_VIEW = "graphrag.eval.web:render_cell"  # by name: how results look stands above them
+_NOTEBOOK_VIEW = "graphrag.eval.web.cell:render_cell"  # by name: how results look stands above them
 _NESTED = ("scores", "reasons", "efficiency", "failure")
 
 
