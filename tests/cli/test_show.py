@@ -188,24 +188,6 @@ def without_details(evaluation: Evaluation, *statements: str) -> None:
     connection.close()
 
 
-def test_a_run_that_was_kept_without_details_says_what_it_lacks(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    ran = evaluation.run(COLUMNS="160")
-    without_details(evaluation)
-    shown = evaluation.run("show", COLUMNS="160")
-    assert shown.exit_code == DONE, shown.output
-    assert "was kept without its settings" in said(shown.stderr)
-    lines = ran.stdout.splitlines(keepends=True)
-    assert shown.stdout == "".join(line for line in lines if "all of the text" not in line)
-    without_details(evaluation, "DELETE FROM samples")
-    (evaluation.root / "eval_config.yaml").unlink()
-    shown = evaluation.run("show", "--output", str(evaluation.output), "--to", str(evaluation.root))
-    assert shown.exit_code == DONE, shown.output
-    assert "was kept without its questions" in said(shown.stderr)
-    detailed = json.loads(files_in(evaluation.root)[FILES[1]])["results"]
-    assert [len(entry["methods"]) for entry in detailed] == [2] * len(ROWS)
-
-
 def test_a_judging_has_files_of_its_own(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation()
     assert evaluation.run("-q").exit_code == DONE
