@@ -63,6 +63,7 @@ def test_sections_are_read_by_name():
 
 def test_what_a_results_file_leaves_out_is_not_missed():
     setup = RunSetup({"methods": {"order": ["tog"]}, "indexes": {"film": {"tog": {}}}})
+    assert setup.trials == 1
     assert setup.metrics is None
     assert setup.further == frozenset()
     assert (setup.responses_of, setup.is_of_suites) == (None, False)

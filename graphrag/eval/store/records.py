@@ -32,6 +32,11 @@ class RunSetup(RootModel[dict[str, object]], frozen=True):
         return self._sections["dataset"]["questions"]
 
     @property
+    def trials(self) -> int:
+        """How often every search is made."""
+        return self._sections.get("trials", 1)
+
+    @property
     def metrics(self) -> tuple[str, ...] | None:
         """What responses are judged on; None when it does not say."""
         described = self._sections.get("metrics")
@@ -113,6 +118,7 @@ class _Sections(TypedDict, total=False):
     methods: Required[dict[str, list[str]]]
     indexes: Required[dict[str, dict[str, _Described]]]
     judge: Required[dict[str, str | None]]
+    trials: int
     metrics: dict[str, object]
     further: dict[str, dict[str, object]]
     responses_of: str
