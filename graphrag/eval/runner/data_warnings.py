@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.scorers.evidence import Evidence
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.quotes import phrase_key
 
@@ -37,9 +38,15 @@ class _Quoted:
 
     n_questions: int
     n_items: int
-    n_held: int
-    quotes: list[tuple[Sample, str]] = field(default_factory=list[tuple[Sample, str]])
-    sources: list[tuple[Sample, str]] = field(default_factory=list[tuple[Sample, str]])
+    lacking: list[tuple[Sample, Evidence]]
+
+    @property
+    def n_held(self) -> int:
+        return self.n_items - len(self.lacking)
+
+    @property
+    def is_telling(self) -> bool:
+        return self.n_items >= _FEWEST_QUOTES
 
     @property
     def share(self) -> float:
@@ -65,9 +72,9 @@ async def list_data_warnings(
     asked = {key: [s for s in samples if s.imdb_key == key] for key in headers}
     quoted = {key: await _look_up(asked[key], headers[key]) for key in headers}
     warnings = _describe_lacking([found for found in quoted.values() if found is not None])
-    open_keys = [key for key in headers if not _is_telling(quoted[key])]
+    open_keys = [key for key in headers if (found := quoted[key]) is None or not found.is_telling]
     for key, found in quoted.items():
-        if found is not None and _is_telling(found) and found.share < _HALF:
+        if found is not None and found.is_telling and found.share < _HALF:
             said = await _quoted_elsewhere(key, found, asked[key], headers)
             if said is None:
                 open_keys.append(key)
@@ -90,38 +97,29 @@ async def _look_up(samples: Sequence[Sample], header: "IndexHeader") -> _Quoted 
     view = await IndexView.open(header, ("text_units", "documents"))
     if not view.has_text:
         return None
-    n_items = n_held = 0
-    quotes: list[tuple[Sample, str]] = []
-    sources: list[tuple[Sample, str]] = []
-    for sample in quoting:
-        for item in view.evidence_of(sample):
-            n_items += 1
-            n_held += item.is_held
-            if not item.is_held:
-                (sources if item.kind == "source" else quotes).append((sample, item.text))
-    return _Quoted(len(quoting), n_items, n_held, quotes, sources) if n_items else None
-
-
-def _is_telling(found: _Quoted | None) -> bool:
-    return found is not None and found.n_items >= _FEWEST_QUOTES
+    items = [(sample, item) for sample in quoting for item in view.evidence_of(sample)]
+    lacking = [(sample, item) for sample, item in items if not item.is_held]
+    return _Quoted(len(quoting), len(items), lacking) if items else None
 
 
 def _describe_lacking(found: Sequence[_Quoted]) -> list[str]:
     """Return a line for quotes, and one for sources, that their own texts do not hold."""
     n_questions = sum(quoted.n_questions for quoted in found)
     warnings: list[str] = []
-    for lacking, what, then in (
+    for is_source, what, then in (
         (
-            [each for quoted in found for each in quoted.quotes],
+            False,
             "quote what their document does not hold",
             "these quotes are left out of the retrieval figures and of where answers were lost",
         ),
         (
-            [each for quoted in found for each in quoted.sources],
+            True,
             "expect a source that their index does not hold",
             "no search can have found these, and they count so",
         ),
     ):
+        every = [each for quoted in found for each in quoted.lacking]
+        lacking = [(s, item.text) for s, item in every if (item.kind == "source") is is_source]
         if lacking:
             asked = {(sample.imdb_key, sample.id): None for sample, _ in lacking}
             per_key = Counter(key for key, _ in asked)
