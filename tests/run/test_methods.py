@@ -1,6 +1,7 @@
 """Variants, methods of one's own, controls and equal terms, from eval_config.yaml to results."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.results.history import list_runs
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.methods import MethodAnswer, describe_method, load_method
+from graphrag.eval.runner.headers import read_model_settings
+from graphrag.eval.runner.methods import MethodAnswer, MethodSet, describe_method, load_method
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.structured_search.base import SearchResult
 
-DONE, USAGE = 0, 2
+DONE = 0
 WIDE = {"name": "wide", "method": "tog", "width": 5}
 MODULE = """
 from graphrag.eval.runner.methods import MethodAnswer
@@ -120,9 +122,16 @@ def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
 )
 def test_a_wrong_variant_is_one_sentence(evaluation: Evaluation, entry: Any, sentence: str):
     evaluation.configure(methods=["basic", entry])
-    result = evaluation.run("-q")
-    assert result.exit_code == USAGE, result.output
-    assert sentence in " ".join(result.output.split())
+    (header,) = read_model_settings({"clock": evaluation.project}).values()
+
+    def read() -> None:
+        config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+        methods = MethodSet(config)
+        for name in config.methods:
+            methods.header(name, header)
+
+    with pytest.raises(ConfigError, match=re.escape(sentence)):
+        read()
 
 
 def test_functions_are_asked_and_only_what_they_count_is_printed(evaluation: Evaluation, own: str):
@@ -307,20 +316,17 @@ def test_equal_terms_name_the_searches_that_have_no_context_budget(evaluation: E
     assert "equal terms" not in evaluation.run("--dry-run", COLUMNS="200").output
 
 
-@pytest.mark.parametrize("method", ["drift", "global", "own"])
-def test_a_dry_run_bounds_no_calls_that_have_no_bound(
-    evaluation: Evaluation, own: str, method: str
-):
-    asked = {"name": "own", "function": f"{own}:text"} if method == "own" else method
-    evaluation.configure(methods=["basic", asked])
-    shown = " ".join(evaluation.run("--dry-run").output.split())
-    assert "Search calls: not bounded by the settings" in shown
-    evaluation.configure(methods=["basic"])
-    shown = " ".join(evaluation.run("--dry-run").output.split())
-    assert f"at most {len(ROWS)} completions and {len(ROWS)} embeddings" in shown
-    evaluation.configure(methods=["agentic"])
-    shown = " ".join(evaluation.run("--dry-run").output.split())
-    assert f"at most {3 * len(ROWS)} completions and {3 * len(ROWS)} embeddings" in shown
+def test_a_dry_run_bounds_the_calls_that_have_a_bound(evaluation: Evaluation, own: str):
+    n = len(ROWS)
+    function = {"name": "own", "function": f"{own}:text"}
+    no_bound = "Search calls: not bounded by the settings"
+    for methods, bound in (
+        *((["basic", each], no_bound) for each in ("drift", "global", function)),
+        (["basic"], f"at most {n} completions and {n} embeddings"),
+        (["agentic"], f"at most {3 * n} completions and {3 * n} embeddings"),
+    ):
+        evaluation.configure(methods=methods)
+        assert bound in " ".join(evaluation.run("--dry-run").output.split()), methods
 
 
 def test_rankings_of_basic_search_are_compared_under_its_settings(evaluation: Evaluation):
