@@ -10,8 +10,8 @@ import random
 import time
 
 from graphrag.eval.records import METRICS, EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
+from graphrag.eval.results.analysis import analyse_repeats
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.eval.results.repeats import analyse_repeats
 
 N_QUESTIONS, METHODS, DOCUMENTS = 25_000, ("tog", "local", "basic", "drift"), 20
 

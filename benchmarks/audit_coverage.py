@@ -14,12 +14,12 @@ from math import sqrt
 
 from graphrag.eval.stats.correction import (
     Corrected,
+    corrected_change,
     corrected_difference,
     corrected_mean,
     draw_for_labels,
 )
-from graphrag.eval.stats.differences import difference_test
-from graphrag.eval.stats.judge_error import corrected_change
+from graphrag.eval.stats.paired import difference_test
 
 Pair = tuple[int, int]
 

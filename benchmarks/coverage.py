@@ -20,10 +20,15 @@ if __name__ == "coverage":  # what a benchmark beside it imports looks for the p
 
 import numpy as np
 
-from graphrag.eval.stats.differences import difference_test
-from graphrag.eval.stats.estimates import CONFIDENCE, mean_binary_stratified
-from graphrag.eval.stats.limits import difference_limits, mean_limits
-from graphrag.eval.stats.structure import Structure, choose_structure
+from graphrag.eval.stats.intervals import (
+    CONFIDENCE,
+    Structure,
+    choose_structure,
+    difference_limits,
+    mean_binary_stratified,
+    mean_limits,
+)
+from graphrag.eval.stats.paired import difference_test
 
 STRUCTURES = {
     "1 x 200": [200],

@@ -1,7 +1,7 @@
 """Whether what is said of three methods holds as often as it says: intervals, power.
 
 Right answers are drawn from correlated normal variables; the arithmetic is that of the package,
-written for many draws at once where it counts (``tests/statistics`` hold the two together).
+written for many draws at once where it counts (``tests/stats`` hold the two together).
 """
 
 from itertools import combinations
@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, norm
 
-from graphrag.eval.stats.family import score_p
-from graphrag.eval.stats.limits import bonett_price_limits
+from graphrag.eval.stats.intervals import bonett_price_limits
+from graphrag.eval.stats.paired import score_p
 from graphrag.eval.stats.power import detectable_difference
 
 ALPHA = 0.05

@@ -11,10 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, norm
 
-from graphrag.eval.stats.clustered import exact_sign_flip
-from graphrag.eval.stats.gate import MARGIN
-from graphrag.eval.stats.limits import difference_limits
-from graphrag.eval.stats.structure import Structure, choose_structure
+from graphrag.eval.stats.gates import MARGIN
+from graphrag.eval.stats.intervals import (
+    Structure,
+    choose_structure,
+    difference_limits,
+    exact_sign_flip,
+)
 
 ALPHA = 0.05
 

@@ -37,7 +37,7 @@ import yaml
 
 from graphrag.eval.runner.index_building import build_index, is_built
 from graphrag.eval.scorers.retrieved import RetrievalReader
-from graphrag.eval.stats.estimates import t_estimate
+from graphrag.eval.stats.intervals import t_estimate
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.methods import METHODS
 from graphrag.query.usage import Usage

@@ -9,7 +9,7 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 from support.projects import server_settings
 
-from graphrag.eval.results.history import list_runs
+from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, StoredResponse
 

@@ -16,7 +16,7 @@ from click.testing import Result
 from support.clock_evaluation import Evaluation, MakeEvaluation, judging, wait_until
 from support.openai_server import Behaviour, Fault, LocalServer
 
-from graphrag.eval.results.history import list_runs
+from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
 
 DONE, ERROR, USAGE, INCOMPLETE, ALARM, INTERRUPTED = 0, 1, 2, 3, 100, 130

@@ -10,10 +10,9 @@ import yaml
 from support.clock_evaluation import Evaluation, MakeEvaluation
 
 from graphrag.eval.compare.compare import compare_runs
-from graphrag.eval.results.history import list_runs
-from graphrag.eval.results.runs import read_rows
+from graphrag.eval.results.runs import list_runs, read_rows
 from graphrag.eval.runner.index_building import build_index
-from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.stats.gates import GateOutcome
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
 
 DONE, USAGE, INCONCLUSIVE = 0, 2, 3

@@ -5,8 +5,7 @@ import yaml
 from support.clock_evaluation import Evaluation, MakeEvaluation
 
 from graphrag.eval.compare.compare import compare_runs
-from graphrag.eval.results.history import list_runs
-from graphrag.eval.results.runs import read_rows
+from graphrag.eval.results.runs import list_runs, read_rows
 
 
 def said(evaluation: Evaluation) -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 from support.clock_evaluation import MakeEvaluation
 from support.openai_server import Behaviour, LocalServer
 
-from graphrag.eval.compare.figure_changes import compare_figures
-from graphrag.eval.results.history import list_runs
+from graphrag.eval.compare.figures import compare_figures
+from graphrag.eval.results.runs import list_runs
 
 N = 30
 

@@ -18,7 +18,7 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.monitoring import MetricsCollector as SameCollector
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
-from graphrag.eval.stats.estimates import t_estimate
+from graphrag.eval.stats.intervals import t_estimate
 
 DONE = 0
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")

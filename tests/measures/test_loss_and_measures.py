@@ -15,7 +15,7 @@ from support.projects import OFFLINE_SETTINGS
 from graphrag.eval.config.sections import SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import Retrieved
-from graphrag.eval.results.retrieval_file import render_retrieval_report, retrieval_report
+from graphrag.eval.results.figures import render_retrieval_report, retrieval_report
 from graphrag.eval.runner.index_building import build_index
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (

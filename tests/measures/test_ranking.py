@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from graphrag.eval.config.sections import SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.results.criteria import check_criteria
+from graphrag.eval.results.figures import check_criteria
 from graphrag.eval.scorers.combined import (
     CombinedInput,
     CombinedSettings,

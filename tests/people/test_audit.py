@@ -21,10 +21,9 @@ from graphrag.eval.annotation.audited_run import read_audited_run
 from graphrag.eval.annotation.sheet import read_sheet, write_sheet
 from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export, run_audit_import
 from graphrag.eval.errors import UsageError
-from graphrag.eval.results.judge_errors import correct_comparisons
-from graphrag.eval.results.judge_labels import read_labels
+from graphrag.eval.results.analysis import analyse
+from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.runs import stored_rows
-from graphrag.eval.results.summary import analyse
 from graphrag.eval.store.database import EvaluationStore
 
 DONE, USAGE = 0, 2

@@ -6,8 +6,8 @@ from rich.console import Console
 
 from graphrag.eval.report.cells import p_value, percent, plain, seconds, share, span, unfinished
 from graphrag.eval.report.comparison import show_runs
-from graphrag.eval.results.history import StoredRun
-from graphrag.eval.stats.estimates import Estimate
+from graphrag.eval.results.runs import StoredRun
+from graphrag.eval.stats.intervals import Estimate
 from graphrag.eval.stats.latency import Latency, latency_quantile
 
 

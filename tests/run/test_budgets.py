@@ -12,9 +12,8 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
-from graphrag.eval.results.budget_curves import draw_curves
+from graphrag.eval.results.curves import area_under, area_weights, draw_curves
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.eval.stats.area import area_under, area_weights
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.query.methods import SearchMethod
 from graphrag.query.usage import Usage

@@ -11,7 +11,7 @@ from support.openai_server import LocalServer
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.results.history import list_runs
+from graphrag.eval.results.runs import list_runs
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 from graphrag.eval.runner.headers import read_model_settings
 from graphrag.eval.runner.methods import MethodAnswer, MethodSet, describe_method, load_method

@@ -18,7 +18,7 @@ from support.small_runs import (
     watched_writes,
 )
 
-from graphrag.eval.results.history import paid_usages
+from graphrag.eval.results.runs import paid_usages
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.session import StoredSession
 from graphrag.query.usage import sum_usages

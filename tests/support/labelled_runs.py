@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from graphrag.eval.records import METRICS
-from graphrag.eval.results.judge_labels import LabelledQuestion, keep_labels, question_stratum
+from graphrag.eval.results.labels import LabelledQuestion, keep_labels, question_stratum
 from graphrag.eval.results.rows import Row
 from graphrag.eval.stats.correction import draw_for_labels
 from graphrag.eval.stats.outcomes import State

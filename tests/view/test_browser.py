@@ -11,7 +11,7 @@ from support.viewed_store import keep_run, serving
 from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
 from graphrag.eval.cli.location import Place
-from graphrag.eval.compare.baselines import pin_baseline
+from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
 

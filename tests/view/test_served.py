@@ -20,7 +20,7 @@ from support.viewed_store import NASTY, Served, keep_run, serving
 from graphrag.eval.annotation.sheet import read_sheet
 from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
 from graphrag.eval.cli.location import Place
-from graphrag.eval.compare.baselines import pin_baseline
+from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError

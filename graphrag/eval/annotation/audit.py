@@ -14,7 +14,7 @@ from typing import TypeAlias
 from graphrag.eval.annotation.audited_run import AuditedQuestion, AuditedRun
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged.discovery import JUDGED_METRICS
-from graphrag.eval.results.judge_labels import (
+from graphrag.eval.results.labels import (
     KeptLabels,
     LabelledQuestion,
     correct_methods,

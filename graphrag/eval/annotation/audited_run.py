@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.results.judge_labels import Stratum, question_stratum
+from graphrag.eval.results.labels import Stratum, question_stratum
 from graphrag.eval.results.rows import paired_score
 from graphrag.eval.results.runs import stored_metadata, stored_rows
 from graphrag.eval.store.database import EvaluationStore

@@ -17,15 +17,15 @@ from graphrag.eval.annotation.ratings import (
     RatedAnswer,
     UnjoinedRating,
 )
-from graphrag.eval.stats.estimates import (
+from graphrag.eval.stats.intervals import (
     CONFIDENCE,
     Estimate,
     Floats,
     mean_binary_stratified,
+    mean_scale,
     scipy_stats,
 )
 from graphrag.eval.stats.paired import ScaleDifference, paired_scale
-from graphrag.eval.stats.scales import mean_scale
 
 SATISFIED = 4
 N_RESAMPLES = 9_999

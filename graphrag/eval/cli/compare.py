@@ -20,11 +20,15 @@ from graphrag.eval.cli.terminal import (
     tell_workflow,
     working,
 )
-from graphrag.eval.compare.baselines import pin_baseline
-from graphrag.eval.compare.compare import GateTerms, RunComparison, compare_runs, shared_metrics
-from graphrag.eval.compare.figure_changes import compare_figures
-from graphrag.eval.compare.gate_figures import read_gate_figures, read_metric_terms
-from graphrag.eval.compare.judge_changes import read_both_labels
+from graphrag.eval.compare.changes import read_both_labels
+from graphrag.eval.compare.compare import (
+    GateTerms,
+    RunComparison,
+    compare_runs,
+    pin_baseline,
+    shared_metrics,
+)
+from graphrag.eval.compare.figures import compare_figures, read_gate_figures, read_metric_terms
 from graphrag.eval.compare.pairing import check_samples
 from graphrag.eval.dataset.samples import read_dataset
 from graphrag.eval.errors import StoreError, UsageError
@@ -40,10 +44,8 @@ from graphrag.eval.report.gate_lines import render_json
 from graphrag.eval.report.junit import render_junit
 from graphrag.eval.report.markdown import render_markdown
 from graphrag.eval.report.run_files import run_folder
-from graphrag.eval.results.history import list_runs, read_usages
-from graphrag.eval.results.runs import RunRows, read_rows
-from graphrag.eval.stats.gate import MARGIN
-from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.results.runs import RunRows, list_runs, read_rows, read_usages
+from graphrag.eval.stats.gates import MARGIN, GateOutcome
 from graphrag.eval.store.lookup import PINNED
 from graphrag.eval.store.whole_files import DETAILED_FILE, write_file
 from graphrag.redaction import redact

@@ -41,9 +41,8 @@ from graphrag.eval.monitoring.watch import (
     read_watch,
 )
 from graphrag.eval.report.cells import money
-from graphrag.eval.results.history import read_usages
-from graphrag.eval.results.runs import RunRows, read_rows
-from graphrag.eval.stats.gate import MIN_COVERAGE
+from graphrag.eval.results.runs import RunRows, read_rows, read_usages
+from graphrag.eval.stats.gates import MIN_COVERAGE
 from graphrag.eval.stats.passes import LOOKS
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import PINNED

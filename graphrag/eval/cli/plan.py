@@ -14,8 +14,8 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import share
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, read_rows
-from graphrag.eval.stats.estimates import mean_binary
-from graphrag.eval.stats.gate import ALPHA
+from graphrag.eval.stats.gates import ALPHA
+from graphrag.eval.stats.intervals import mean_binary
 from graphrag.eval.stats.power import detectable_difference, questions_needed
 from graphrag.eval.store.lookup import LATEST
 

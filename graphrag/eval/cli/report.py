@@ -82,8 +82,8 @@ async def _report(
 
 def compare_for_page(store_path: Path, run_id: str, other: str) -> "Baseline":
     """Return what a run's page says of another run."""
+    from graphrag.eval.compare.changes import read_both_labels
     from graphrag.eval.compare.compare import GateTerms, compare_runs
-    from graphrag.eval.compare.judge_changes import read_both_labels
     from graphrag.eval.results.runs import read_rows
     from graphrag.eval.web.baseline import Baseline
 

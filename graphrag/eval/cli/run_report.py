@@ -10,14 +10,12 @@ from graphrag.command_lines import eval_line_here, has_place
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.report.run_files import render_files
+from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
-from graphrag.eval.results.judge_errors import correct_comparisons
-from graphrag.eval.results.judge_labels import read_labels
-from graphrag.eval.results.labels import label_embedded
-from graphrag.eval.results.means import describe_forgotten
+from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
+from graphrag.eval.results.labels import correct_comparisons, read_labels
 from graphrag.eval.results.rows import rows_of
-from graphrag.eval.results.sections import Figures, FigureSources, compute_figures
-from graphrag.eval.results.summary import Analysis
+from graphrag.eval.results.usage import describe_forgotten, label_embedded
 from graphrag.eval.runner.checks import AVERAGES
 from graphrag.eval.runner.plan import is_asked
 from graphrag.eval.runner.queue import RunOutcome

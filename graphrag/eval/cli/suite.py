@@ -20,7 +20,7 @@ from graphrag.eval.cli.terminal import (
     open_console,
     working,
 )
-from graphrag.eval.compare.baselines import pin_baseline
+from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ResumeError, RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.monitoring.watch import RoundNote
@@ -31,7 +31,7 @@ from graphrag.eval.report.suite import show_suite_answers, show_suites
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, pinned_run_id, read_rows
 from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.stats.gate import MARGIN
+from graphrag.eval.stats.gates import MARGIN
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import find_run
 from graphrag.eval.store.records import Run

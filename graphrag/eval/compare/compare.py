@@ -1,49 +1,180 @@
-"""Two runs on the same questions: what differs, how sure that is, and what the gate says."""
+"""The pinned baseline: a run's rows beside the store."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeAlias
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.eval.compare.flips import Flip, flips_of
-from graphrag.eval.compare.gate_decisions import case_of, count_unanswered, decide
-from graphrag.eval.compare.gate_figures import (
+from graphrag.eval.compare.changes import (
+    SideLabels,
+    changed_indexes,
+    correct_pairs,
+    list_setup_changes,
+    usable,
+    what_is_assumed,
+    why_undecided,
+)
+from graphrag.eval.compare.figures import (
     FigureComparison,
     FigureKey,
     changed_under,
     compared_figure,
     hold_back,
 )
-from graphrag.eval.compare.judge_changes import SideLabels, correct_pairs, usable
-from graphrag.eval.compare.pairing import MetricPairs, check_questions, join_rows, pairs_of_metric
-from graphrag.eval.compare.question_changes import QuestionChange, changes_of
-from graphrag.eval.compare.setup_changes import list_setup_changes
-from graphrag.eval.errors import UsageError
+from graphrag.eval.compare.pairing import (
+    Flip,
+    Joined,
+    MetricPairs,
+    QuestionChange,
+    changes_of,
+    check_questions,
+    flips_of,
+    join_rows,
+    pairs_of_metric,
+)
+from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.records import METRICS
-from graphrag.eval.results.judge_errors import corrected_result
+from graphrag.eval.results.labels import corrected_result
 from graphrag.eval.results.rows import Row
-from graphrag.eval.results.runs import RunMetadata, RunRows, read_rows
+from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
 from graphrag.eval.stats.correction import Corrected
-from graphrag.eval.stats.estimates import Score
-from graphrag.eval.stats.family import correct_family
-from graphrag.eval.stats.figure_gate import FigureCase, check_figure, decide_figure
-from graphrag.eval.stats.gate import MARGIN, combine_outcomes
-from graphrag.eval.stats.gate_records import GateDecision, GateOutcome
-from graphrag.eval.stats.paired import PairedDifference, holm, paired_binary
-from graphrag.eval.stats.verdicts import verdict_in_words
+from graphrag.eval.stats.gates import (
+    MARGIN,
+    FigureCase,
+    GateCase,
+    GateDecision,
+    GateOutcome,
+    check_figure,
+    combine_outcomes,
+    decide_figure,
+    decide_gates,
+)
+from graphrag.eval.stats.intervals import Score
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.stats.paired import (
+    PairedDifference,
+    correct_family,
+    holm,
+    paired_binary,
+    verdict_in_words,
+)
+from graphrag.eval.store.lookup import baseline_path
+from graphrag.eval.store.whole_files import replace_files
 
-__all__ = [
-    "GateTerms",
-    "MethodComparison",
-    "RunComparison",
-    "RunMetadata",
-    "RunRows",
-    "compare_runs",
-    "decide",
-    "read_rows",
-    "shared_metrics",
-]
+
+def pin_baseline(run: RunRows, store_path: Path) -> Path:
+    """Copy a run's rows beside the store as the pinned baseline and return the file.
+
+    Raises
+    ------
+    UsageError
+        If the run holds no row.
+    StoreError
+        If the file can't be written.
+    """
+    if not run.rows:
+        msg = f"{run.metadata.name} holds no response to compare with; pin another run."
+        raise UsageError(msg)
+    path = baseline_path(store_path)
+    pinned = PinnedBaseline(
+        format=1,
+        pinned_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        metadata=run.metadata,
+        rows=run.rows,
+    )
+    try:
+        replace_files({path: pinned.model_dump_json(indent=1) + "\n"})
+    except OSError as error:
+        msg = f"{path} can't be written ({error.strerror}); choose another --output."
+        raise StoreError(msg) from error
+    return path
+
+
+MetricKey: TypeAlias = tuple[str, str]
+"""Method and metric."""
+_NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
+
+
+def decide(
+    pairs: Mapping[MetricKey, MetricPairs],
+    joined: Mapping[str, Joined],
+    margins: Mapping[str, float],
+    cases: Mapping[MetricKey, GateCase],
+    further: Sequence[float | None] = (),
+) -> dict[MetricKey, GateDecision]:
+    """Decide by the gate; the one place where a comparison is decided.
+
+    Parameters
+    ----------
+    pairs : dict
+        (method, metric) -> scores; the keys are the family over which the tests are corrected.
+    joined : dict
+        Method -> its rows.
+    margins : dict
+        Metric -> the loss that is accepted, in (0, 1).
+    cases : dict
+        (method, metric) -> what else the gate has to know.
+    further : sequence
+        p values of other tests of the family.
+
+    Notes
+    -----
+    Coverage is the share of the verdicts asked of the judge, on the joined questions, that
+    exist; a response that was not judged counts as missing, a failed search was never asked.
+    """
+    names = {" ".join(key): key for key in pairs}
+    decisions = decide_gates(
+        {name: pairs[key].scores for name, key in names.items()},
+        margin={name: margins[key[1]] for name, key in names.items()},
+        coverages={
+            name: (
+                _coverage([new for new, _ in joined[key[0]].pairs], key[1]),
+                _coverage([old for _, old in joined[key[0]].pairs], key[1]),
+            )
+            for name, key in names.items()
+        },
+        cases={name: cases[key] for name, key in names.items()},
+        further=further,
+    )
+    return {names[name]: decision for name, decision in decisions.items()}
+
+
+def case_of(
+    new: RunRows,
+    baseline: RunRows,
+    key: MetricKey,
+    joined: Joined,
+    pairs: MetricPairs,
+    accept: bool,
+) -> tuple[GateCase, list[str]]:
+    """Return what the gate has to know beside the pairs, and the documents whose index changed."""
+    changed = changed_indexes(new.metadata, baseline.metadata, key[0], pairs.documents)
+    case = GateCase(
+        documents=pairs.documents,
+        n_only_new=len(joined.new),
+        n_only_baseline=pairs.n_only_baseline,
+        n_other_reference=pairs.n_other_reference,
+        undecided=why_undecided(changed) if changed and not accept else None,
+        assumed=what_is_assumed(changed) if changed and accept else None,
+    )
+    return case, changed
+
+
+def count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
+    """Return the failed searches and abstentions of the new run and of the baseline."""
+    sides = ([new for new, _ in joined.pairs], [old for _, old in joined.pairs])
+    new, old = (sum(row.states[metric] in _NEVER_ASKED for row in side) for side in sides)
+    return new, old
+
+
+def _coverage(rows: Sequence[Row], metric: str) -> float:
+    asked = [row.states[metric] for row in rows if row.states[metric] not in _NEVER_ASKED]
+    return sum(state is State.SCORED for state in asked) / len(asked) if asked else 1.0
+
 
 NEW, BASELINE = "new run", "baseline"
 

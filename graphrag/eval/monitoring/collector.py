@@ -13,7 +13,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from graphrag.eval.errors import StoreError
-from graphrag.eval.stats.estimates import t_estimate
+from graphrag.eval.stats.intervals import t_estimate
 
 _FORMAT = 1
 _ID = 0x67746F67  # tells the file from other SQLite databases

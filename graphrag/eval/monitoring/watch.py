@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from typing import Any, TypeAlias
 
-from graphrag.eval.compare.setup_changes import list_setup_changes
+from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
-from graphrag.eval.stats.gate import ALPHA, MIN_COVERAGE
+from graphrag.eval.stats.gates import ALPHA, MIN_COVERAGE
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.stats.paired import holm
 from graphrag.eval.stats.passes import (

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import share
 from graphrag.eval.report.curves import answer_areas
-from graphrag.eval.stats.gate import MIN_COVERAGE
+from graphrag.eval.stats.gates import MIN_COVERAGE
 from graphrag.eval.stats.paired import has_verdicts
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.results.best import Best
+    from graphrag.eval.results.analysis import Analysis, Best, Comparison
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.summary import Analysis, Comparison
-    from graphrag.eval.stats.estimates import Estimate
+    from graphrag.eval.stats.intervals import Estimate
 
 GET_MISSING = "Get them with:"
 _JOINT = "at 95 % confidence for all comparisons together"

@@ -12,7 +12,7 @@ from math import ceil, copysign, floor
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from graphrag.eval.stats.estimates import Estimate
+    from graphrag.eval.stats.intervals import Estimate
     from graphrag.eval.stats.latency import LatencyQuantile
     from graphrag.eval.stats.outcomes import Outcomes
 

@@ -17,14 +17,14 @@ from graphrag.eval.report.gate_lines import (
     word_of,
 )
 from graphrag.eval.report.lines import plain_table, say, show_table, tell
-from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.stats.paired import describe_tests
 from graphrag.redaction import redact
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.compare.figure_changes import FigureChange
-    from graphrag.eval.results.history import StoredRun
+    from graphrag.eval.compare.figures import FigureChange
+    from graphrag.eval.results.runs import StoredRun
 
 _STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
 _TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}

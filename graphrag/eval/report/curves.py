@@ -9,13 +9,13 @@ from graphrag.eval.report.cells import MISSING, UNKNOWN, p_value, percent, point
 from graphrag.eval.report.lines import plain_table, show_table, tell
 from graphrag.eval.report.markdown import escape
 from graphrag.eval.report.run_lines import label_results
-from graphrag.eval.results.budget_curves import EVIDENCE
+from graphrag.eval.results.curves import EVIDENCE
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.results.budget_curves import AreaDifference, BudgetCurves, Curve
+    from graphrag.eval.results.curves import AreaDifference, BudgetCurves, Curve
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.stats.estimates import Estimate
+    from graphrag.eval.stats.intervals import Estimate
 
 HOW = (
     "Prompt tokens are the mean a question over all calls of a search, measured; the budget bounds "

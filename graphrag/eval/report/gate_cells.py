@@ -8,7 +8,7 @@ from graphrag.eval.report.gate_lines import word_of
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import MethodComparison, RunComparison
-    from graphrag.eval.stats.gate_records import GateOutcome
+    from graphrag.eval.stats.gates import GateOutcome
 
 COLUMNS = ("method", "metric", "pairs", "difference", "95 % interval", "verdict", "gate")
 

@@ -12,8 +12,8 @@ from graphrag.eval.report.judge_error import list_corrections
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.compare.gate_figures import FigureComparison
-    from graphrag.eval.stats.gate_records import GateDecision, GateOutcome
+    from graphrag.eval.compare.figures import FigureComparison
+    from graphrag.eval.stats.gates import GateDecision, GateOutcome
 
 _FEW = 5  # ids that are named
 

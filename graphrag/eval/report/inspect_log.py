@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import QueryResult, measured_latency
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.means import is_judged
 from graphrag.eval.results.rows import state_of
+from graphrag.eval.results.usage import is_judged
 from graphrag.eval.stats.outcomes import Outcomes, State
 from graphrag.query.usage import Usage
 from graphrag.text.json_pieces import json_pieces

@@ -6,7 +6,7 @@ from graphrag.eval.report.cells import UNKNOWN, p_value, points, span
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.results.summary import Analysis, Comparison
+    from graphrag.eval.results.analysis import Analysis, Comparison
 
 
 def describe_correction(compared: "Comparison") -> str:

@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 
 from graphrag.eval.report.gate_cells import label_of, list_decided
 from graphrag.eval.report.gate_lines import list_reasons, shortened
-from graphrag.eval.stats.gate_records import GateOutcome
+from graphrag.eval.stats.gates import GateOutcome
 from graphrag.redaction import redact
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.compare.question_changes import QuestionChange
+    from graphrag.eval.compare.pairing import QuestionChange
 
 _OUTCOMES = {GateOutcome.FAIL: "failure", GateOutcome.INCONCLUSIVE: "skipped"}
 _CHANGES = {

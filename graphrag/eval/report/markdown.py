@@ -17,7 +17,7 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.compare.flips import Flip
+    from graphrag.eval.compare.pairing import Flip
     from graphrag.query.usage import Usage
 
 _MOST_FLIPS = 10

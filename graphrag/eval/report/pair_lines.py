@@ -7,10 +7,9 @@ from graphrag.eval.report.judge_error import describe_correction
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.results.summary import Analysis
-    from graphrag.eval.stats.estimates import Estimate
-    from graphrag.eval.stats.family import FamilyFigures
-    from graphrag.eval.stats.paired import PairedDifference
+    from graphrag.eval.results.analysis import Analysis
+    from graphrag.eval.stats.intervals import Estimate
+    from graphrag.eval.stats.paired import FamilyFigures, PairedDifference
 
 
 def describe_comparisons(analysis: "Analysis") -> list[str]:

@@ -33,9 +33,8 @@ from graphrag.eval.stats.paired import describe_tests
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
+    from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.repeats import RepeatAnalysis
-    from graphrag.eval.results.summary import Analysis
 
 _TOGETHER = (
     "All intervals hold together at 95 % confidence, and p is corrected by Holm over these pairs."

@@ -15,9 +15,12 @@ from typing import Any, cast
 from graphrag.eval.errors import StoreError
 from graphrag.eval.report.curves import CURVES_HEADING, render_curves
 from graphrag.eval.report.markdown import escape
-from graphrag.eval.results.evaluation_file import evaluation_names
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.retrieval_file import render_retrieval_report, retrieval_pieces
+from graphrag.eval.results.figures import (
+    evaluation_names,
+    render_retrieval_report,
+    retrieval_pieces,
+)
 from graphrag.eval.store.whole_files import (
     DETAILED_FILE,
     PAGE_FILE,

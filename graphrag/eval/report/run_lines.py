@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from graphrag.eval.dataset.samples import name_question
 from graphrag.eval.records import METRICS
 from graphrag.eval.report.cells import UNKNOWN, money
-from graphrag.eval.results.means import has_impossible_latency
+from graphrag.eval.results.usage import has_impossible_latency
 from graphrag.eval.store.records import SAYS_LITTLE
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted

@@ -16,13 +16,12 @@ from graphrag.eval.report.cells import (
     share,
 )
 from graphrag.eval.report.lines import plain_table, show_table, tell
-from graphrag.eval.results.criteria import CriterionResult
-from graphrag.eval.results.sections import Figures
+from graphrag.eval.results.figures import CriterionResult, Figures
 from graphrag.eval.scorers.loss import STAGES, LossRow, Stage
 from graphrag.eval.scorers.measure_declaration import Group, MeasureForm
 from graphrag.eval.scorers.measuring import MethodMeasures
 from graphrag.eval.scorers.pairwise import PreferenceSummary
-from graphrag.eval.stats.estimates import Estimate
+from graphrag.eval.stats.intervals import Estimate
 
 _TABLES: Mapping[str, tuple[Group, ...]] = {
     "Measured without a model": ("ranking", "entities", "words"),

@@ -18,8 +18,8 @@ from graphrag.eval.report.cells import (
 from graphrag.eval.results.rows import FAILED_AS_0
 
 if TYPE_CHECKING:
+    from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.summary import Analysis
     from graphrag.eval.stats.outcomes import Outcomes
 
 _HOW_COUNTED = (

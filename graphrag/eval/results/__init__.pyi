@@ -1,4 +1,4 @@
 from .evaluation_results import EvaluationResults, MethodSummary, aggregate_results
-from .history import StoredRun, list_runs
+from .runs import StoredRun, list_runs
 
 __all__ = ["EvaluationResults", "MethodSummary", "StoredRun", "aggregate_results", "list_runs"]

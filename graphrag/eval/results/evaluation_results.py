@@ -17,27 +17,22 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records import (
     DEFAULT_METRICS,
     METRICS,
-    EfficiencyMetrics,
-    MetricScores,
     QueryResult,
     ReadWhole,
 )
-from graphrag.eval.results.budget_curves import BudgetCurves, draw_curves
-from graphrag.eval.results.detailed_file import list_questions, list_states
-from graphrag.eval.results.frames import tidy_frame
-from graphrag.eval.results.labels import label_embedded
-from graphrag.eval.results.means import (
+from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, analyse_repeats
+from graphrag.eval.results.curves import BudgetCurves, draw_curves
+from graphrag.eval.results.rows import rows_of, state_of
+from graphrag.eval.results.usage import (
     AVERAGES,
     MethodSummary,
     cost_of_searches,
     cost_of_verdicts,
+    label_embedded,
     mean_efficiency,
 )
-from graphrag.eval.results.repeats import RepeatAnalysis, analyse_repeats
-from graphrag.eval.results.rows import rows_of
-from graphrag.eval.results.summary import Analysis, analyse
-from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
-from graphrag.eval.stats.outcomes import Outcomes
+from graphrag.eval.stats.outcomes import Outcomes, State
+from graphrag.eval.stats.paired import EQUIVALENCE_MARGIN
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
 from graphrag.text.json_pieces import json_pieces
 from graphrag.text.phrases import counted
@@ -45,14 +40,126 @@ from graphrag.text.phrases import counted
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "EfficiencyMetrics",
-    "EvaluationResults",
-    "MethodSummary",
-    "MetricScores",
-    "QueryResult",
-    "aggregate_results",
-]
+
+def list_questions(results: Sequence[QueryResult]) -> Iterator[dict[str, Any]]:
+    """Yield each question with every response to it, in the order of the results.
+
+    Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
+    """
+    by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
+    for result in results:
+        key = (result.imdb_key, result.sample_id, result.question)
+        by_question.setdefault(key, []).append(result)
+    return (_question(found) for found in by_question.values())
+
+
+def list_states(result: QueryResult) -> dict[str, str]:
+    """Return metric -> the state of its verdict."""
+    return {metric: state_of(result, metric).value for metric in METRICS}
+
+
+def _question(found: Sequence[QueryResult]) -> dict[str, Any]:
+    first = found[0]
+    entry: dict[str, Any] = {
+        "id": first.sample_id,
+        "imdb_key": first.imdb_key,
+        "question": first.question,
+        "ground_truth": first.ground_truth,
+        "methods": {},
+    }
+    for result in found:
+        if result.trial == 0:
+            entry["methods"][result.method] = _detail(result)
+        else:
+            entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
+    return entry
+
+
+def _detail(result: QueryResult) -> dict[str, object]:
+    values = result.to_dict()
+    names = (
+        *("response", "scores", "reasons", "efficiency", "failure"),
+        *("cut_replies", "cached_prompt_tokens"),
+    )
+    repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
+    return {
+        **{name: values[name] for name in names},
+        "states": list_states(result),
+        **({"repeats": repeats} if any(repeats.values()) else {}),
+        **result.grades,
+    }
+
+
+# Types that know a missing value: integers beside None would become floats, and None NaN.
+_COLUMNS = {
+    "imdb_key": "string",
+    "sample_id": "string",
+    "question": "string",
+    "method": "string",
+    "trial": "Int64",
+    "metric": "string",
+    "score": "Int64",
+    "state": "string",
+    "reason": "string",
+    "latency": "Float64",
+    "tokens": "Int64",
+    "cost_usd": "Float64",
+    "embedded_models": "string",
+}
+
+
+def tidy_frame(
+    results: Iterable[QueryResult], metrics: Sequence[str], label: str | None
+) -> "pd.DataFrame":
+    """Return one row a question, method, trial and metric, in the order of the results.
+
+    Parameters
+    ----------
+    results : iterable of QueryResult
+        Every trial.
+    metrics : sequence of str
+        What responses were to be judged on.
+    label : str or None
+        What results that offline baseline models had a part in are labelled with.
+
+    Returns
+    -------
+    pandas.DataFrame
+        ``score`` is 0 or 1, 0 of a search that failed, and missing without a verdict; ``state``
+        says why. Its mean, missing ones left out, is what ``by_method`` says (of several trials,
+        the mean of each question first); the tables take faithfulness and relevance over the rows
+        whose state is ``scored``.
+        ``latency`` (seconds), ``tokens`` and ``cost_usd`` are of the search, the same in each of
+        its rows: add them up over one metric. ``embedded_models`` is the label.
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "imdb_key": result.imdb_key,
+            "sample_id": result.sample_id,
+            "question": result.question,
+            "method": result.method,
+            "trial": result.trial,
+            "metric": metric,
+            "score": _score(result, metric),
+            "state": state_of(result, metric).value,
+            "reason": result.scores.get(metric).reason,
+            "latency": result.efficiency.to_dict()["latency"],
+            "tokens": result.efficiency.tokens,
+            "cost_usd": None if result.usage is None else result.usage.cost_usd,
+            "embedded_models": label,
+        }
+        for result in results
+        for metric in metrics
+    ]
+    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+
+
+def _score(result: QueryResult, metric: str) -> int | None:
+    counts = state_of(result, metric) in (State.SCORED, State.SEARCH_FAILED)
+    return result.scores.get(metric).score if counts else None
+
 
 _NOTEBOOK_VIEW = "graphrag.eval.web.cell:render_cell"  # by name: how results look stands above them
 _NESTED = ("scores", "reasons", "efficiency", "failure")

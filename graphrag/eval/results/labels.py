@@ -1,72 +1,481 @@
-"""The label of the embedded models on a run's figures, from what was really asked."""
+"""People's labels of a run, and the comparisons that they correct."""
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
-from graphrag.eval.records import METRICS, SEARCH_FAILED, QueryResult
-from graphrag.query.model_labels import (
-    ANSWERS,
-    EMBEDDINGS,
-    VERDICTS,
-    Part,
-    label_names,
-    label_roles,
+from pydantic import TypeAdapter, ValidationError
+
+from graphrag.command_lines import eval_line_here
+from graphrag.eval.errors import UsageError
+from graphrag.eval.records import METRICS
+from graphrag.eval.results.analysis import Analysis, Comparison, CorrectedComparison
+from graphrag.eval.results.rows import QuestionKey, Row, paired_score
+from graphrag.eval.stats.correction import (
+    MIN_LABELS,
+    Corrected,
+    corrected_change,
+    corrected_difference,
+    corrected_mean,
 )
-from graphrag.query.usage import Usage
+from graphrag.eval.stats.gates import ALPHA
+from graphrag.eval.stats.intervals import Estimate
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.stats.paired import (
+    FamilyFigures,
+    Inference,
+    Pair,
+    PairedDifference,
+    compare_family,
+    correct_family,
+    shown_sign,
+    verdict_in_words,
+)
+from graphrag.eval.store.whole_files import run_folder
+
+Stratum: TypeAlias = tuple[str, tuple[str, ...]]
+"""A document, and how each method's response ended."""
 
 
-def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()) -> str | None:
-    """Return the label of results; ``further`` is what further judges asked."""
-    given = list(results)
-    judged = [(_is_judged(result), result.judge_usage) for result in given]
-    return label_usages(
-        answered=[(result.failure is None, result.usage or Usage()) for result in given],
-        judged=[
-            *((was, usage or Usage()) for was, usage in judged),
-            *((False, u) for u in further),
-        ],
+@dataclass(frozen=True, slots=True)
+class KeptLabel:
+    """What a person said of one response, beside the verdict; ``stratum`` is a code."""
+
+    document: str
+    id: str
+    method: str
+    label: Literal[0, 1]
+    verdict: Literal[0, 1]
+    stratum: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLabels:
+    """The labels of one run and metric, as an import keeps them; no text of a response.
+
+    Attributes
+    ----------
+    metric : str
+    methods : tuple of str
+        Of the run, in the order of the strata.
+    fingerprint : str
+        Code of all verdicts of the run on the metric: labels are of no use once they change.
+    strata : dict
+        Code of each group that questions were drawn from -> its questions.
+    responses : tuple of KeptLabel
+    """
+
+    metric: str
+    methods: tuple[str, ...]
+    fingerprint: str
+    strata: dict[str, int]
+    responses: tuple[KeptLabel, ...]
+
+
+class LabelledQuestion(NamedTuple):
+    """A question with what the judge and people said of its responses.
+
+    Attributes
+    ----------
+    key : (str, str)
+        Document and id.
+    stratum : Stratum
+    scores : dict
+        Method -> 0, 1 or None; a failed search is 0 where the metric says so.
+    judged : collection of str
+        Methods whose score is the judge's.
+    labels : dict
+        Method -> 0 or 1.
+    """
+
+    key: QuestionKey
+    stratum: Stratum
+    scores: Mapping[str, int | None]
+    judged: Collection[str]
+    labels: Mapping[str, int]
+
+
+class RunLabels(NamedTuple):
+    """A run's questions with the labels of one metric.
+
+    ``refused`` says why they can't be used; there are no questions then.
+    """
+
+    questions: Mapping[QuestionKey, LabelledQuestion]
+    refused: str | None = None
+
+
+def question_stratum(rows: Mapping[str, Row], methods: Sequence[str], metric: str) -> Stratum:
+    """Return the group that a question is drawn in, from its row by each method (one or more)."""
+    document = next(iter(rows.values())).document
+    return document, tuple(_end(rows.get(method), metric) for method in methods)
+
+
+def group_code(stratum: Stratum, fingerprint: str) -> str:
+    """Return the code of a group, which hides what its verdicts are."""
+    return "g" + hash_values([fingerprint, stratum])
+
+
+def hash_values(values: Sequence[object]) -> str:
+    """Return a short code of JSON-ready values."""
+    return hashlib.blake2b(json.dumps(values).encode(), digest_size=8).hexdigest()
+
+
+def keep_labels(
+    questions: Sequence[LabelledQuestion], methods: Sequence[str], metric: str
+) -> KeptLabels:
+    """Return what a later correction needs of a run's questions and labels."""
+    answered = [question for question in questions if question.scores]
+    fingerprint = _fingerprint(answered)
+    strata: dict[str, int] = {}
+    for question in answered:
+        if question.judged:
+            code = group_code(question.stratum, fingerprint)
+            strata[code] = strata.get(code, 0) + 1
+    return KeptLabels(
+        metric=metric,
+        methods=tuple(methods),
+        fingerprint=fingerprint,
+        strata=strata,
+        responses=tuple(
+            KeptLabel(
+                *question.key,
+                method,
+                _binary(label),
+                _binary(question.scores[method]),
+                group_code(question.stratum, fingerprint),
+            )
+            for question in answered
+            for method, label in question.labels.items()
+        ),
     )
 
 
-def label_usages(
-    answered: Sequence[tuple[bool, Usage]], judged: Sequence[tuple[bool, Usage]]
-) -> str | None:
-    """Return the label of what was asked.
+def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, RunLabels]:
+    """Read the labels that imports left in a run's folder.
 
     Parameters
     ----------
-    answered : sequence of (bool, Usage)
-        Of each search whether it gave an answer, which then came from somewhere though no model
-        may be named, and what it asked.
-    judged : sequence of (bool, Usage)
-        The same of each response's verdicts.
+    output_dir : Path
+        The folder of eval.db.
+    run_id : str or None
+        None: of a file that names no run, which has no labels.
+    rows : sequence of Row
+        The run's rows, of which those on the labelled metrics must be as they were.
 
     Returns
     -------
-    str or None
-        See :func:`~graphrag.query.model_labels.label_roles`. Usages that an older release kept do
-        not tell who answered from who embedded: then the models' names decide alone.
+    dict
+        Metric -> RunLabels, of the metrics that labels were imported for.
     """
-    usages = [usage for _, usage in (*answered, *judged)]
-    if any(usage.models and usage.completion_models is None for usage in usages):
-        return label_names(model for usage in usages for model in usage.models)
-    embedding = frozenset(model for usage in usages for model in usage.embedding_models or ())
-    return label_roles(
-        {ANSWERS: _part(answered), VERDICTS: _part(judged), EMBEDDINGS: Part(embedding)}
+    found: dict[str, RunLabels] = {}
+    for metric in METRICS if run_id is not None else ():
+        path = run_folder(output_dir, run_id or "") / f"audit_{metric}.json"
+        if path.exists():
+            found[metric] = _join(_read(path), rows, metric)
+    return found
+
+
+def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> Corrected:
+    """Correct the mean of one method, or the difference between two.
+
+    ``n_labels`` are the questions that are labelled, and known on every method named. A failed
+    search that counts 0 needs no label to be known; it is left out when there are too few labels,
+    so that it does not help to reach the least number.
+    """
+    known = [[_known(question, method) for method in methods] for question in questions]
+    touched = [any(method in question.labels for method in methods) for question in questions]
+    n_labels = sum(was and None not in values for was, values in zip(touched, known, strict=True))
+    if n_labels < MIN_LABELS:
+        nothing = [None] * len(methods)
+        known = [v if was else nothing for was, v in zip(touched, known, strict=True)]
+    strata = [question.stratum for question in questions]
+    if len(methods) == 1:
+        scores = [question.scores.get(methods[0]) for question in questions]
+        corrected = corrected_mean(scores, [value for (value,) in known], strata)
+    else:
+        a, b = methods
+        corrected = corrected_difference(
+            [(question.scores.get(a), question.scores.get(b)) for question in questions],
+            [(of_a, of_b) for of_a, of_b in known],
+            strata,
+            [question.key[0] or None for question in questions],
+        )
+    return replace(corrected, n_labels=n_labels)
+
+
+def _known(question: LabelledQuestion, method: str) -> int | None:
+    if method in question.judged:
+        return question.labels.get(method)
+    return question.scores.get(method)
+
+
+def _binary(value: int | None) -> Literal[0, 1]:
+    if value not in (0, 1):
+        msg = f"a label and its verdict must be 0 or 1, not {value!r}"
+        raise ValueError(msg)
+    return value
+
+
+def _end(row: Row | None, metric: str) -> str:
+    if row is None:
+        return "missing"
+    state = row.states[metric]
+    return str(row.scores[metric]) if state is State.SCORED else state.value
+
+
+def _fingerprint(answered: Sequence[LabelledQuestion]) -> str:
+    return hash_values(sorted([*question.key, *question.stratum[1]] for question in answered))
+
+
+def _read(path: Path) -> KeptLabels | str:
+    """Return the labels of a file, or why there are none."""
+    try:
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
+        kept = cast("dict[str, Any]", values).get("labels")
+        if kept is None:
+            return f"{path.name} was written without them; {_import_again(path)}"
+        return TypeAdapter(KeptLabels).validate_python(kept)
+    except (OSError, ValueError, AttributeError, ValidationError):
+        return f"{path.name} can't be read; {_import_again(path)}"
+
+
+def _import_again(path: Path) -> str:
+    """Name the command for its sheet: in the run's folder, where another's was drawn since."""
+    own = path.with_suffix(".csv")
+    sheet = own if own.exists() else path.parents[2] / own.name
+    return f"import its sheet again with: {eval_line_here('audit', 'import', sheet)}"
+
+
+def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
+    if isinstance(kept, str):
+        return RunLabels({}, kept)
+    said: dict[QuestionKey, dict[str, int]] = {}
+    for each in kept.responses:
+        said.setdefault((each.document, each.id), {})[each.method] = each.label
+    questions = list(_questions(rows, kept.methods, metric, said))
+    if _fingerprint(questions) != kept.fingerprint:
+        return RunLabels(
+            {}, "the verdicts have changed since they were imported; export the audit again"
+        )
+    return RunLabels({question.key: question for question in questions})
+
+
+def _questions(
+    rows: Sequence[Row],
+    methods: Sequence[str],
+    metric: str,
+    said: Mapping[QuestionKey, Mapping[str, int]],
+) -> Iterator[LabelledQuestion]:
+    found: dict[QuestionKey, dict[str, Row]] = {}
+    for row in rows:
+        found.setdefault(row.key, {})[row.method] = row
+    for key, by_method in found.items():
+        yield LabelledQuestion(
+            key=key,
+            stratum=question_stratum(by_method, methods, metric),
+            scores={method: paired_score(row, metric) for method, row in by_method.items()},
+            judged=[m for m, row in by_method.items() if row.states[metric] is State.SCORED],
+            labels=said.get(key, {}),
+        )
+
+
+NO_SPREAD = "no label and no verdict differs from the others, which leaves no interval"
+
+
+def correct_comparisons(analysis: Analysis, found: Mapping[str, RunLabels]) -> Analysis:
+    """Decide the comparisons on labelled metrics by what the labels correct them to.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    found : dict
+        Metric -> the run's labels, see ``read_labels``.
+
+    Returns
+    -------
+    Analysis
+        ``corrected`` of each comparison on those metrics, and its verdict by it. A comparison
+        that is not corrected keeps its own figures, and its place in the family.
+    """
+    comparisons: list[Comparison] = []
+    for metric in dict.fromkeys(compared.metric for compared in analysis.comparisons):
+        of_metric = [each for each in analysis.comparisons if each.metric == metric]
+        labels = found.get(metric)
+        comparisons += of_metric if labels is None else _correct(of_metric, labels)
+    return replace(analysis, comparisons=comparisons)
+
+
+def correct_change(
+    pairs: Sequence[tuple[Row, Row]],
+    scores: Sequence[Pair],
+    method: str,
+    new: RunLabels | None,
+    baseline: RunLabels | None,
+) -> Corrected | None:
+    """Correct the difference between two runs by the labels of both.
+
+    Parameters
+    ----------
+    pairs : sequence of (Row, Row)
+        New row and baseline row of each question that both hold.
+    scores : sequence of (new, baseline)
+        What they count in the comparison, 0, 1 or None; same length.
+    method : str
+    new, baseline : RunLabels or None
+        Of the metric; None for a run without labels.
+
+    Returns
+    -------
+    Corrected or None
+        None when neither run has labels.
+    """
+    sides = (new, baseline)
+    if new is None and baseline is None:
+        return None
+    for name, side in zip(("the new run", "the baseline"), sides, strict=True):
+        if side is None or side.refused is not None:
+            why = "no labels" if side is None else f"labels that can't be used: {side.refused}"
+            return refuse_change(f"{name} has {why}")
+    cells = [(_cell(new, row, method), _cell(baseline, old, method)) for row, old in pairs]
+    return corrected_change(
+        scores,
+        [(of_new.label, of_old.label) for of_new, of_old in cells],
+        [(of_new.stratum, of_old.stratum) for of_new, of_old in cells],
+        [row.document or old.document or None for row, old in pairs],
     )
 
 
-def names_no_model(usages: Iterable[Usage]) -> bool:
-    """Say whether no model is named at all, so that only a run's setup may tell."""
-    return not any(usage.models for usage in usages)
+def refuse_change(why: str) -> Corrected:
+    """Return a difference that is not corrected."""
+    return Corrected(None, Estimate(None, 0, None, None, "labels of both runs"), 0, why)
 
 
-def _part(asked: Sequence[tuple[bool, Usage]]) -> Part:
-    return Part(
-        frozenset(model for _, usage in asked for model in usage.completion_models or ()),
-        others=any(was and not usage.completion_models for was, usage in asked),
+class _Cell(NamedTuple):
+    """A response's label, and the group that it was drawn in: none where none is needed."""
+
+    label: int | None
+    stratum: Stratum | None
+
+
+def _cell(labels: RunLabels | None, row: Row, method: str) -> _Cell:
+    question = None if labels is None else labels.questions[row.key]
+    if question is None or method not in question.judged:
+        return _Cell(None, None)
+    return _Cell(question.labels.get(method), question.stratum)
+
+
+def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Comparison]:
+    questions = list(labels.questions.values())
+    found: list[Corrected | None] = []
+    refused: list[CorrectedComparison] = []
+    for compared in comparisons:
+        corrected, why = _correct_pair(questions, compared, labels.refused)
+        refused.append(CorrectedComparison(why, 0 if corrected is None else corrected.n_labels))
+        found.append(None if why else corrected)
+    results = [
+        compared.result if corrected is None else corrected_result(compared.result, corrected)
+        for compared, corrected in zip(comparisons, found, strict=True)
+    ]
+    if not any(found):
+        return [
+            replace(each, corrected=kept) for each, kept in zip(comparisons, refused, strict=True)
+        ]
+    family: list[FamilyFigures | None] = [None] * len(results)
+    margins = [c.family.equivalence_margin for c in comparisons if c.family is not None]
+    if margins:
+        results = correct_family(results)
+        n_tests = max(1, sum(result.p is not None for result in results))
+        results = [
+            result
+            if corrected is None
+            else replace(result, detectable_at_80=corrected.detectable(ALPHA / n_tests))
+            for result, corrected in zip(results, found, strict=True)
+        ]
+        inferences = [
+            compared.inference if corrected is None else _inference(corrected)
+            for compared, corrected in zip(comparisons, found, strict=True)
+        ]
+        family = list(compare_family(results, inferences, margins[0]))
+    return [
+        _decided(*each) for each in zip(comparisons, found, refused, results, family, strict=True)
+    ]
+
+
+def _correct_pair(
+    questions: Sequence[LabelledQuestion], compared: Comparison, refused: str | None
+) -> tuple[Corrected | None, str | None]:
+    """Return the correction, and why it can't be used."""
+    if refused is not None:
+        return None, refused
+    try:
+        corrected = correct_methods(questions, [compared.a, compared.b])
+    except UsageError as error:  # a package is missing, and a run is shown even so
+        return None, str(error).removesuffix(".")
+    return corrected, corrected.refused or (NO_SPREAD if corrected.se is None else None)
+
+
+def corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
+    """Return the result with the corrected difference, test and limits in place of its own."""
+    estimate, bounds = corrected.estimate, result.difference_bounds
+    if bounds is not None and estimate.mean is not None and result.difference is not None:
+        moved = (result.coverage or 0) * (estimate.mean - result.difference)
+        bounds = (max(bounds[0] + moved, -1.0), min(bounds[1] + moved, 1.0))
+    return replace(
+        result,
+        difference=estimate.mean,
+        low=estimate.low,
+        high=estimate.high,
+        p=corrected.p,
+        p_holm=None,
+        detectable_at_80=corrected.detectable(ALPHA),
+        difference_bounds=bounds,
+        interval=estimate.method,
     )
 
 
-def _is_judged(result: QueryResult) -> bool:
-    verdicts = [result.scores.get(metric) for metric in METRICS]
-    return any(v.score is not None and v.reason != SEARCH_FAILED for v in verdicts)
+def _inference(corrected: Corrected) -> Inference:
+    def limits(confidence: float) -> tuple[float, float]:
+        low, high = corrected.limits(confidence)
+        return max(low, -1.0), min(high, 1.0)
+
+    return Inference(limits, corrected.outside)
+
+
+def _decided(
+    compared: Comparison,
+    corrected: Corrected | None,
+    kept: CorrectedComparison,
+    result: PairedDifference,
+    family: FamilyFigures | None,
+) -> Comparison:
+    words = verdict_in_words(result, compared.a, compared.b, family=family)
+    compared = replace(compared, sign=shown_sign(result))
+    if corrected is None:
+        # Its own figures, but the place in a family that holds corrected p values.
+        return replace(compared, corrected=kept, result=result, family=family, verdict=words)
+    filled = replace(
+        kept,
+        difference=result.difference,
+        low=result.low,
+        high=result.high,
+        se=corrected.se,
+        p=result.p,
+        p_holm=result.p_holm,
+        detectable_at_80=result.detectable_at_80,
+        interval=result.interval,
+        judged_alone=compared.verdict,
+    )
+    if family is not None:
+        filled = replace(
+            filled,
+            low_simultaneous=family.low_simultaneous,
+            high_simultaneous=family.high_simultaneous,
+            p_equivalence=family.p_equivalence,
+            is_equivalent=family.is_equivalent,
+        )
+    verdict = f"{words} (corrected by labels on {kept.n_labels} questions)"
+    return replace(compared, corrected=filled, verdict=verdict)

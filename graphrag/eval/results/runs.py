@@ -1,11 +1,12 @@
-"""The rows of a run, wherever they are: in the store, in a results file, in a pinned baseline."""
+"""Stored runs: their rows, every figure question by question, and the list of them."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, cast
+from statistics import fmean
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -19,22 +20,37 @@ from graphrag.eval.records import (
     MetricScores,
     QueryResult,
     failed_search_scores,
+    measured_latency,
 )
-from graphrag.eval.results.labels import label_usages, names_no_model
 from graphrag.eval.results.rows import (
+    FAILED_AS_0,
+    ZERO_IF_FAILED,
+    QuestionKey,
     Row,
     check_states,
     digest_reference,
+    item_scores,
     rows_of,
     with_every_metric,
 )
+from graphrag.eval.results.usage import label_usages, names_no_model
 from graphrag.eval.scorers.judge import judgeable
+from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
+from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
 from graphrag.eval.stats.outcomes import State
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import PINNED, baseline_path, find_run, no_such_file, open_store
+from graphrag.eval.store.lookup import (
+    ORIGIN_NAMES,
+    PINNED,
+    baseline_path,
+    find_run,
+    no_such_file,
+    open_store,
+)
 from graphrag.eval.store.records import SAYS_LITTLE, Run, RunSetup, StoredResponse
+from graphrag.eval.store.whole_files import REPORT_FILE
 from graphrag.query.model_labels import label_names
-from graphrag.query.usage import sum_usages
+from graphrag.query.usage import Usage, sum_usages
 
 _NO_INDEXES: Mapping[str, Mapping[str, str | int | None]] = {}
 
@@ -343,3 +359,271 @@ def _stored_run(run_id: str | None, store_path: Path) -> Run | None:
             return found[0] if found else None
     except StoreError:  # the rows are in the file; only what they can be warned of is lost
         return None
+
+
+Values = Mapping[QuestionKey, float | None]
+"""Question -> value; None where there is none."""
+ByMethod = dict[str, dict[str, Values]]
+"""Method -> figure -> values."""
+
+_UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionFigures:
+    """The figures of a run, question by question: of several searches, their mean.
+
+    What further judges gave, and the retrieval measures, are of the first search.
+
+    Attributes
+    ----------
+    judged : dict
+        Method -> what a judge gave: the metrics that were asked (0 or 1),
+        ``rubric.<dimension>`` (1 to 5), ``quality.<measure>`` (in [0, 1]).
+    measured : dict
+        Method -> what needs no judge: ``latency_s`` of searches that answered, ``tokens``,
+        ``cost_usd``, and the retrieval measures where the run's own file of them is there.
+    failed_as_0 : dict
+        Method -> metrics on which a failed search has nothing to judge, with 0 for it, where one
+        failed.
+    """
+
+    judged: ByMethod
+    measured: ByMethod
+    failed_as_0: ByMethod
+
+
+def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
+    """Return every figure of a run in the store; those not known are left out or None."""
+    rows = stored_rows(store, run, every_trial=True)
+    by_method = {m: [r for r in rows if r.method == m] for m in run.setup.methods}
+    further = _further(store, run, {row.question_id: row.key for row in rows})
+    retrieval = _retrieval(store.path.parent, run.run_id)
+    return QuestionFigures(
+        {m: {**_verdicts(run, of), **further.get(m, {})} for m, of in by_method.items()},
+        {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
+        {m: _failed_as_0(of) for m, of in by_method.items()},
+    )
+
+
+def mean_of(values: Values) -> float | None:
+    """Return the mean of the values that there are; None without any."""
+    known = [value for value in values.values() if value is not None]
+    return fmean(known) if known else None
+
+
+def _verdicts(run: Run, rows: list[Row]) -> dict[str, Values]:
+    """Return the verdicts; without any, failed searches alone are no figure of 0."""
+    found: dict[str, Values] = {}
+    for metric in METRICS:
+        if metric not in (run.setup.metrics or ()):
+            continue
+        states = {row.states[metric] for row in rows}
+        waiting = State.NOT_JUDGED in states and not states.difference(_UNJUDGED)
+        scores = item_scores(rows, metric)
+        found[metric] = dict.fromkeys(scores) if waiting else scores
+    return found
+
+
+def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
+    found: dict[str, Values] = {}
+    for metric in METRICS:
+        states = {row.states[metric] for row in rows}
+        if metric in ZERO_IF_FAILED or not {State.SEARCH_FAILED, State.SCORED} <= states:
+            continue
+        found[f"{metric}{FAILED_AS_0}"] = _item_means(
+            rows, lambda row, m=metric: 0 if row.censored else row.scores[m]
+        )
+    return found
+
+
+def _efficiency(rows: list[Row]) -> dict[str, Values]:
+    return {
+        "latency_s": _item_means(
+            rows, lambda row: None if row.censored else measured_latency(row.latency_s)
+        ),
+        "tokens": _item_means(rows, lambda row: row.tokens),
+        "cost_usd": _item_means(rows, lambda row: row.cost_usd),
+    }
+
+
+def _item_means(rows: list[Row], read: Callable[[Row], float | None]) -> Values:
+    values: dict[QuestionKey, list[float]] = {row.key: [] for row in rows}
+    for row in rows:
+        value = read(row)
+        values[row.key] += [] if value is None else [value]
+    return {key: fmean(known) if known else None for key, known in values.items()}
+
+
+def _further(
+    store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]
+) -> dict[str, dict[str, Values]]:
+    asked = run.setup.further
+    responses = store.responses(run.run_id, with_texts=False)
+    units = {u: found for u, found in responses.items() if found.trial == 0}
+    names = [f"rubric.{name}" for name in DIMENSIONS if "rubric" in asked]
+    names += [f"quality.{name}" for name in QUALITY_MEASURES if "quality" in asked]
+    found: dict[str, dict[str, dict[QuestionKey, float | None]]] = {
+        method: {name: {} for name in names} for method in run.setup.methods
+    }
+    for judged in store.judgements(run.run_id):
+        unit = units.get(judged.subject)
+        if unit is None or judged.kind not in ("rubric", "quality"):
+            continue
+        for name, value in _grades(judged.kind, judged.value).items():
+            found[unit.method].setdefault(f"{judged.kind}.{name}", {})[keys[unit.sample_id]] = value
+    return {method: dict(figures) for method, figures in found.items()}
+
+
+def _grades(kind: str, value: dict[str, Any]) -> dict[str, float | None]:
+    if kind == "rubric":
+        grades = LLMEvaluation.from_dict(value).grades
+        return {name: grades[name].score for name in DIMENSIONS}
+    quality = QualityEvaluation.from_dict(value)
+    return {name: getattr(quality, name) for name in QUALITY_MEASURES}
+
+
+def _retrieval(output_dir: Path, run_id: str) -> dict[str, dict[str, Values]]:
+    """Return the measures that the run's own file holds; empty where it is not there."""
+    path = output_dir / "runs" / run_id / REPORT_FILE
+    try:
+        results: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
+        found: dict[str, dict[str, dict[QuestionKey, float | None]]] = {}
+        for question in results:
+            key = question["imdb_key"], question["id"]
+            for method, told in question["methods"].items():
+                for name, value in told["measures"].items():
+                    found.setdefault(method, {}).setdefault(name, {})[key] = value
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not measured, or cut short
+        return {}
+    return {method: dict(figures) for method, figures in found.items()}
+
+
+Means: TypeAlias = dict[str, dict[str, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """A line of the history.
+
+    Attributes
+    ----------
+    run_id, started_at, status : str
+    n_questions : int
+        Questions planned.
+    correctness : dict
+        method -> mean in [0, 1] over scored responses and failed searches, which count 0;
+        None without any, while no response has been judged, and in a run that did not ask for it.
+    cost_usd : float or None
+        Of searches and judge, what was asked again included, and without the searches of a run
+        whose responses were judged again; None when a price is not known.
+    is_pinned : bool
+        Whether it is the pinned baseline.
+    embedded_models : str or None
+        The label of the embedded models when they had a part.
+    origin : str
+        Who began it; "not recorded" in a run of an older release.
+    means : dict
+        method -> metric -> mean, of what a judge gave: the metrics that the run asked for, as its
+        tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1]; and
+        ``<metric>, failed as 0`` where failed searches make the two differ.
+    n : dict
+        method -> figure -> questions behind its mean, of those in ``means``.
+    measured : dict
+        method -> figure -> mean, of what needs no judge: ``latency_s`` of searches that answered,
+        ``tokens`` and ``cost_usd`` of a search, and the retrieval measures, where the run's own
+        file of them is there.
+    """
+
+    run_id: str
+    started_at: str
+    status: str
+    n_questions: int
+    correctness: dict[str, float | None]
+    cost_usd: float | None
+    is_pinned: bool
+    embedded_models: str | None = None
+    origin: str = ORIGIN_NAMES["python"]
+    means: Means = field(default_factory=dict[str, dict[str, float | None]])
+    n: dict[str, dict[str, int]] = field(default_factory=dict[str, dict[str, int]])
+    measured: Means = field(default_factory=dict[str, dict[str, float | None]])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the run as JSON-ready values."""
+        return asdict(self)
+
+
+def list_runs(store_path: Path) -> list[StoredRun]:
+    """Return the runs of a store, the newest first.
+
+    Raises
+    ------
+    UsageError
+        If there is no store.
+    StoreError
+        If another process holds it.
+    """
+    pinned = pinned_run_id(store_path)
+    with open_store(store_path) as store:
+        return [describe_run(store, run, run.run_id == pinned) for run in store.runs()]
+
+
+def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Usage]:
+    """Return run id -> all that a run took, of those runs that the store holds.
+
+    Searches and judge, what was asked again included.
+
+    Raises
+    ------
+    StoreError
+        If another process holds the store.
+    """
+    if not store_path.is_file():
+        return {}
+    wanted = set(run_ids)
+    with open_store(store_path) as store:
+        runs = [run for run in store.runs() if run.run_id in wanted]
+        return {run.run_id: sum_usages(paid_usages(store, run)) for run in runs}
+
+
+def describe_run(store: EvaluationStore, run: Run, is_pinned: bool) -> StoredRun:
+    """Return a run's line in the history."""
+    figures = read_question_figures(store, run)
+    judged = {m: {**of, **figures.failed_as_0[m]} for m, of in figures.judged.items()}
+    means = _means(judged)
+    return StoredRun(
+        run_id=run.run_id,
+        started_at=run.started_at,
+        status=run.status,
+        n_questions=run.setup.n_questions,
+        correctness={method: found.get("correctness") for method, found in means.items()},
+        cost_usd=sum_usages(paid_usages(store, run)).cost_usd,
+        is_pinned=is_pinned,
+        embedded_models=stored_metadata(store, run).embedded_models,
+        origin=ORIGIN_NAMES[run.origin],
+        means=means,
+        n={
+            m: {name: sum(v is not None for v in values.values()) for name, values in of.items()}
+            for m, of in judged.items()
+        },
+        measured=_means(figures.measured),
+    )
+
+
+def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
+    """Return all that a run paid for, also what was asked again or belongs to nothing complete.
+
+    Of a run whose responses were judged again the searches are left out.
+    """
+    again = run.setup.responses_of is not None
+    searches = {} if again else store.responses(run.run_id, with_texts=False)
+    usages = [found.usage for found in searches.values()]
+    usages += [usage for each in store.judge_usage(run.run_id).values() for usage in each]
+    usages += store.forgotten_usage(run.run_id)
+    usages += [judged.usage for judged in store.judgements(run.run_id)]
+    usages += store.unclaimed_usage(run.run_id).values()
+    return usages
+
+
+def _means(figures: ByMethod) -> Means:
+    return {m: {name: mean_of(values) for name, values in f.items()} for m, f in figures.items()}

@@ -14,8 +14,7 @@ from graphrag.eval.scorers.declared.combined import combined_input
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.measure_declaration import GROUPS, Measure, MeasureForm
 from graphrag.eval.scorers.response import Answered, MeasureInput, MeasureSettings
-from graphrag.eval.stats.estimates import Estimate, mean_binary_stratified
-from graphrag.eval.stats.scales import mean_real
+from graphrag.eval.stats.intervals import Estimate, mean_binary_stratified, mean_real
 
 
 @dataclass(frozen=True, slots=True)

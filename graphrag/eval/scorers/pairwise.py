@@ -11,8 +11,8 @@ from pydantic import ConfigDict, TypeAdapter, model_validator
 
 from graphrag.eval.records import Failure
 from graphrag.eval.scorers.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
-from graphrag.eval.stats.estimates import Estimate, Score, mean_binary, mean_binary_stratified
-from graphrag.eval.stats.variance import Preference, combine_orders
+from graphrag.eval.stats.agreement import Preference, combine_orders
+from graphrag.eval.stats.intervals import Estimate, Score, mean_binary, mean_binary_stratified
 from graphrag.query.replies import StructuredReply
 
 PAIRWISE_VERSION = 1

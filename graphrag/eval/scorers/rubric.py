@@ -29,7 +29,7 @@ from graphrag.eval.scorers.evaluable import (
     EvaluableQueryResult,
     EvaluableRelationship,
 )
-from graphrag.eval.stats.scales import ScaleEstimate, mean_scale
+from graphrag.eval.stats.intervals import ScaleEstimate, mean_scale
 from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
 
 RUBRIC_VERSION = 2

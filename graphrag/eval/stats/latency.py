@@ -6,7 +6,7 @@ from math import ceil, floor, inf, isfinite, sqrt
 
 import numpy as np
 
-from graphrag.eval.stats.estimates import CONFIDENCE, Floats, scipy_stats
+from graphrag.eval.stats.intervals import CONFIDENCE, Floats, scipy_stats
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean
 
-from graphrag.eval.stats.estimates import Estimate, Score, present, share_of_total, share_of_totals
-from graphrag.eval.stats.scales import mean_real
+from graphrag.eval.stats.intervals import (
+    Estimate,
+    Score,
+    mean_real,
+    present,
+    share_of_total,
+    share_of_totals,
+)
 
 
 class State(StrEnum):

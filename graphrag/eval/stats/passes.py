@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphrag.eval.stats.estimates import Floats, scipy_special, scipy_stats
+from graphrag.eval.stats.intervals import Floats, scipy_special, scipy_stats
 from graphrag.eval.stats.power import ALPHA
 
 LOOKS = tuple(2**n for n in range(8))

@@ -5,7 +5,7 @@ from math import sqrt
 
 import numpy as np
 
-from graphrag.eval.stats.estimates import Floats, scipy_special, scipy_stats
+from graphrag.eval.stats.intervals import Floats, scipy_special, scipy_stats
 
 POWER = 0.8
 ALPHA = 0.05

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, StoreError
 from graphrag.eval.records import Failure, JudgeResult
-from graphrag.eval.results.labels import label_usages
+from graphrag.eval.results.usage import label_usages
 from graphrag.eval.runner.plan import ChosenRun, ResumeOptions, RunPlan, choose_run
 from graphrag.eval.runner.queue import run_bounded
 from graphrag.eval.scorers.judge import Judge

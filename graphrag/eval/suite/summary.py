@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from graphrag.eval.records import EfficiencyMetrics, Failure, measured_latency
-from graphrag.eval.stats.estimates import Estimate, mean_binary, t_estimate
+from graphrag.eval.stats.intervals import Estimate, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
 from graphrag.eval.suite.evaluation import (

@@ -21,8 +21,8 @@ from graphrag.eval.web.plots import Spec, make_plots, title_plots
 from graphrag.eval.web.tables import areas_table, curves_table, pairs_table
 
 if TYPE_CHECKING:
+    from graphrag.eval.results.analysis import Analysis
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.summary import Analysis
 
 _WIDTH_PX = 460
 # On white and on the #111 of a dark notebook alike: 4.3:1, which is all that one colour can have.

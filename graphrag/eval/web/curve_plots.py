@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from graphrag.eval.report.curves import name_figure
-from graphrag.eval.results.budget_curves import BudgetCurves
+from graphrag.eval.results.curves import BudgetCurves
 
 Spec: TypeAlias = dict[str, Any]
 _TOKENS = "prompt tokens a question, measured (log2 scale)"

@@ -11,7 +11,7 @@ from jinja2 import Environment, StrictUndefined
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring.collector import MetricPoint, MetricsCollector
-from graphrag.eval.results.history import StoredRun, list_runs
+from graphrag.eval.results.runs import StoredRun, list_runs
 from graphrag.eval.store.records import now
 from graphrag.eval.store.whole_files import write_file
 from graphrag.eval.web.dashboard_drawing import Drawing, Line, Point, draw

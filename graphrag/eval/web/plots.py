@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, TypeAlias, cast
 
+from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.summary import Analysis
 from graphrag.eval.web.curve_plots import plot_curves, title_curves
 
 Spec: TypeAlias = dict[str, Any]

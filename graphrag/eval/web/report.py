@@ -29,9 +29,9 @@ from graphrag.eval.report.tables import (
     score_table,
     spent_table,
 )
+from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.results.sections import Figures
-from graphrag.eval.results.summary import Analysis
+from graphrag.eval.results.figures import Figures
 from graphrag.eval.web.baseline import Baseline
 from graphrag.eval.web.library import drawing_library
 from graphrag.eval.web.packing import Aside, pack

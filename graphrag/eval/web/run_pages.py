@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from graphrag.eval.compare.changes import read_both_labels
 from graphrag.eval.compare.compare import GateTerms, compare_runs
-from graphrag.eval.compare.judge_changes import read_both_labels
 from graphrag.eval.errors import EvalError, UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.report.cells import money, number
 from graphrag.eval.report.gate_lines import word_of
-from graphrag.eval.results.history import StoredRun, describe_run
 from graphrag.eval.results.runs import (
     RunRows,
+    StoredRun,
+    describe_run,
     pinned_run_id,
     read_rows,
     stored_metadata,

@@ -8,13 +8,13 @@ from graphrag.eval.records import METRICS
 from graphrag.eval.report.cells import mean_and_n, number, p_value, points, span
 from graphrag.eval.report.curves import HOW, curve_rows, list_left_out, name_figure
 from graphrag.eval.report.tables import Table
-from graphrag.eval.results.summary import Analysis
+from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.scorers.loss import STAGES, Stage
 
 if TYPE_CHECKING:
-    from graphrag.eval.results.budget_curves import BudgetCurves
+    from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
-    from graphrag.eval.results.sections import Figures
+    from graphrag.eval.results.figures import Figures
 
 _MOST_FILMS = 200
 _MOST_CAUSE = 300

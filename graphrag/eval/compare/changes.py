@@ -1,0 +1,239 @@
+"""What differs between two runs' settings, indexes and labels."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias, cast
+
+from graphrag.eval.compare.pairing import Joined, MetricPairs
+from graphrag.eval.results.labels import (
+    NO_SPREAD,
+    RunLabels,
+    correct_change,
+    read_labels,
+    refuse_change,
+)
+from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.runner.headers import EMBEDDING_MODEL
+from graphrag.eval.runner.plan import list_differences
+from graphrag.eval.stats.correction import Corrected
+from graphrag.eval.stats.gates import GateCase
+from graphrag.eval.store.records import RunSetup
+
+Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
+"""Index key -> what its index was built with, and how much it holds."""
+_SECTIONS = {
+    "dataset": "the questions differ",
+    "indexes": "the indexes differ; a rebuilt graph shifts whole documents",
+    "judge": "the judges differ",
+    "metrics": "the judge's prompts differ",
+}
+_OF_THE_RUN = (
+    "trials",
+    "max_output_tokens",
+    "equal_terms",
+    "further",
+    "suites",
+    "responses_of",
+    "releases",
+)
+
+
+def list_setup_changes(
+    new: RunSetup,
+    baseline: RunSetup,
+    methods: Sequence[str],
+    facts: tuple[Facts, Facts] = ({}, {}),
+) -> list[str]:
+    """Name what differs between two runs' setups, each as ``meaning (key: before -> now)``.
+
+    Of a section that one of them lacks it is said that it is not known. Of methods that are not
+    among ``methods`` nothing is said. ``facts`` say of the new run's indexes and of the baseline's
+    what a fingerprint does not.
+    """
+    changes: list[str] = []
+    unknown: list[str] = []
+    for section, meaning in _SECTIONS.items():
+        old, now = (_section(each, section, methods) for each in (baseline, new))
+        if old is None or now is None:
+            unknown.append(section)
+        elif old != now:
+            keys = [key for key in {**old, **now} if old.get(key) != now.get(key)]
+            shown = "; ".join(_change(section, key, (old, now), facts) for key in keys)
+            changes.append(f"{meaning} ({shown})")
+    if "indexes" not in unknown:
+        changes += _list_method_changes(new, baseline, methods)
+    if not unknown:  # only of setups that are whole is a section that is missing a default
+        old, now = (
+            RunSetup({k: each.root[k] for k in _OF_THE_RUN if k in each.root})
+            for each in (baseline, new)
+        )
+        if differences := list_differences(old, now):
+            changes.append(f"the runs' own settings differ ({', '.join(differences)})")
+    if unknown:
+        changes.append(f"not known whether the runs agree in: {', '.join(unknown)}")
+    return changes
+
+
+def _change(
+    section: str,
+    key: str,
+    sides: tuple[Mapping[str, object], Mapping[str, object]],
+    facts: tuple[Facts, Facts],
+) -> str:
+    """Return what became of one key; hashes are replaced by what they stand for."""
+    old, now = sides
+    if section == "dataset" and key == "fingerprint":
+        return "other questions or answers"
+    if section not in ("metrics", "indexes"):
+        return f"{key}: {old.get(key)} -> {now.get(key)}"
+    lone = next(
+        (name for name, side in (("baseline", now), ("new run", old)) if key not in side), None
+    )
+    if lone is not None:
+        return f"{key}: of the {lone} alone"
+    if section == "metrics":
+        return f"{key}: another prompt"
+    if None in (old[key], now[key]):
+        return f"{key}: not known of the {'baseline' if old[key] is None else 'new run'}"
+    after, before = (side.get(key, {}) for side in facts)
+    if not before or not after:
+        return f"{key}: another index; what changed was not kept"
+    changed = [
+        f"{name} {before.get(name, 'unknown')} -> {after.get(name, 'unknown')}"
+        for name in {**before, **after}
+        if before.get(name) != after.get(name)
+    ]
+    return f"{key}: {', '.join(changed) or 'other content, by the same settings'}"
+
+
+def _section(setup: RunSetup, section: str, methods: Sequence[str]) -> Mapping[str, object] | None:
+    """Return a section of a setup; of the indexes their fingerprints, as settings come apart."""
+    if section == "indexes" and section in setup.root:
+        return setup.fingerprints(methods)
+    return cast("Mapping[str, object] | None", setup.root.get(section))
+
+
+def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[str]) -> list[str]:
+    """Name the settings and models that differ, methods and indexes that differ alike in a line."""
+    old, now = baseline.indexes, new.indexes
+    keys = [key for key in now if key in old]
+    found: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for method in methods:
+        for key in keys:
+            before, after = (RunSetup(_described(each[key].get(method))) for each in (old, now))
+            if lines := list_differences(before, after):
+                found.setdefault(tuple(lines), {}).setdefault(method, []).append(key)
+    return [
+        f"the settings of {_names(where, len(keys))} differ ({', '.join(lines)})"
+        for lines, where in found.items()
+    ]
+
+
+def _described(described: Mapping[str, object] | None) -> dict[str, object]:
+    """Return what is said of a method beside the index, its settings by their plain names."""
+    told = dict(described or {})
+    told.pop("index", None)
+    settings = cast("Mapping[str, object]", told.pop("settings", {}))
+    return {**settings, **told}
+
+
+def _names(where: Mapping[str, Sequence[str]], n_keys: int) -> str:
+    return ", ".join(
+        method if len(keys) == n_keys else f"{method} on {', '.join(keys)}"
+        for method, keys in where.items()
+    )
+
+
+_SHOWN = 5  # indexes that are named
+
+
+def changed_indexes(
+    new: RunMetadata, baseline: RunMetadata, method: str, documents: Iterable[str]
+) -> list[str]:
+    """Return the documents whose index is another now, sorted; one that one run knows is another.
+
+    The fingerprint is of the tables, in which a rebuild gives every row another id. It does not
+    see the vectors, so that another embedding model makes another index as well.
+
+    Parameters
+    ----------
+    documents : iterable of str
+        Those that are compared; with "" among them, as documents are not known, all.
+    """
+    now, then = (_fingerprints(told, method) for told in (new, baseline))
+    compared = set(documents)
+    keys = now.keys() | then.keys()
+    return sorted(
+        key
+        for key in (keys if "" in compared else keys & compared)
+        if now.get(key) != then.get(key) or _is_embedded_anew(new, baseline, key)
+    )
+
+
+def _fingerprints(told: RunMetadata, method: str) -> dict[str, str | None]:
+    """Return document -> fingerprint of the index that a method searched there."""
+    return told.setup.fingerprints([method]) if "indexes" in told.setup.root else {}
+
+
+def _is_embedded_anew(new: RunMetadata, baseline: RunMetadata, key: str) -> bool:
+    models = {told.indexes.get(key, {}).get(EMBEDDING_MODEL) for told in (new, baseline)}
+    return len(models - {None}) > 1
+
+
+def why_undecided(changed: Sequence[str]) -> str:
+    """Say why a run on changed indexes is not decided, and what to do."""
+    return (
+        f"{_named(changed)} changed since the baseline, or is known of one run alone; a rebuilt "
+        "index shifts whole documents by chance, which no number of questions shows (to decide all "
+        "the same, as if each question changed on its own: --accept-index-change)"
+    )
+
+
+def what_is_assumed(changed: Sequence[str]) -> str:
+    """Say what a decision on changed indexes that were accepted takes for granted."""
+    return (
+        f"{_named(changed)} changed, and as you accepted it this takes each question to change on "
+        "its own: an index that shifts whole documents is wrongly failed or passed more often"
+    )
+
+
+def _named(changed: Sequence[str]) -> str:
+    shown = ", ".join(changed[:_SHOWN]) + (", ..." if len(changed) > _SHOWN else "")
+    return f"the index of {shown}"
+
+
+SideLabels: TypeAlias = tuple[RunLabels | None, RunLabels | None]
+"""Labels of the new run and of the baseline on one metric."""
+
+
+def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[str, SideLabels]:
+    """Read the labels of two runs; metric -> both sides, of what either has labels for."""
+    ours, theirs = (
+        read_labels(output_dir, side.metadata.run_id, side.rows) for side in (new, baseline)
+    )
+    return {metric: (ours.get(metric), theirs.get(metric)) for metric in {**ours, **theirs}}
+
+
+def correct_pairs(
+    joined: Joined,
+    pairs: MetricPairs,
+    key: tuple[str, str],
+    labels: Mapping[str, SideLabels],
+    case: GateCase,
+) -> Corrected | None:
+    """Correct the difference of one method and metric; None where neither run has labels."""
+    method, metric = key
+    found = correct_change(
+        joined.pairs,
+        pairs.scores[: len(joined.pairs)],  # after them what the baseline alone holds
+        method,
+        *labels.get(metric, (None, None)),
+    )
+    if found is not None and found.refused is None and found.se is None:
+        return refuse_change(NO_SPREAD)
+    return found
+
+
+def usable(found: Corrected | None) -> Corrected | None:
+    """Return a correction that has a standard error; None for others."""
+    return None if found is None or found.se is None else found

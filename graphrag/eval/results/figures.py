@@ -1,0 +1,646 @@
+"""What is said of a run beyond the verdicts: retrieval, losses, further judges, criteria."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from statistics import fmean
+from typing import Any
+from urllib.parse import quote
+
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import Met, SuccessCriterion
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.records import QueryResult, ReadWhole, Retrieved, measured_latency
+from graphrag.eval.results.curves import BudgetCurves, draw_curves
+from graphrag.eval.results.rows import paired_score, rows_of
+from graphrag.eval.results.usage import calls_of, tokens_of
+from graphrag.eval.scorers.combined import CombinedSettings
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.loss import (
+    NOT_NEEDED,
+    LossRecord,
+    LossRow,
+    LossSettings,
+    summarize_loss,
+    trace_loss,
+)
+from graphrag.eval.scorers.measuring import (
+    MeasuredAnswer,
+    MethodMeasures,
+    measure,
+    summarize_measures,
+)
+from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
+from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
+from graphrag.eval.scorers.response import Answered, JudgeSource, MeasureSettings
+from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
+from graphrag.eval.stats.intervals import Estimate, mean_real
+from graphrag.eval.store.records import Judgement, Unit, pair_kind
+from graphrag.query.usage import Usage, sum_usages
+from graphrag.text.json_pieces import json_pieces
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionResult:
+    """One method's mean of one metric, held to its criterion."""
+
+    method: str
+    metric: str
+    value: float | None
+    minimum: float | None
+    target: float | None
+    result: Met
+    lower_is_better: bool = False
+
+
+def check_criteria(
+    criteria: Iterable[SuccessCriterion], means: Mapping[str, Mapping[str, float | None]]
+) -> list[CriterionResult]:
+    """Hold every method's means to every criterion.
+
+    Parameters
+    ----------
+    criteria : iterable of SuccessCriterion
+    means : mapping
+        Method -> metric -> mean. A metric that is not there is "not measured".
+    """
+    return [
+        CriterionResult(
+            method=method,
+            metric=criterion.metric,
+            value=values.get(criterion.metric),
+            minimum=criterion.minimum,
+            target=criterion.target,
+            result=criterion.check(values.get(criterion.metric)),
+            lower_is_better=criterion.lower_is_better,
+        )
+        for criterion in criteria
+        for method, values in means.items()
+    ]
+
+
+_UNSAFE = re.compile(r"[^\w.-]")
+_AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatedAnswer:
+    """One response: the question's text, what is known of it, and its measures.
+
+    Attributes
+    ----------
+    question : str
+    answered : Answered
+    judge_score : float or None
+        Of the judge that counts, in [0, 1].
+    measured : MeasuredAnswer or None
+        None where the index can't be looked at.
+    """
+
+    question: str
+    answered: Answered
+    judge_score: float | None
+    measured: MeasuredAnswer | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entry of the file; undefined is None."""
+        values: Mapping[str, float | None] = {}
+        if self.measured is not None:
+            values = self.measured.values
+        return {
+            "question": self.question,
+            "hit_rate": values.get("hit_rate"),
+            "mrr": values.get("mrr"),
+            "judge_score": self.judge_score,
+            "num_tokens": self.answered.tokens,
+            "combined_score": values.get("combined_score"),
+        }
+
+
+def judge_source(config: EvaluationConfig) -> JudgeSource:
+    """Return whose score counts as the judge's in a run."""
+    return "quality" if config.judge.quality else "correctness"
+
+
+def evaluation_reports(
+    config: EvaluationConfig, given: Sequence[EvaluatedAnswer], metadata: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """Put each method's questions together.
+
+    Parameters
+    ----------
+    config : EvaluationConfig
+    given : sequence of EvaluatedAnswer
+        Of the first trial, in the order of the dataset.
+    metadata : mapping
+        Of the run's results; ``timestamp`` is needed.
+
+    Returns
+    -------
+    dict
+        Method -> ``timestamp``, ``num_questions``, ``summary`` (means over the questions for which
+        a figure is defined, the best combined score, and all tokens, None as soon as those of one
+        question are not known), ``metadata``, ``results``: one entry a question.
+    """
+    judge: Mapping[str, Any] = metadata.get("judge") or {}
+    reports: dict[str, dict[str, Any]] = {}
+    for method in dict.fromkeys((*config.methods, *(each.answered.method for each in given))):
+        rows = [each.to_dict() for each in given if each.answered.method == method]
+        reports[method] = {
+            "timestamp": metadata["timestamp"],
+            "num_questions": len(rows),
+            "summary": _summarize(rows),
+            "metadata": {
+                "ground_truth_file": config.dataset.path,
+                "search_mode": method,
+                "judge_model": judge.get("model"),
+                "judge_score": judge_source(config),
+                **{
+                    name: metadata.get(name)
+                    for name in ("embedded_models", "run_id", "is_complete")
+                },
+            },
+            "results": rows,
+        }
+    return reports
+
+
+def evaluation_names(methods: Sequence[str]) -> dict[str, str]:
+    """Return method -> name of its file; what no file may be called is written as in a URL."""
+    if len(methods) == 1:
+        return {methods[0]: "evaluation.json"}
+    return {name: f"evaluation_{_UNSAFE.sub(_quoted, name)}.json" for name in methods}
+
+
+def _quoted(found: re.Match[str]) -> str:
+    return quote(found[0], safe="")
+
+
+def _summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
+    known = {name: [row[name] for row in rows if row[name] is not None] for name in _AVERAGED}
+    means = {f"avg_{name}": fmean(known[name]) if known[name] else None for name in _AVERAGED}
+    tokens = means.pop("avg_num_tokens")
+    return {
+        **means,
+        "best_combined_score": max(known["combined_score"], default=None),
+        "avg_num_tokens": tokens,
+        "total_tokens": sum(known["num_tokens"]) if len(known["num_tokens"]) == len(rows) else None,
+    }
+
+
+def retrieval_report(
+    samples: Iterable[Sample],
+    responses: Sequence[tuple[Answered, MeasuredAnswer]],
+    *,
+    criteria: Sequence[SuccessCriterion] = (),
+    settings: MeasureSettings | None = None,
+    means: Mapping[str, Mapping[str, float | None]] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    timestamp: datetime | None = None,
+    tells_retrieved: bool = True,
+) -> dict[str, Any]:
+    """Put the measures of a run together.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        The questions that were asked.
+    responses : sequence of (Answered, MeasuredAnswer)
+        One for each question and method, of these samples.
+    criteria : sequence of SuccessCriterion
+        Held against each method's means.
+    settings : MeasureSettings or None
+        Those that the responses were measured with.
+    means : mapping or None
+        Method -> name -> mean of what criteria may name beside these measures.
+    metadata : mapping or None
+        JSON-ready; written as it is, beside the settings.
+    timestamp : datetime or None
+        With a time zone; now when None.
+    tells_retrieved : bool
+        Whether each response has what it retrieved; if not, :func:`retrieval_pieces` adds it.
+
+    Returns
+    -------
+    dict
+        ``timestamp``, ``num_questions``, ``summary`` {averages: method -> measure -> {mean, n,
+        low, high, interval, n_excluded}; totals: method -> counts}, ``success_criteria``,
+        ``metadata`` and ``results``: one entry a question, methods beneath it. Undefined is None.
+    """
+    settings = settings or MeasureSettings()
+    by_method = summarize_measures([measured for _, measured in responses], settings)
+    results = {sample.id: _question(sample) for sample in samples}
+    for answered, measured in responses:
+        entry = _response(answered, measured)
+        if tells_retrieved:
+            entry = _with_retrieved(entry, answered.retrieved)
+        results[answered.sample_id]["methods"][answered.method] = entry
+    averages = {
+        method: {
+            name: {**_estimate(asdict(summary.estimate)), "n_excluded": summary.n_excluded}
+            for name, summary in found.measures.items()
+        }
+        for method, found in by_method.items()
+    }
+    totals: dict[str, dict[str, Any]] = {}
+    for method, found in by_method.items():
+        given = [answered for answered, _ in responses if answered.method == method]
+        totals[method] = {
+            "responses": len(given),
+            "failed": sum(answered.failed for answered in given),
+            "without_list": found.n_without_list,
+            "with_unmatched_sources": found.n_with_unmatched_sources,
+            "without_matched_sources": found.n_without_matched_sources,
+            "tokens": _total([answered.tokens for answered in given]),
+            "latency_s": _total([answered.latency_s for answered in given]),
+            "combined": asdict(found.combined),
+        }
+    held = {
+        method: {**found.means(), **(means or {}).get(method, {})}
+        for method, found in by_method.items()
+    }
+    return {
+        "timestamp": (timestamp or datetime.now(UTC)).isoformat(),
+        "num_questions": len(results),
+        "summary": {"averages": averages, "totals": totals},
+        "success_criteria": [asdict(result) for result in check_criteria(criteria, held)],
+        "metadata": {**(metadata or {}), "settings": asdict(settings)},
+        "results": list(results.values()),
+    }
+
+
+def render_retrieval_report(report: Mapping[str, Any]) -> str:
+    """Return a report as JSON; raises ValueError if a value is NaN or infinite."""
+    return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def retrieval_pieces(
+    report: Mapping[str, Any], results: Iterable[QueryResult], read_whole: ReadWhole
+) -> Iterator[str]:
+    """Yield a report as JSON, a question a piece, with what each response retrieved.
+
+    Parameters
+    ----------
+    report : mapping
+        Made without it.
+    results : iterable of QueryResult
+        Those that it is of, at least.
+    read_whole : callable
+        Gives them with what they retrieved.
+
+    Raises
+    ------
+    ValueError
+        If a value is NaN or infinite.
+    """
+    entries: list[dict[str, Any]] = report["results"]
+    by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
+    whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
+    questions = (
+        {
+            **entry,
+            "methods": {
+                name: _with_retrieved(told, next(whole).retrieved)
+                for name, told in entry["methods"].items()
+            },
+        }
+        for entry in entries
+    )
+    yield from json_pieces({**report, "results": questions}, indent=2)
+    yield "\n"
+
+
+def _with_retrieved(response: Mapping[str, Any], found: Retrieved | None) -> dict[str, Any]:
+    return {
+        "measures": response["measures"],
+        "retrieved": None if found is None else found.to_dict(),
+        **response,
+    }
+
+
+def _estimate(values: dict[str, Any]) -> dict[str, Any]:
+    return {"interval" if name == "method" else name: value for name, value in values.items()}
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    """Return the sum, None as soon as one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _question(sample: Sample) -> dict[str, Any]:
+    return {
+        "id": sample.id,
+        "imdb_key": sample.imdb_key,
+        "question": sample.question,
+        "expected_sources": list(sample.expected_sources or sample.evidence),
+        "methods": {},
+    }
+
+
+def _response(answered: Answered, measured: MeasuredAnswer) -> dict[str, Any]:
+    return {
+        "measures": dict(measured.values),
+        "n_unmatched_sources": measured.n_unmatched,
+        "correctness": answered.correctness,
+        "quality": answered.quality,
+        "tokens": answered.tokens,
+        "latency_s": answered.latency_s,
+        "failed": answered.failed,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of the first trial.
+
+    Attributes
+    ----------
+    measures : dict
+        Method -> measures that need no model.
+    loss : list of LossRow
+        Where answers were lost: by method and index, then by method.
+    criteria : list of CriterionResult
+    rubric : dict
+        Method -> dimension -> summary; empty unless judged.
+    quality : dict
+        Method -> measure -> mean in [0, 1] with t limits; empty unless judged.
+    pairwise : dict
+        (a, b) -> preferences; empty unless judged.
+    usage : Usage
+        What the further judges cost.
+    retrieval : dict
+        The content of retrieval_results.json but for what was retrieved; see
+        :func:`retrieval_pieces`.
+    evaluations : dict
+        Method -> content of its evaluation file.
+    curves : BudgetCurves or None
+        Of a run at several context budgets; no section of these.
+    """
+
+    measures: dict[str, MethodMeasures]
+    loss: list[LossRow]
+    criteria: list[CriterionResult]
+    rubric: dict[str, dict[str, DimensionSummary]]
+    quality: dict[str, dict[str, Estimate]]
+    pairwise: dict[tuple[str, str], PreferenceSummary]
+    usage: Usage
+    retrieval: dict[str, Any]
+    evaluations: dict[str, dict[str, Any]]
+    curves: BudgetCurves | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sections of the summary file."""
+        return {
+            "measures": {method: found.to_dict() for method, found in self.measures.items()},
+            "loss": [row.to_dict() for row in self.loss],
+            "criteria": [asdict(result) for result in self.criteria],
+            "rubric": {
+                method: {name: summary.to_dict() for name, summary in found.items()}
+                for method, found in self.rubric.items()
+            },
+            "quality": {
+                method: {name: asdict(estimate) for name, estimate in found.items()}
+                for method, found in self.quality.items()
+            },
+            "pairwise": {f"{a} vs {b}": asdict(found) for (a, b), found in self.pairwise.items()},
+            "further_judges_cost_usd": self.usage.cost_usd,
+            "further_judges": {
+                "calls": calls_of(self.usage),
+                "tokens": tokens_of(self.usage),
+                "cost_usd": self.usage.cost_usd,
+            }
+            if self.rubric or self.quality or self.pairwise
+            else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class FigureSources:
+    """What figures are computed from, beside the results.
+
+    Attributes
+    ----------
+    samples : sequence of Sample
+    views : mapping
+        Index key -> view; results of other indexes are not measured.
+    search_methods : mapping
+        Method name -> the search method behind it.
+    judged : sequence of (Unit, Judgement)
+    means : mapping
+        Method -> name -> mean of what the results hold, for success criteria.
+    is_judged : bool
+        Whether the judge was to be asked; else a failed search has no score of it either.
+    read_whole : callable
+        Gives the results with what they retrieved and were shown.
+    """
+
+    samples: Sequence[Sample]
+    views: Mapping[str, IndexView]
+    search_methods: Mapping[str, str]
+    judged: Sequence[tuple[Unit, Judgement]] = ()
+    means: Mapping[str, Mapping[str, float | None]] = field(
+        default_factory=dict[str, Mapping[str, float | None]]
+    )
+    is_judged: bool = True
+    read_whole: ReadWhole = iter
+
+
+def compute_figures(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    sources: FigureSources,
+    metadata: Mapping[str, Any],
+) -> Figures:
+    """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
+    first = [result for result in results if result.trial == 0]
+    samples = {sample.id: sample for sample in sources.samples}
+    settings = _measure_settings(config)
+    overall = _overall_scores(sources.judged)
+    given = [_answered(result, config, sources.is_judged, overall) for result in first]
+    measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
+    answered = [a for a in given if a.imdb_key in sources.views and a.sample_id in samples]
+    # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
+    telling = {each.method for each in measurable if each.retrieved is not None}
+    loss_settings = LossSettings(
+        not_needed={
+            name: NOT_NEEDED[method]
+            for name, method in sources.search_methods.items()
+            if method in NOT_NEEDED
+        }
+    )
+    measured: list[MeasuredAnswer] = []
+    records: list[LossRecord] = []
+    for outline, result in zip(answered, sources.read_whole(measurable), strict=True):
+        sample, view = samples[result.sample_id], sources.views[result.imdb_key]
+        whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
+        is_told = result.method in telling
+        measured.append(measure(sample, whole, view, settings, is_told=is_told))
+        records.append(trace_loss(sample, whole, view, loss_settings))
+    by_method = summarize_measures(measured, settings)
+    rubric = _rubric(config, first, sources.judged)
+    quality = _quality(config, first, sources.judged)
+    by_answer = {(m.sample_id, m.method): m for m in measured}
+    evaluations = evaluation_reports(
+        config,
+        [
+            EvaluatedAnswer(
+                result.question, a, settings.judged(a), by_answer.get((a.sample_id, a.method))
+            )
+            for result, a in zip(first, given, strict=True)
+        ],
+        metadata,
+    )
+    means: dict[str, dict[str, float | None]] = {
+        method: {
+            **sources.means.get(method, {}),
+            **(by_method[method].means() if method in by_method else {}),
+            **{f"rubric.{k}": v.scale.estimate.mean for k, v in rubric.get(method, {}).items()},
+            **{f"quality.{k}": v.mean for k, v in quality.get(method, {}).items()},
+            "judge_score": report["summary"]["avg_judge_score"],
+        }
+        for method, report in evaluations.items()
+    }
+    return Figures(
+        measures=by_method,
+        loss=summarize_loss(records),
+        criteria=check_criteria(config.measures.criteria, means),
+        rubric=rubric,
+        quality=quality,
+        pairwise=_pairwise(config, first, sources.judged),
+        usage=sum_usages(judged.usage for _, judged in sources.judged),
+        retrieval=retrieval_report(
+            [samples[key] for key in dict.fromkeys(a.sample_id for a in answered)],
+            list(zip(answered, measured, strict=True)),
+            criteria=config.measures.criteria,
+            settings=settings,
+            means=means,
+            metadata=metadata,
+            timestamp=datetime.fromisoformat(metadata["timestamp"]),
+            tells_retrieved=False,
+        ),
+        evaluations=evaluations,
+        curves=draw_curves(
+            config.curves, results, config.metrics if sources.is_judged else (), measured
+        ),
+    )
+
+
+def _measure_settings(config: EvaluationConfig) -> MeasureSettings:
+    given = config.measures
+    return MeasureSettings(
+        judge_score=judge_source(config),
+        cutoffs=given.cutoffs,
+        aspect_share=given.aspect_share,
+        time_limit_s=given.time_limit_s,
+        combined=CombinedSettings(given.alpha, given.beta, given.gamma),
+        aliases=given.aliases,
+    )
+
+
+def _answered(
+    result: QueryResult,
+    config: EvaluationConfig,
+    is_judged: bool,
+    overall: Mapping[tuple[str, str], float | None],
+) -> Answered:
+    """Return what is known of a response beside what it retrieved and was shown."""
+    (row,) = rows_of([result])
+    failed = result.failure is not None
+    # A failed search is 0 in what the judge was to be asked, and in nothing else.
+    has_verdict = not failed or (is_judged and "correctness" in config.metrics)
+    quality = overall.get((result.sample_id, result.method))
+    if failed and is_judged and overall:  # of a run that the quality judge has not come to, nothing
+        quality = 0.0
+    return Answered(
+        sample_id=result.sample_id,
+        imdb_key=result.imdb_key,
+        method=result.method,
+        response=result.response,
+        correctness=paired_score(row, "correctness") if has_verdict else None,
+        quality=quality,
+        tokens=result.efficiency.tokens,
+        latency_s=measured_latency(result.efficiency.latency),
+        failed=failed,
+        abstained=result.abstained,
+    )
+
+
+def _overall_scores(
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[tuple[str, str], float | None]:
+    """Return (sample's id, method) -> what the quality judge says of the first trial."""
+    return {
+        (unit.sample.id, unit.method): QualityEvaluation.from_dict(found.value).overall_score
+        for unit, found in judged
+        if found.kind == "quality" and unit.trial == 0
+    }
+
+
+def _values(
+    judged: Sequence[tuple[Unit, Judgement]], kind: str, method: str
+) -> list[tuple[dict[str, Any], str]]:
+    """Return what was judged of each first answer, with its document."""
+    return [
+        (found.value, unit.sample.imdb_key)
+        for unit, found in judged
+        if found.kind == kind and unit.method == method and unit.trial == 0
+    ]
+
+
+def _rubric(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[str, dict[str, DimensionSummary]]:
+    if not config.judge.rubric:
+        return {}
+    found: dict[str, dict[str, DimensionSummary]] = {}
+    for method in dict.fromkeys(result.method for result in results):
+        given = _values(judged, "rubric", method)
+        missing = [None] * (sum(result.method == method for result in results) - len(given))
+        found[method] = summarize_rubric(
+            [*(LLMEvaluation.from_dict(value) for value, _ in given), *missing],
+            [*(document for _, document in given), *missing],
+        )
+    return found
+
+
+def _quality(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[str, dict[str, Estimate]]:
+    if not config.judge.quality:
+        return {}
+    found: dict[str, dict[str, Estimate]] = {}
+    for method in dict.fromkeys(result.method for result in results):
+        given = _values(judged, "quality", method)
+        graded = [QualityEvaluation.from_dict(value) for value, _ in given]
+        documents = [document for _, document in given]
+        found[method] = {
+            name: mean_real([getattr(each, name) for each in graded], documents, (0.0, 1.0))
+            for name in QUALITY_MEASURES
+        }
+    return found
+
+
+def _pairwise(
+    config: EvaluationConfig,
+    results: Sequence[QueryResult],
+    judged: Sequence[tuple[Unit, Judgement]],
+) -> dict[tuple[str, str], PreferenceSummary]:
+    found: dict[tuple[str, str], PreferenceSummary] = {}
+    for a, b in config.judge.pairs(config.methods):
+        compared = {
+            unit.sample.id: PairwiseResult.from_dict(given.value)
+            for unit, given in judged
+            if given.kind == pair_kind(a, b)
+        }
+        asked = {r.sample_id: r.imdb_key for r in results if r.method == a}
+        found[a, b] = summarize_preferences(
+            [compared.get(sample_id) for sample_id in asked], list(asked.values())
+        )
+    return found

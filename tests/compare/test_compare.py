@@ -1,0 +1,619 @@
+"""Two runs compared: what joins, what the gate says, and that every surface says the same."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import Result
+from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from typer.testing import CliRunner
+
+from graphrag.eval.compare.changes import list_setup_changes
+from graphrag.eval.compare.compare import RunComparison, compare_runs
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.errors import UsageError
+from graphrag.eval.records import Failure, JudgeResult, QueryResult
+from graphrag.eval.report.comparison import list_annotations
+from graphrag.eval.report.gate_lines import list_unjoined
+from graphrag.eval.report.junit import render_junit
+from graphrag.eval.report.markdown import render_markdown
+from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.results.runs import list_runs, read_rows
+from graphrag.eval.stats.gates import GateOutcome
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import BASELINE_FILE
+from graphrag.eval.store.records import RunSetup
+from graphrag.eval.store.whole_files import DETAILED_FILE
+from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
+from graphrag.query.graph_index import SearchError
+
+PASS, ERROR, USAGE, INCONCLUSIVE, FAIL = 0, 1, 2, 3, 100
+N = 100
+
+
+class Runs:
+    """An output folder and the runs in it: N questions, some of them answered wrongly."""
+
+    def __init__(self, root: Path) -> None:
+        self.config = EvaluationConfig(root=root, methods=("tog", "basic"))
+
+    @property
+    def output(self) -> Path:
+        return self.config.output_folder
+
+    @property
+    def store_path(self) -> Path:
+        return self.output / "eval.db"
+
+    async def add(
+        self,
+        wrong: dict[str, int] | None = None,
+        ids: range = range(N),
+        unjudged: int = 0,
+        failing: int = 0,
+        methods: tuple[str, ...] = ("tog", "basic"),
+    ) -> list[QueryResult]:
+        """Add a run in which each method answers its first ``wrong`` questions wrongly.
+
+        The judge fails on the last ``unjudged`` questions, the search on ``failing`` of them.
+        """
+        missed = wrong or {}
+
+        def answer(method: str, question: str, key: str) -> str:
+            number = int(question.split()[1])
+            if number % 3 == 0 and number < 3 * failing:
+                raise SearchError("503 from the service")
+            return "wrong" if number < missed.get(method, 0) else f"answer {number}."
+
+        def grade(metric: str, material: Any) -> JudgeResult:
+            if int(material.get("question", "q 0").split()[1]) >= N - unjudged:
+                return JudgeResult(None, "no", Failure("judge", "error", "503"))
+            return grade_by_containment(metric, material)
+
+        rows = [
+            {"id": f"q{i}", "imdb_key": "tt1", "question": f"Question {i} ?", "answer": f"r {i}."}
+            for i in ids
+        ]
+        runner = ScriptedRunner(self.config, answer, ScriptedJudge(grade))
+        return await runner.run_evaluation(rows, methods)
+
+    def run_ids(self) -> list[str]:
+        """Return the runs, the newest first."""
+        with EvaluationStore(self.store_path) as store:
+            return [run.run_id for run in store.runs()]
+
+    def compare(self, **options: Any) -> RunComparison:
+        """Compare the newest run with the first."""
+        new, *_, old = self.run_ids()
+        return compare_runs(*(read_rows(each, self.store_path) for each in (new, old)), **options)
+
+    def call(self, *arguments: str, **variables: str) -> Result:
+        """Run ``graphrag eval`` in this process."""
+        from graphrag.cli.main import app
+
+        env = {"GITHUB_ACTIONS": None, "GITHUB_STEP_SUMMARY": None, "COLUMNS": "200", **variables}
+        given = ["eval", *arguments, "--output", str(self.output)]
+        return CliRunner().invoke(app, given, env=env)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Runs:
+    return Runs(tmp_path)
+
+
+def outcomes(comparison: RunComparison) -> dict[str, GateOutcome]:
+    return {item.method: item.decision.outcome for item in comparison.items}
+
+
+@pytest.mark.parametrize("model", ["offline/rules", "openai/gpt-4o"])
+async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
+    await runs.add()
+    (run_id,) = runs.run_ids()
+    with EvaluationStore(runs.store_path) as store:
+        answered = list(store.responses(run_id).values())
+        new = store.add_run(RunSetup({**store.runs()[0].setup.root, "judge": {"model": model}}))
+        for response in answered:
+            store.append_response(new.run_id, response)
+    comparison = runs.compare()
+    labelled = model.startswith("offline/")
+    for text in (
+        render_markdown(comparison),
+        render_junit(comparison),
+        *list_annotations(comparison),
+        runs.call("compare", "latest", run_id).output,
+        runs.call("history").output,
+    ):
+        if text.startswith("::warning") and "title=graphrag eval compare::tog" not in text:
+            continue  # of the runs, not of an answer
+        unwrapped = " ".join(text.split())
+        assert ("offline baseline models" in unwrapped) == labelled, text
+
+
+async def test_an_equal_run_passes(runs: Runs):
+    await runs.add(wrong={"tog": 20, "basic": 40})
+    await runs.add(wrong={"tog": 20, "basic": 40})
+    comparison = runs.compare()
+    assert comparison.outcome is GateOutcome.PASS
+    assert [item.difference.difference for item in comparison.items] == [0, 0]
+    assert not comparison.warnings
+    result = runs.call("compare", "latest", runs.run_ids()[1])
+    assert result.exit_code == PASS, result.output
+    assert "Gate: PASS" in result.output
+
+
+async def test_a_worse_method_fails_the_gate(runs: Runs):
+    await runs.add(wrong={"tog": 20})
+    await runs.add(wrong={"tog": 40})
+    comparison = runs.compare()
+    assert outcomes(comparison) == {"tog": GateOutcome.FAIL, "basic": GateOutcome.PASS}
+    assert comparison.outcome is GateOutcome.FAIL
+    tog = comparison.items[0]
+    assert (tog.decision.newly_wrong, tog.decision.newly_right) == (20, 0)
+    assert tog.difference.difference == -0.2
+    assert tog.verdict == "baseline better than new run"
+    assert runs.call("compare", "latest", runs.run_ids()[1]).exit_code == FAIL
+
+
+async def test_a_failed_search_is_a_wrong_answer(runs: Runs):
+    await runs.add()
+    await runs.add(failing=9)
+    tog = runs.compare().items[0]
+    assert tog.decision.outcome is GateOutcome.FAIL
+    assert (tog.decision.newly_wrong, tog.decision.coverage) == (9, 1)
+    faithful = runs.compare(metrics=["faithfulness"]).items[0].decision
+    assert faithful.outcome is GateOutcome.FAIL
+    assert (faithful.n_pairs, faithful.newly_wrong, faithful.coverage) == (100, 9, 1)
+    said = runs.call("compare", "latest", runs.run_ids()[1], "--metric", "relevance").output
+    assert "tog, relevance: 9 failed searches or abstentions of the new run" in said
+
+
+async def test_what_was_not_judged_is_inconclusive(runs: Runs):
+    runs.config = runs.config.model_copy(update={"metrics": ("correctness",)})
+    await runs.add()
+    await runs.add()
+    decision = runs.compare(metrics=["completeness"]).items[0].decision
+    assert decision.outcome is GateOutcome.INCONCLUSIVE
+    assert (decision.n_pairs, decision.coverage) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "compared"),
+    [
+        (("completeness", "relevance"), ("faithfulness", "relevance", "completeness"), "relevance"),
+        (("completeness", "correctness"), ("completeness", "correctness"), "correctness"),
+        (("relevance",), ("correctness", "relevance"), "relevance"),
+    ],
+)
+async def test_what_both_runs_asked_is_compared(
+    runs: Runs, old: tuple[str, ...], new: tuple[str, ...], compared: str
+):
+    for metrics in (old, new):
+        runs.config = runs.config.model_copy(update={"metrics": metrics})
+        saved = aggregate_results(await runs.add(ids=range(3)))
+    assert {item.metric for item in runs.compare().items} == {compared}
+    _, file = saved.save(runs.output / "saved")
+    by_file = compare_runs(*(read_rows(s, runs.store_path) for s in (str(file), runs.run_ids()[1])))
+    assert {item.metric for item in by_file.items} == {compared}
+    assert runs.call("compare", "latest", runs.run_ids()[1]).exit_code == INCONCLUSIVE
+
+
+async def test_runs_that_asked_nothing_in_common_are_not_compared(runs: Runs):
+    for metrics in (("correctness", "relevance"), ("faithfulness",)):
+        runs.config = runs.config.model_copy(update={"metrics": metrics})
+        await runs.add(ids=range(2))
+    result = runs.call("compare", "latest", runs.run_ids()[1])
+    assert result.exit_code == USAGE
+    said = "the new run asks faithfulness, the baseline correctness, relevance"
+    assert said in " ".join(result.output.split())
+
+
+async def test_missing_verdicts_are_inconclusive_unless_they_can_not_save_the_run(runs: Runs):
+    await runs.add(unjudged=6)
+    await runs.add(wrong={"tog": 50})
+    comparison = runs.compare()
+    assert outcomes(comparison)["tog"] is GateOutcome.FAIL
+    assert comparison.items[0].decision.n_without_verdict == 6
+    await runs.add(unjudged=6)
+    comparison = compare_runs(
+        *(read_rows(each, runs.store_path) for each in (runs.run_ids()[0], runs.run_ids()[1])),
+        methods=["basic"],
+    )
+    assert comparison.outcome is GateOutcome.INCONCLUSIVE
+    said = "the judge gave 94.0% of the verdicts asked of it in the new run, under 95 %"
+    assert comparison.items[0].decision.reason == said
+    assert comparison.items[0].decision.n_dropped_pairs == 6
+    unjudged = runs.call("compare", "latest", runs.run_ids()[1], "-m", "basic")
+    assert unjudged.exit_code == INCONCLUSIVE
+
+
+async def test_too_few_questions_are_inconclusive(runs: Runs):
+    await runs.add(ids=range(10))
+    await runs.add(ids=range(10))
+    assert runs.compare().outcome is GateOutcome.INCONCLUSIVE
+    assert runs.compare(margin=0.5).outcome is GateOutcome.PASS
+    arguments = ("compare", "latest", runs.run_ids()[1])
+    assert runs.call(*arguments).exit_code == INCONCLUSIVE
+    assert runs.call(*arguments, "--margin", "0.5").exit_code == PASS
+
+
+async def test_what_does_not_join_is_listed(runs: Runs):
+    await runs.add(ids=range(0, 95))
+    await runs.add(ids=range(3, 97))
+    comparison = runs.compare()
+    assert comparison.items[0].only_new == ("q95", "q96")
+    assert comparison.items[0].only_baseline == ("q0", "q1", "q2")
+    assert comparison.items[0].difference.n_pairs == 92
+    assert list_unjoined(comparison) == [
+        "Only in the new run (tog, basic), 2 not compared: q95, q96",
+        "Only in the baseline (tog, basic), 3 not compared: q0, q1, q2",
+    ]
+    assert any(line.startswith("the questions differ") for line in comparison.warnings)
+    output = runs.call("compare", "latest", runs.run_ids()[1]).output
+    assert all(line in output for line in list_unjoined(comparison))
+
+
+async def test_of_many_that_do_not_join_a_few_are_named(runs: Runs):
+    await runs.add()
+    await runs.add(ids=range(0, 40))
+    (line,) = list_unjoined(runs.compare())
+    assert (
+        line == "Only in the baseline (tog, basic), 60 not compared, e.g. q40, q41, q42, q43, q44"
+    )
+
+
+async def test_a_method_of_one_run_alone_is_named(runs: Runs):
+    await runs.add()
+    await runs.add(methods=("tog",))
+    comparison = runs.compare()
+    assert list(outcomes(comparison)) == ["tog"]
+    assert "only the baseline holds basic" in comparison.warnings
+    with pytest.raises(UsageError, match="Not both runs hold method 'basic'"):
+        runs.compare(methods=["basic"])
+
+
+async def test_several_metrics_and_methods_are_one_family(runs: Runs):
+    await runs.add()
+    await runs.add(wrong={"tog": 5})
+    alone = runs.compare(methods=["tog"]).items[0].decision
+    assert (alone.p, alone.p_holm) == (1 / 32, 1 / 32)
+    assert alone.outcome is GateOutcome.FAIL
+    comparison = runs.compare(metrics=["correctness", "completeness"])
+    assert len(comparison.items) == 4
+    assert comparison.items[0].decision.p_holm == 4 / 32
+    assert comparison.items[0].decision.outcome is not GateOutcome.FAIL
+    assert comparison.items[0].difference.p_holm == 4 / 16
+
+
+async def test_the_file_of_a_run_says_what_the_run_says(runs: Runs, tmp_path: Path):
+    await runs.add(wrong={"tog": 10}, failing=1)
+    results = await runs.add(wrong={"basic": 7}, failing=2, unjudged=2)
+    aggregate_results(results).save(tmp_path / "saved")
+    new, old = (read_rows(each, runs.store_path) for each in runs.run_ids())
+    saved = read_rows(str(tmp_path / "saved" / DETAILED_FILE), runs.store_path)
+    metrics = ["correctness", "faithfulness", "relevance", "completeness"]
+    by_file, by_run = (compare_runs(each, old, metrics=metrics) for each in (saved, new))
+    assert [item.decision for item in by_file.items] == [item.decision for item in by_run.items]
+    one, other = ([item.difference for item in each.items] for each in (by_file, by_run))
+    assert [(d.difference, d.low, d.high, d.p) for d in one] == [
+        (d.difference, d.low, d.high, d.p) for d in other
+    ]
+    assert "not known whether the runs agree in: dataset, indexes, judge, metrics" in (
+        by_file.warnings
+    )
+
+
+async def test_another_judge_and_another_index_are_warned_of(runs: Runs):
+    await runs.add()
+    await runs.add()
+    new, old = (read_rows(each, runs.store_path) for each in runs.run_ids())
+    old.metadata.setup.root["indexes"]["tt1"]["tog"]["settings"] = {"width": 7}
+    (told,) = compare_runs(new, old).warnings
+    assert told == "the settings of tog differ (width: 7 -> not set)"
+    old.metadata.setup.root["judge"]["model"] = "openai/another"
+    old.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "rebuilt"
+    new.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "built"
+    warnings = compare_runs(new, old).warnings
+    assert [line.split(" (")[0] for line in warnings] == [
+        "the indexes differ; a rebuilt graph shifts whole documents",
+        "the judges differ",
+        "the settings of tog differ",
+    ]
+    assert "tt1: another index; what changed was not kept" in warnings[0]
+    assert "rebuilt)" not in warnings[0]
+    then, now = ({"chunk size": size, "entities": n} for size, n in ((300, 61), (600, 40)))
+    facts = ({"tt1": now}, {"tt1": then})
+    told = list_setup_changes(new.metadata.setup, old.metadata.setup, ["tog"], facts)
+    assert "(tt1: chunk size 300 -> 600, entities 61 -> 40)" in told[0]
+
+
+def test_what_an_index_is_is_read_of_it_and_kept_of_the_run(make_evaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    assert evaluation.run("--limit", "1", "-q").exit_code == 0
+    with EvaluationStore(evaluation.store_path) as store:
+        (run,) = store.runs()
+    facts = run.details.indexes["clock"]
+    assert {"chunk size", "embedding model", "entities", "text units"} <= set(facts)
+    assert facts["entities"] > 0
+    assert read_rows(run.run_id, evaluation.store_path).metadata.indexes["clock"] == facts
+
+
+async def test_an_unfinished_run_is_warned_of(runs: Runs):
+    await runs.add()
+    await runs.add()
+    with EvaluationStore(runs.store_path) as store:
+        store.reopen_run(store.runs()[0].run_id)
+    assert runs.compare().warnings == ("the new run is unfinished",)
+
+
+async def test_a_run_is_not_compared_with_itself(runs: Runs):
+    await runs.add()
+    assert runs.call("baseline", "set", "latest").exit_code == PASS
+    result = runs.call("compare", "latest")
+    assert result.exit_code == USAGE
+    assert "Both sides are run" in result.output
+
+
+async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
+    await runs.add(wrong={"tog": 5})
+    assert "No baseline is pinned" in runs.call("compare", "latest").output
+    pinned = runs.run_ids()[0]
+    assert pinned in runs.call("baseline", "set", pinned[:-1]).output
+    await runs.add(wrong={"tog": 30})
+    before = runs.compare()
+    history = runs.call("history").output
+    lines = history.splitlines()
+    (marked,) = [number for number, line in enumerate(lines) if ", pinned" in line]
+    assert pinned in lines[marked - 1]
+    assert "tog 0.950" in lines[marked - 1]
+    assert "basic 1.000" in lines[marked]
+    for path in runs.output.glob("eval.db*"):
+        path.unlink()
+    await runs.add(wrong={"tog": 30})
+    new = read_rows("latest", runs.store_path)
+    after = compare_runs(new, read_rows("pinned", runs.store_path))
+    assert after.baseline.run_id == pinned
+    assert [i.decision for i in after.items] == [i.decision for i in before.items]
+    assert [i.difference for i in after.items] == [i.difference for i in before.items]
+    copied = shutil.copy(runs.output / BASELINE_FILE, runs.output.parent / "kept.json")
+    for arguments in (["compare", "latest"], ["compare", "latest", "--baseline", copied]):
+        assert runs.call(*arguments).exit_code == FAIL
+
+
+async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
+    await runs.add(wrong={"tog": 3}, unjudged=6, methods=("tog",))
+    await runs.add()
+    await runs.add(wrong={"tog": 50})
+    _, whole, unjudged = runs.run_ids()
+    junit, summary = tmp_path / "reports" / "gate.xml", tmp_path / "summary.md"
+    summary.write_text("Before\n", encoding="utf-8")
+    flags = ["--baseline", whole, "--junit", str(junit)]
+    variables = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
+    result = runs.call("compare", "latest", *flags, **variables)
+    assert result.exit_code == FAIL, result.output
+    suite = ElementTree.parse(junit).getroot()[0]
+    assert {k: suite.get(k) for k in ("tests", "failures", "skipped")} == {
+        "tests": "2",
+        "failures": "1",
+        "skipped": "0",
+    }
+    assert [(c.get("classname"), c.get("name"), [x.tag for x in c]) for c in suite] == [
+        ("graphrag.eval.correctness", "tog", ["failure"]),
+        ("graphrag.eval.correctness", "basic", []),
+    ]
+    reason = suite[0][0].get("message")
+    assert reason.startswith("tog, correctness: FAIL: more newly wrong than newly right")
+    assert reason in result.output
+    assert f"::error title=graphrag eval compare::{reason}" in result.output
+    written = summary.read_text(encoding="utf-8")
+    assert written.startswith("Before\n### Evaluation gate: FAIL\n")
+    assert f"- {reason}" in written
+    assert "| tog | correctness | 100 | -50.0 | " in written
+
+    result = runs.call("compare", unjudged, *flags, GITHUB_ACTIONS="true")
+    assert result.exit_code == INCONCLUSIVE
+    suite = ElementTree.parse(junit).getroot()[0]
+    assert (suite.get("skipped"), suite[0][0].tag) == ("1", "skipped")
+    assert "::warning title=graphrag eval compare::tog, correctness: INCONCLUSIVE" in result.output
+    assert "gave 94.0%25 of the verdicts" in result.output
+
+
+async def test_without_a_workflow_nothing_is_annotated(runs: Runs):
+    await runs.add()
+    await runs.add(wrong={"tog": 50})
+    assert "::" not in runs.call("compare", "latest", runs.run_ids()[1]).output
+
+
+async def test_a_busy_store_is_read_as_it_is(runs: Runs):
+    await runs.add()
+    with EvaluationStore(runs.store_path):
+        assert read_rows("latest", runs.store_path).rows
+        assert runs.call("history").exit_code == PASS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["compare", "latest", "nothing"], "holds no run 'nothing'"),
+        (["compare", "latest", "2"], "2 runs begin with '2'"),
+        (["compare", "latest", "no/such.json"], "no/such.json does not exist"),
+        (["compare", "latest", "--metric", "corectness"], "did you mean 'correctness'?"),
+        (["compare", "latest", "--metric", ","], "No metric is named"),
+        (["compare", "latest", "--margin", "0"], "margin must lie between 0 and 1"),
+        (["compare", "latest", "--methods", "bsic"], "did you mean 'basic'?"),
+        (["compare", "a", "b", "--baseline", "c"], "the baseline is named twice"),
+    ],
+)
+async def test_wrong_usage_is_one_sentence(runs: Runs, arguments: list[str], said: str):
+    await runs.add(ids=range(2))
+    await runs.add(ids=range(2))
+    assert runs.call("baseline", "set", runs.run_ids()[1]).exit_code == PASS
+    result = runs.call(*arguments)
+    assert result.exit_code == USAGE
+    assert said in " ".join(result.output.split())
+    assert "?." not in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"results": []}', '{"pinned_at": "now"}'])
+def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str):
+    path = tmp_path / "file.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=r"file\.json (is not|can't be read)"):
+        read_rows(str(path), tmp_path / "eval.db")
+
+
+async def test_a_file_with_a_grade_that_is_no_score_is_refused(runs: Runs, tmp_path: Path):
+    _, detailed = aggregate_results(await runs.add(ids=range(1))).save(tmp_path)
+    values = json.loads(detailed.read_text(encoding="utf-8"))
+    values["results"][0]["methods"]["tog"]["scores"]["correctness"] = 5
+    detailed.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"results\.0\.methods\.tog\.scores\.correctness"):
+        read_rows(str(detailed), runs.store_path)
+
+
+async def test_the_configuration_names_the_folder(runs: Runs):
+    from graphrag.cli.main import app
+
+    await runs.add(ids=range(2))
+    (runs.config.root / "eval_config.yaml").write_text("methods: [tog]\n", encoding="utf-8")
+    root = ["--root", str(runs.config.root)]
+    for arguments in (["eval", *root, "history"], ["eval", "history", *root]):
+        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "200"})
+        assert result.exit_code == PASS, result.output
+        assert runs.run_ids()[0] in result.output
+    nowhere = ["eval", "history", "--root", str(runs.output)]
+    assert "does not exist" in CliRunner().invoke(app, nowhere).output
+
+
+def test_an_evaluation_ends_with_the_gate(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"])
+    flags = ["--baseline", "latest"]
+    refused = evaluation.run(*flags)
+    assert refused.exit_code == USAGE
+    assert "There is no run in" in refused.output
+    assert not evaluation.store_path.exists()
+    assert evaluation.run().exit_code == PASS
+    result = evaluation.run(*flags, COLUMNS="200")
+    assert result.exit_code == INCONCLUSIVE, result.output
+    with EvaluationStore(evaluation.store_path) as store:
+        new, old = (run.run_id for run in store.runs())
+    assert old in result.output
+    assert "Gate: INCONCLUSIVE" in result.output
+    warned = [line for line in result.output.splitlines() if line.startswith("Warning")]
+    known = ("the judge is offline/rules", "says little about retrieval")
+    assert all(any(each in line for each in known) for line in warned)
+    assert len(warned) == 2
+    quiet = evaluation.run("--baseline", new, "--quiet")
+    assert quiet.exit_code == INCONCLUSIVE
+    answer, gate = quiet.output.splitlines()
+    assert answer.startswith("Answer (offline baseline models): ")
+    assert gate == "Gate: INCONCLUSIVE for basic (offline baseline models)"
+    skipped = evaluation.run("--baseline", new, "--skip-judge")
+    assert (skipped.exit_code, len(responses_by_run(evaluation))) == (USAGE, 3)
+    stopped = evaluation.run("--baseline", old, "--imdb-key", "nowhere")
+    assert stopped.exit_code == USAGE
+    assert "Gate" not in stopped.output
+    evaluation.configure(thresholds={"correctness": 1.0})
+    evaluation.write_rows([{**ROWS[0], "answer": "Nobody"}, *ROWS[1:]])
+    missed = evaluation.run("--baseline", new)
+    assert missed.exit_code == FAIL
+    assert "threshold missed" in missed.output
+    assert "Warning: the questions differ" in missed.output
+    assert "Gate: INCONCLUSIVE" in missed.output
+    missed = evaluation.run("--baseline", new, "--quiet")
+    assert missed.exit_code == FAIL
+    assert "Threshold missed: basic: correctness" in missed.output
+    assert "baseline models); but the questions differ" in missed.output
+
+
+def test_a_baseline_without_the_metric_is_known_before_any_call(make_evaluation: MakeEvaluation):
+    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
+    assert evaluation.run("-q").exit_code == PASS
+    evaluation.configure(metrics=["relevance"])
+    refused = evaluation.run("--baseline", "latest")
+    assert refused.exit_code == USAGE
+    assert "the new run asks relevance" in " ".join(refused.output.split())
+    evaluation.configure(metrics=["correctness"])
+    evaluation.write_rows([{**ROWS[0], "question": "What else?"}, *ROWS[1:]])
+    refused = evaluation.run("--baseline", "latest")
+    assert refused.exit_code == USAGE
+    assert "1 of 6 questions have other words" in " ".join(refused.output.split())
+    evaluation.write_rows(ROWS)
+    assert len(responses_by_run(evaluation)) == 1
+    evaluation.configure(metrics=["relevance", "correctness"])
+    compared = evaluation.run("--baseline", "latest", COLUMNS="200")
+    assert compared.exit_code == INCONCLUSIVE, compared.output
+    assert "correctness" in compared.output.split("Gate")[0]
+    assert "verdicts asked of it" not in " ".join(compared.output.split())
+
+
+def responses_by_run(evaluation: Evaluation) -> list[int]:
+    with EvaluationStore(evaluation.store_path) as store:
+        return [len(store.responses(run.run_id)) for run in store.runs()]
+
+
+async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_it(runs: Runs):
+    await runs.add(ids=range(1), failing=1)
+    runs.config = runs.config.model_copy(update={"metrics": ("relevance",)})
+    await runs.add(ids=range(1), failing=1)
+    new, old = list_runs(runs.store_path)
+    assert new.correctness == {"tog": None, "basic": None}
+    assert old.correctness == {"tog": 0, "basic": 0}
+
+
+def test_an_empty_folder_has_no_history_and_gets_no_store(runs: Runs):
+    result = runs.call("history")
+    assert result.exit_code == USAGE
+    assert "There is no run in" in result.output
+    assert not runs.output.exists()
+
+
+def test_a_scored_verdict_without_a_score_is_refused(tmp_path):
+    states = {"correctness": "scored"}
+    answer = {
+        "states": states,
+        "scores": {"correctness": None},
+        "efficiency": {"latency": 1.0, "prompt_tokens": 1, "output_tokens": 1},
+        "failure": None,
+    }
+    question = {"id": "q", "imdb_key": "a", "question": "Q?", "methods": {"tog": answer}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"metadata": {}, "results": [question]}))
+    with pytest.raises(UsageError, match="correctness is 'scored', and its score can't be None"):
+        read_rows(str(path), tmp_path / "eval.db")
+
+
+async def test_no_worse_and_no_dearer_is_one_command(runs: Runs, tmp_path: Path):
+    await runs.add(methods=("tog",))
+    await runs.add(methods=("tog",))
+    told = tmp_path / "gate.json"
+    old = runs.run_ids()[1]
+    both = ("compare", "latest", old, "--metric", "correctness=0.06", "--metric", "tokens=5%")
+    result = runs.call(*both, "--json", str(told))
+    assert result.exit_code == PASS, result.output
+    assert "tog, tokens: PASS" in result.output
+    found = json.loads(told.read_text(encoding="utf-8"))
+    assert [(i["metric"], i["decision"]["margin"]) for i in found["items"]] == [
+        ("correctness", 0.06)
+    ]
+    assert [each["figure"] for each in found["figures"]] == ["tokens"]
+    alone = runs.call("compare", "latest", old, "--metric", "tokens")
+    assert alone.exit_code == PASS, alone.output
+    for name, said in (
+        ("mrr", "Both have: latency_s, tokens"),
+        ("tokens=x", "must be a number above 0"),
+        ("correctness=5%", "number of points"),
+    ):
+        refused = runs.call("compare", "latest", old, "--metric", name)
+        assert refused.exit_code == USAGE
+        assert said in " ".join(refused.output.split())
+    assert runs.call("baseline", "set", old).exit_code == PASS
+    for path in runs.output.glob("eval.db*"):
+        path.unlink()
+    await runs.add(methods=("tog",))
+    gone = runs.call("compare", "latest", "--metric", "tokens")
+    assert gone.exit_code == USAGE
+    assert "does not hold the baseline" in " ".join(gone.output.split())

@@ -1,0 +1,125 @@
+"""What labels, or their want, do to comparisons between the methods of a run."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.labelled_runs import METHODS, draw, rows_of, write_labels
+
+from graphrag.eval.report.cells import p_value, points, span
+from graphrag.eval.report.judge_error import describe_correction, describe_uncorrected
+from graphrag.eval.results.analysis import Analysis, analyse
+from graphrag.eval.results.labels import RunLabels, correct_change, correct_comparisons, read_labels
+from graphrag.eval.results.rows import Row
+from graphrag.eval.store.whole_files import run_folder
+from graphrag.eval.web.tables import pairs_table
+
+
+def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:
+    return correct_comparisons(analyse(rows, METHODS, ["correctness"]), labels)
+
+
+def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: Path):
+    seen, truth = draw(360, seed=1, favour=0.5)
+    rows = write_labels(tmp_path, "r1", seen, truth, 120)
+    plain = analyse(rows, METHODS, ["correctness"])
+    (before,) = plain.comparisons
+    assert before.verdict == "tog better than basic"
+    assert describe_uncorrected(plain) == []
+
+    found = analysed(rows, read_labels(tmp_path, "r1", rows))
+    (after,) = found.comparisons
+    assert after.corrected is not None
+    assert after.result == before.result
+    assert after.corrected.n_labels == 120
+    assert abs(after.corrected.difference or 0) < 0.15 < (before.result.difference or 0)
+    assert after.corrected.p_holm == after.corrected.p
+    assert after.corrected.judged_alone == before.verdict
+    assert after.verdict.startswith("unknown: no difference shown; the smallest that")
+    assert after.verdict.endswith("(corrected by labels on 120 questions)")
+    assert "by the judge alone +" in describe_correction(after)
+    ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
+    assert difference == points(after.corrected.difference) != points(after.result.difference)
+    assert limits == span(after.corrected.low_simultaneous, after.corrected.high_simultaneous)
+    assert (p, verdict) == (p_value(after.corrected.p_holm), after.verdict)
+    assert describe_uncorrected(found) == []
+    kept = found.to_dict()
+    json.dumps(kept, allow_nan=False)
+    assert kept["comparisons"][0]["corrected"]["difference"] == after.corrected.difference
+
+
+def test_too_few_labels_leave_the_judges_figures_and_say_why(tmp_path: Path):
+    seen, truth = draw(200, seed=2)
+    rows = write_labels(tmp_path, "r1", seen, truth, 40)
+    found = analysed(rows, read_labels(tmp_path, "r1", rows))
+    (compared,) = found.comparisons
+    (plain,) = analyse(rows, METHODS, ["correctness"]).comparisons
+    assert replace(compared, corrected=None) == plain
+    assert compared.corrected is not None
+    assert compared.corrected.difference is None
+    (why,) = describe_uncorrected(found)
+    assert why.startswith("Not corrected by labels (tog - basic): 40 labelled responses are too")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"run_id": "r1"}', "was written without them; import its sheet again"),
+        ("{", "can't be read; import its sheet again"),
+        ("[]", "can't be read; import its sheet again"),
+        ('{"labels": {"metric": "correctness"}}', "can't be read; import its sheet again"),
+    ],
+)
+def test_files_without_usable_labels_correct_nothing_and_say_so(
+    tmp_path: Path, content: str, said: str
+):
+    seen, truth = draw(80, seed=3)
+    rows = write_labels(tmp_path, "r1", seen, truth, 80)
+    (run_folder(tmp_path, "r1") / "audit_correctness.json").write_text(content, encoding="utf-8")
+    found = analysed(rows, read_labels(tmp_path, "r1", rows))
+    assert said in describe_uncorrected(found)[0]
+
+
+def test_labels_of_other_verdicts_are_not_used(tmp_path: Path):
+    seen, truth = draw(80, seed=4)
+    write_labels(tmp_path, "r1", seen, truth, 80)
+    key = next(iter(seen))
+    judged_again = rows_of({**seen, key: (1 - (seen[key][0] or 0), seen[key][1])})
+    labels = read_labels(tmp_path, "r1", judged_again)
+    assert "verdicts have changed" in (labels["correctness"].refused or "")
+    assert read_labels(tmp_path, "r2", judged_again) == {}
+    assert read_labels(tmp_path, None, judged_again) == {}
+
+
+def test_a_change_between_runs_takes_the_labels_of_both(tmp_path: Path):
+    seen, truth = draw(360, seed=5, favour=0.6)
+    fair, also = draw(360, seed=6)
+    new = write_labels(tmp_path, "new", seen, truth, 120)
+    old = write_labels(tmp_path, "old", fair, also, 120, seed=1)
+    sides = {
+        name: read_labels(tmp_path, name, rows)["correctness"]
+        for name, rows in (("new", new), ("old", old))
+    }
+    then = {row.key: row for row in old if row.method == "tog"}
+    pairs = [(row, then[row.key]) for row in new if row.method == "tog"]
+    scores = [(a.scores["correctness"], b.scores["correctness"]) for a, b in pairs]
+    found = correct_change(pairs, scores, "tog", sides["new"], sides["old"])
+    assert found is not None
+    assert found.refused is None
+    assert found.n_labels == 240
+    right = sum((truth[k][0] or 0) - (also[k][0] or 0) for k in truth) / 360
+    assert found.uncorrected is not None
+    assert found.estimate.low is not None
+    assert found.estimate.high is not None
+    assert found.uncorrected > right + 0.2
+    assert found.estimate.low <= right <= found.estimate.high
+    assert correct_change(pairs, scores, "tog", None, None) is None
+    one = correct_change(pairs, scores, "tog", sides["new"], None)
+    assert one is not None
+    assert one.refused == "the baseline has no labels"
+    stale = RunLabels({}, "they are old")
+    other = correct_change(pairs, scores, "tog", stale, sides["old"])
+    assert other is not None
+    assert other.refused == "the new run has labels that can't be used: they are old"
