@@ -24,11 +24,10 @@ from graphrag.eval.stats.intervals import (
     CONFIDENCE,
     Structure,
     choose_structure,
-    difference_limits,
-    mean_binary_stratified,
+    mean_binary,
     mean_limits,
 )
-from graphrag.eval.stats.paired import difference_test
+from graphrag.eval.stats.paired import difference_limits, difference_test
 
 STRUCTURES = {
     "1 x 200": [200],
@@ -129,7 +128,7 @@ def _holds(rng: np.random.Generator, asked: np.ndarray, chances: np.ndarray, sha
     documents = np.repeat(np.arange(len(sizes)), sizes).tolist()
     first = np.concatenate([np.arange(size) for size in sizes])
     scores = (first < np.repeat(right, sizes)).astype(int).tolist()
-    estimate = mean_binary_stratified(scores, documents)
+    estimate = mean_binary(scores, documents)
     drawn = estimate.method.startswith("wilson, clustered")
     truth = share if drawn else float((chances * sizes).sum() / sizes.sum())
     assert estimate.low is not None

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binom, norm
 
-from graphrag.eval.stats.intervals import bonett_price_limits
-from graphrag.eval.stats.paired import score_p
+from graphrag.eval.stats.family import score_p
+from graphrag.eval.stats.paired import bonett_price_limits
 from graphrag.eval.stats.power import detectable_difference
 
 ALPHA = 0.05

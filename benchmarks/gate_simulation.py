@@ -12,12 +12,8 @@ import numpy as np
 from scipy.stats import binom, norm
 
 from graphrag.eval.stats.gates import MARGIN
-from graphrag.eval.stats.intervals import (
-    Structure,
-    choose_structure,
-    difference_limits,
-    exact_sign_flip,
-)
+from graphrag.eval.stats.intervals import Structure, choose_structure
+from graphrag.eval.stats.paired import difference_limits, exact_sign_flip
 
 ALPHA = 0.05
 

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from graphrag.eval.stats.intervals import exact_sign_flip, scale_interval
+from graphrag.eval.stats.family import describe_tests
+from graphrag.eval.stats.intervals import scale_interval
 from graphrag.eval.stats.paired import (
     bonett_price,
-    describe_tests,
     difference_interval,
     difference_test,
+    exact_sign_flip,
     flip_signs,
     paired_binary,
     paired_scale,

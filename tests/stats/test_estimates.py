@@ -6,13 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphrag.eval.stats.intervals import (
-    mean_binary,
-    mean_binary_stratified,
-    mean_scale,
-    total_by_document,
-    view_of_totals,
-)
+from graphrag.eval.stats.intervals import mean_binary, mean_scale, total_by_document, view_of_totals
 
 binary = st.lists(st.sampled_from([0, 1, True, False, None]), max_size=40)
 
@@ -47,12 +41,12 @@ def test_a_score_that_is_none_is_refused(score):
     with pytest.raises(ValueError, match="must lie in"):
         mean_binary([1, score])
     with pytest.raises(ValueError, match="must lie in"):
-        mean_binary_stratified([1, score], ["x", "x"])
+        mean_binary([1, score], ["x", "x"])
 
 
 @given(binary)
 def test_one_document_is_the_plain_mean(scores):
-    plain, stratified = mean_binary(scores), mean_binary_stratified(scores, ["x"] * len(scores))
+    plain, stratified = mean_binary(scores), mean_binary(scores, ["x"] * len(scores))
     assert stratified.n == plain.n
     for name in ("mean", "low", "high"):
         assert getattr(stratified, name) == pytest.approx(getattr(plain, name))
@@ -61,14 +55,14 @@ def test_one_document_is_the_plain_mean(scores):
 @given(st.lists(st.tuples(st.sampled_from([0, 1, None]), st.sampled_from("abcd")), max_size=40))
 def test_the_stratified_mean_is_sound(rows):
     scores, documents = [score for score, _ in rows], [key for _, key in rows]
-    estimate = mean_binary_stratified(scores, documents)
+    estimate = mean_binary(scores, documents)
     assert_sound(estimate, 0, 1)
     assert estimate.mean == pytest.approx(mean_binary(scores).mean)
 
 
 def test_differences_between_documents_add_no_variance():
     scores = [1] * 90 + [0] * 10 + [1] * 10 + [0] * 90
-    stratified = mean_binary_stratified(scores, ["easy"] * 100 + ["hard"] * 100)
+    stratified = mean_binary(scores, ["easy"] * 100 + ["hard"] * 100)
     plain = mean_binary(scores)
     assert stratified.high - stratified.low < 0.7 * (plain.high - plain.low)
 
@@ -81,7 +75,7 @@ def test_the_stratified_interval_covers_as_often_as_it_says():
     covered = 0
     for _ in range(400):
         drawn = [rng.random(n) < p for n, p in zip(sizes, shares, strict=True)]
-        estimate = mean_binary_stratified(np.concatenate(drawn).tolist(), documents)
+        estimate = mean_binary(np.concatenate(drawn).tolist(), documents)
         covered += estimate.low <= truth <= estimate.high
     assert 0.92 <= covered / 400 <= 0.985
 

@@ -13,18 +13,16 @@ from scipy.special import xlogy
 from scipy.stats import binom, multinomial, norm
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.stats.paired import (
+from graphrag.eval.stats.family import (
     EQUIVALENCE_MARGIN,
     Inference,
-    bonett_price,
     compare_family,
     correct_family,
-    holm,
     inference_of,
-    paired_binary,
     score_p,
     verdict_in_words,
 )
+from graphrag.eval.stats.paired import bonett_price, holm, paired_binary
 from graphrag.eval.stats.power import detectable_difference
 
 

@@ -20,7 +20,7 @@ def pairs_of(wrong=0, right=0, same=0):
 
 
 def decide(pairs, margin=MARGIN, coverages=(None, None)):
-    return decide_gates({"m": pairs}, margin=margin, coverages={"m": coverages})["m"]
+    return decide_gates({"m": pairs}, margins={"m": margin}, coverages={"m": coverages})["m"]
 
 
 def test_the_three_answers():

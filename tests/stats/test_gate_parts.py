@@ -46,17 +46,17 @@ def test_an_amount_passes_within_its_margin_and_fails_beyond():
     test = check_figure(cost(1.0))
     d = [new - old for new, old in test.case.pairs]
     high = stats.ttest_1samp(d, 0).confidence_interval(0.90).high
-    assert test.upper_bound == pytest.approx(high)
+    assert test.draft.upper_bound == pytest.approx(high)
 
 
 def test_a_share_has_the_limit_of_a_verdict():
     pairs = [(0, 1)] * 4 + [(1, 0)] * 2 + [(1, 1)] * 94
     test = check_figure(FigureCase(pairs, 0.05, limits=(0.0, 1.0)))
-    assert test.upper_bound == pytest.approx(-bonett_price(2, 4, 100, 0.90)[0])
+    assert test.draft.upper_bound == pytest.approx(-bonett_price(2, 4, 100, 0.90)[0])
     grades = check_figure(
         FigureCase([(4 * a + 1, 4 * b + 1) for a, b in pairs], 0.2, limits=(1, 5))
     )
-    assert grades.upper_bound == pytest.approx(4 * test.upper_bound)
+    assert grades.draft.upper_bound == pytest.approx(4 * test.draft.upper_bound)
 
 
 def test_missing_values_do_not_pass():

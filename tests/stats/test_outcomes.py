@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphrag.eval.stats.intervals import mean_binary, mean_binary_stratified
+from graphrag.eval.stats.intervals import mean_binary
 from graphrag.eval.stats.outcomes import Outcome, Outcomes, State, summarize_outcomes
 
 scored = st.builds(Outcome, st.just(State.SCORED), st.sampled_from([0, 1]))
@@ -123,4 +123,4 @@ def test_repeats_of_a_question_are_one_mean():
 def test_the_stratified_interval_is_taken_when_asked_for():
     made = {Outcome(State.SCORED, 1, "a"): 30, Outcome(State.SEARCH_FAILED, None, "b"): 30}
     result = summarize_outcomes(made, n_planned=60, failed_search_is_zero=True, stratified=True)
-    assert result.end_to_end == mean_binary_stratified([1] * 30 + [0] * 30, ["a"] * 30 + ["b"] * 30)
+    assert result.end_to_end == mean_binary([1] * 30 + [0] * 30, ["a"] * 30 + ["b"] * 30)

@@ -11,13 +11,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import DescrStatsW
 
-from graphrag.eval.stats.paired import (
-    bonett_price,
-    holm,
-    paired_binary,
-    paired_scale,
-    verdict_in_words,
-)
+from graphrag.eval.stats.family import verdict_in_words
+from graphrag.eval.stats.paired import bonett_price, holm, paired_binary, paired_scale
 from graphrag.eval.stats.power import detectable_difference, mcnemar_power, questions_needed
 
 scores = st.sampled_from([0, 1, None])

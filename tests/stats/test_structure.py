@@ -11,7 +11,7 @@ from graphrag.eval.stats.intervals import (
     choose_structure,
     cr2_variance,
     degrees_of_freedom,
-    mean_binary_stratified,
+    mean_binary,
     mean_scale,
 )
 
@@ -85,7 +85,7 @@ def test_many_small_documents_are_covered_as_often_as_said(sizes):
     for _ in range(150):
         chances = rng.beta(1.4, 0.6, len(sizes))  # .7 on average, correlation 1/3 in a document
         given_scores = rng.random(len(documents)) < np.repeat(chances, sizes)
-        estimate = mean_binary_stratified(given_scores.tolist(), documents)
+        estimate = mean_binary(given_scores.tolist(), documents)
         covered += estimate.low <= 0.7 <= estimate.high
         assert estimate.method == "wilson, clustered by document"
     assert covered >= 0.90 * 150
@@ -93,11 +93,11 @@ def test_many_small_documents_are_covered_as_often_as_said(sizes):
 
 def test_all_right_is_no_surer_than_the_documents_allow():
     documents = [number // 10 for number in range(120)]
-    clustered = mean_binary_stratified([1] * 120, documents)
-    twelve = mean_binary_stratified([1] * 12, list(range(12)))
+    clustered = mean_binary([1] * 120, documents)
+    twelve = mean_binary([1] * 12, list(range(12)))
     assert clustered.low == pytest.approx(twelve.low)
     assert clustered.high == 1
-    assert clustered.low < mean_binary_stratified([1] * 120, ["a"] * 120).low
+    assert clustered.low < mean_binary([1] * 120, ["a"] * 120).low
 
 
 def test_the_benchmark_measures_coverage_and_false_alarms():

@@ -21,7 +21,7 @@ from graphrag.eval.stats.intervals import (
     CONFIDENCE,
     Estimate,
     Floats,
-    mean_binary_stratified,
+    mean_binary,
     mean_scale,
     scipy_stats,
 )
@@ -225,7 +225,7 @@ def judge_beside_users(answers: Sequence[RatedAnswer], seed: int = 0) -> RatingA
             (rating >= SATISFIED) == verdict
         )
     several = len({answer.method for _, _, answer in pairs}) > 1
-    share = mean_binary_stratified(
+    share = mean_binary(
         [sum(same) / len(same) for same in of_question.values()],
         [document or None for document, _ in of_question],
     )

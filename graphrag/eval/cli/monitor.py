@@ -42,7 +42,7 @@ from graphrag.eval.monitoring.watch import (
 )
 from graphrag.eval.report.cells import money
 from graphrag.eval.results.runs import RunRows, read_rows, read_usages
-from graphrag.eval.stats.gates import MIN_COVERAGE
+from graphrag.eval.stats.paired import MIN_COVERAGE
 from graphrag.eval.stats.passes import LOOKS
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import PINNED

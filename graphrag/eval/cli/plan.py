@@ -14,9 +14,8 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import share
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, read_rows
-from graphrag.eval.stats.gates import ALPHA
 from graphrag.eval.stats.intervals import mean_binary
-from graphrag.eval.stats.power import detectable_difference, questions_needed
+from graphrag.eval.stats.power import ALPHA, detectable_difference, questions_needed
 from graphrag.eval.store.lookup import LATEST
 
 _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)

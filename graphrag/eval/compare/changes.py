@@ -4,23 +4,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from graphrag.eval.compare.pairing import Joined, MetricPairs
-from graphrag.eval.results.labels import (
-    NO_SPREAD,
-    RunLabels,
-    correct_change,
-    read_labels,
-    refuse_change,
-)
+from graphrag.eval.compare.pairing import Joined, MetricKey, MetricPairs
+from graphrag.eval.results.labels import NO_SPREAD, RunLabels, correct_change, read_labels
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.runner.headers import EMBEDDING_MODEL
 from graphrag.eval.runner.plan import list_differences
-from graphrag.eval.stats.correction import Corrected
-from graphrag.eval.stats.gates import GateCase
+from graphrag.eval.stats.correction import Corrected, not_corrected
 from graphrag.eval.store.records import RunSetup
 
 Facts: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
 """Index key -> what its index was built with, and how much it holds."""
+SideLabels: TypeAlias = tuple[RunLabels | None, RunLabels | None]
+"""Labels of the new run and of the baseline on one metric."""
 _SECTIONS = {
     "dataset": "the questions differ",
     "indexes": "the indexes differ; a rebuilt graph shifts whole documents",
@@ -28,14 +23,10 @@ _SECTIONS = {
     "metrics": "the judge's prompts differ",
 }
 _OF_THE_RUN = (
-    "trials",
-    "max_output_tokens",
-    "equal_terms",
-    "further",
-    "suites",
-    "responses_of",
-    "releases",
+    *("trials", "max_output_tokens", "equal_terms", "further", "suites"),
+    *("responses_of", "releases"),
 )
+_SHOWN = 5  # indexes that are named
 
 
 def list_setup_changes(
@@ -62,15 +53,14 @@ def list_setup_changes(
             changes.append(f"{meaning} ({shown})")
     if "indexes" not in unknown:
         changes += _list_method_changes(new, baseline, methods)
-    if not unknown:  # only of setups that are whole is a section that is missing a default
-        old, now = (
-            RunSetup({k: each.root[k] for k in _OF_THE_RUN if k in each.root})
-            for each in (baseline, new)
-        )
-        if differences := list_differences(old, now):
-            changes.append(f"the runs' own settings differ ({', '.join(differences)})")
     if unknown:
-        changes.append(f"not known whether the runs agree in: {', '.join(unknown)}")
+        return [*changes, f"not known whether the runs agree in: {', '.join(unknown)}"]
+    old, now = (  # only of setups that are whole is a section that is missing a default
+        RunSetup({k: each.root[k] for k in _OF_THE_RUN if k in each.root})
+        for each in (baseline, new)
+    )
+    if differences := list_differences(old, now):
+        changes.append(f"the runs' own settings differ ({', '.join(differences)})")
     return changes
 
 
@@ -86,11 +76,9 @@ def _change(
         return "other questions or answers"
     if section not in ("metrics", "indexes"):
         return f"{key}: {old.get(key)} -> {now.get(key)}"
-    lone = next(
-        (name for name, side in (("baseline", now), ("new run", old)) if key not in side), None
-    )
-    if lone is not None:
-        return f"{key}: of the {lone} alone"
+    for name, side in (("baseline", now), ("new run", old)):
+        if key not in side:
+            return f"{key}: of the {name} alone"
     if section == "metrics":
         return f"{key}: another prompt"
     if None in (old[key], now[key]):
@@ -117,34 +105,27 @@ def _list_method_changes(new: RunSetup, baseline: RunSetup, methods: Sequence[st
     """Name the settings and models that differ, methods and indexes that differ alike in a line."""
     old, now = baseline.indexes, new.indexes
     keys = [key for key in now if key in old]
-    found: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    alike: dict[tuple[str, ...], dict[str, list[str]]] = {}
     for method in methods:
         for key in keys:
             before, after = (RunSetup(_described(each[key].get(method))) for each in (old, now))
             if lines := list_differences(before, after):
-                found.setdefault(tuple(lines), {}).setdefault(method, []).append(key)
-    return [
-        f"the settings of {_names(where, len(keys))} differ ({', '.join(lines)})"
-        for lines, where in found.items()
-    ]
+                alike.setdefault(tuple(lines), {}).setdefault(method, []).append(key)
+    changes: list[str] = []
+    for lines, where in alike.items():
+        names = ", ".join(
+            method if len(on) == len(keys) else f"{method} on {', '.join(on)}"
+            for method, on in where.items()
+        )
+        changes.append(f"the settings of {names} differ ({', '.join(lines)})")
+    return changes
 
 
 def _described(described: Mapping[str, object] | None) -> dict[str, object]:
     """Return what is said of a method beside the index, its settings by their plain names."""
-    told = dict(described or {})
-    told.pop("index", None)
-    settings = cast("Mapping[str, object]", told.pop("settings", {}))
-    return {**settings, **told}
-
-
-def _names(where: Mapping[str, Sequence[str]], n_keys: int) -> str:
-    return ", ".join(
-        method if len(keys) == n_keys else f"{method} on {', '.join(keys)}"
-        for method, keys in where.items()
-    )
-
-
-_SHOWN = 5  # indexes that are named
+    values = {key: value for key, value in (described or {}).items() if key != "index"}
+    settings = cast("Mapping[str, object]", values.pop("settings", {}))
+    return {**settings, **values}
 
 
 def changed_indexes(
@@ -153,14 +134,13 @@ def changed_indexes(
     """Return the documents whose index is another now, sorted; one that one run knows is another.
 
     The fingerprint is of the tables, in which a rebuild gives every row another id. It does not
-    see the vectors, so that another embedding model makes another index as well.
-
-    Parameters
-    ----------
-    documents : iterable of str
-        Those that are compared; with "" among them, as documents are not known, all.
+    see the vectors, so that another embedding model makes another index as well. ``documents`` are
+    those that are compared; with "" among them, as documents are not known, all.
     """
-    now, then = (_fingerprints(told, method) for told in (new, baseline))
+    now, then = (
+        side.setup.fingerprints([method]) if "indexes" in side.setup.root else {}
+        for side in (new, baseline)
+    )
     compared = set(documents)
     keys = now.keys() | then.keys()
     return sorted(
@@ -170,13 +150,8 @@ def changed_indexes(
     )
 
 
-def _fingerprints(told: RunMetadata, method: str) -> dict[str, str | None]:
-    """Return document -> fingerprint of the index that a method searched there."""
-    return told.setup.fingerprints([method]) if "indexes" in told.setup.root else {}
-
-
 def _is_embedded_anew(new: RunMetadata, baseline: RunMetadata, key: str) -> bool:
-    models = {told.indexes.get(key, {}).get(EMBEDDING_MODEL) for told in (new, baseline)}
+    models = {side.indexes.get(key, {}).get(EMBEDDING_MODEL) for side in (new, baseline)}
     return len(models - {None}) > 1
 
 
@@ -202,10 +177,6 @@ def _named(changed: Sequence[str]) -> str:
     return f"the index of {shown}"
 
 
-SideLabels: TypeAlias = tuple[RunLabels | None, RunLabels | None]
-"""Labels of the new run and of the baseline on one metric."""
-
-
 def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[str, SideLabels]:
     """Read the labels of two runs; metric -> both sides, of what either has labels for."""
     ours, theirs = (
@@ -215,25 +186,16 @@ def read_both_labels(new: RunRows, baseline: RunRows, output_dir: Path) -> dict[
 
 
 def correct_pairs(
-    joined: Joined,
-    pairs: MetricPairs,
-    key: tuple[str, str],
-    labels: Mapping[str, SideLabels],
-    case: GateCase,
+    joined: Joined, pairs: MetricPairs, key: MetricKey, labels: Mapping[str, SideLabels]
 ) -> Corrected | None:
     """Correct the difference of one method and metric; None where neither run has labels."""
     method, metric = key
-    found = correct_change(
+    corrected = correct_change(
         joined.pairs,
         pairs.scores[: len(joined.pairs)],  # after them what the baseline alone holds
         method,
         *labels.get(metric, (None, None)),
     )
-    if found is not None and found.refused is None and found.se is None:
-        return refuse_change(NO_SPREAD)
-    return found
-
-
-def usable(found: Corrected | None) -> Corrected | None:
-    """Return a correction that has a standard error; None for others."""
-    return None if found is None or found.se is None else found
+    if corrected is not None and corrected.refused is None and corrected.se is None:
+        return not_corrected(NO_SPREAD)
+    return corrected

@@ -1,11 +1,10 @@
-"""The pinned baseline: a run's rows beside the store."""
+"""Two runs on the same questions: what differs, how sure that is, and what the gate says."""
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
@@ -14,18 +13,13 @@ from graphrag.eval.compare.changes import (
     changed_indexes,
     correct_pairs,
     list_setup_changes,
-    usable,
     what_is_assumed,
     why_undecided,
 )
-from graphrag.eval.compare.figures import (
-    FigureComparison,
-    FigureKey,
-    changed_under,
-    compared_figure,
-    hold_back,
-)
+from graphrag.eval.compare.figures import OF_THE_HOUR, FigureComparison, FigureKey
 from graphrag.eval.compare.pairing import (
+    BASELINE,
+    NEW,
     Flip,
     Joined,
     MetricPairs,
@@ -42,6 +36,7 @@ from graphrag.eval.results.labels import corrected_result
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import PinnedBaseline, RunMetadata, RunRows
 from graphrag.eval.stats.correction import Corrected
+from graphrag.eval.stats.family import correct_family, verdict_in_words
 from graphrag.eval.stats.gates import (
     MARGIN,
     FigureCase,
@@ -55,145 +50,21 @@ from graphrag.eval.stats.gates import (
 )
 from graphrag.eval.stats.intervals import Score
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import (
-    PairedDifference,
-    correct_family,
-    holm,
-    paired_binary,
-    verdict_in_words,
-)
+from graphrag.eval.stats.paired import PairedDifference, holm, paired_binary
 from graphrag.eval.store.lookup import baseline_path
 from graphrag.eval.store.whole_files import replace_files
 
-
-def pin_baseline(run: RunRows, store_path: Path) -> Path:
-    """Copy a run's rows beside the store as the pinned baseline and return the file.
-
-    Raises
-    ------
-    UsageError
-        If the run holds no row.
-    StoreError
-        If the file can't be written.
-    """
-    if not run.rows:
-        msg = f"{run.metadata.name} holds no response to compare with; pin another run."
-        raise UsageError(msg)
-    path = baseline_path(store_path)
-    pinned = PinnedBaseline(
-        format=1,
-        pinned_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        metadata=run.metadata,
-        rows=run.rows,
-    )
-    try:
-        replace_files({path: pinned.model_dump_json(indent=1) + "\n"})
-    except OSError as error:
-        msg = f"{path} can't be written ({error.strerror}); choose another --output."
-        raise StoreError(msg) from error
-    return path
-
-
-MetricKey: TypeAlias = tuple[str, str]
-"""Method and metric."""
 _NEVER_ASKED = {State.SEARCH_FAILED, State.ABSTAINED}
-
-
-def decide(
-    pairs: Mapping[MetricKey, MetricPairs],
-    joined: Mapping[str, Joined],
-    margins: Mapping[str, float],
-    cases: Mapping[MetricKey, GateCase],
-    further: Sequence[float | None] = (),
-) -> dict[MetricKey, GateDecision]:
-    """Decide by the gate; the one place where a comparison is decided.
-
-    Parameters
-    ----------
-    pairs : dict
-        (method, metric) -> scores; the keys are the family over which the tests are corrected.
-    joined : dict
-        Method -> its rows.
-    margins : dict
-        Metric -> the loss that is accepted, in (0, 1).
-    cases : dict
-        (method, metric) -> what else the gate has to know.
-    further : sequence
-        p values of other tests of the family.
-
-    Notes
-    -----
-    Coverage is the share of the verdicts asked of the judge, on the joined questions, that
-    exist; a response that was not judged counts as missing, a failed search was never asked.
-    """
-    names = {" ".join(key): key for key in pairs}
-    decisions = decide_gates(
-        {name: pairs[key].scores for name, key in names.items()},
-        margin={name: margins[key[1]] for name, key in names.items()},
-        coverages={
-            name: (
-                _coverage([new for new, _ in joined[key[0]].pairs], key[1]),
-                _coverage([old for _, old in joined[key[0]].pairs], key[1]),
-            )
-            for name, key in names.items()
-        },
-        cases={name: cases[key] for name, key in names.items()},
-        further=further,
-    )
-    return {names[name]: decision for name, decision in decisions.items()}
-
-
-def case_of(
-    new: RunRows,
-    baseline: RunRows,
-    key: MetricKey,
-    joined: Joined,
-    pairs: MetricPairs,
-    accept: bool,
-) -> tuple[GateCase, list[str]]:
-    """Return what the gate has to know beside the pairs, and the documents whose index changed."""
-    changed = changed_indexes(new.metadata, baseline.metadata, key[0], pairs.documents)
-    case = GateCase(
-        documents=pairs.documents,
-        n_only_new=len(joined.new),
-        n_only_baseline=pairs.n_only_baseline,
-        n_other_reference=pairs.n_other_reference,
-        undecided=why_undecided(changed) if changed and not accept else None,
-        assumed=what_is_assumed(changed) if changed and accept else None,
-    )
-    return case, changed
-
-
-def count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
-    """Return the failed searches and abstentions of the new run and of the baseline."""
-    sides = ([new for new, _ in joined.pairs], [old for _, old in joined.pairs])
-    new, old = (sum(row.states[metric] in _NEVER_ASKED for row in side) for side in sides)
-    return new, old
-
-
-def _coverage(rows: Sequence[Row], metric: str) -> float:
-    asked = [row.states[metric] for row in rows if row.states[metric] not in _NEVER_ASKED]
-    return sum(state is State.SCORED for state in asked) / len(asked) if asked else 1.0
-
-
-NEW, BASELINE = "new run", "baseline"
 
 
 @dataclass(frozen=True, slots=True)
 class GateTerms:
     """On what terms the gate decides.
 
-    Attributes
-    ----------
-    accept_index_change : bool
-        Decide although indexes changed, as if questions were independent.
-    margins : dict
-        Metric -> the loss accepted there, in (0, 1), where it is not that of the others.
-    figures : dict
-        (method, figure) -> what is to be decided on beside verdicts, see ``read_gate_figures``;
-        one family with the verdicts.
-    labels : dict
-        Metric -> labels of the new run and of the baseline, see ``read_both_labels``.
+    ``accept_index_change``: although indexes changed, as if questions were independent.
+    ``margins``: metric -> the loss accepted there, in (0, 1), where it is not that of the others.
+    ``figures``: what is to be decided on beside verdicts, see ``read_gate_figures``; one family
+    with these. ``labels``: see ``read_both_labels``.
     """
 
     accept_index_change: bool = False
@@ -206,29 +77,14 @@ class GateTerms:
 class MethodComparison:
     """One method on one metric in two runs.
 
-    Attributes
-    ----------
-    method, metric : str
-    difference : PairedDifference
-        New run less baseline, over the pairs of the gate.
-    verdict : str
-        The difference in words, by the two-sided test.
-    decision : GateDecision
-        The gate's answer, by the one-sided test.
-    only_new, only_baseline : tuple of str
-        Ids of the questions that only one of the runs holds.
-    n_unanswered : tuple of int
-        Failed searches and abstentions that count as not done well, of the new run and the
-        baseline, among the questions that both hold.
-    changed_indexes : tuple of str
-        Documents whose index is another now.
-    corrected : Corrected or None
-        What labels say of the difference, or why they can't; None without any.
-    corrected_difference : PairedDifference or None
-        The difference with that in its place, which the verdict is by; None where it is not
-        corrected.
-    flips : tuple of Flip
-        The questions that the decision counts as newly wrong and newly right.
+    ``difference``: new run less baseline, over the pairs of the gate; ``verdict``: it in words, by
+    the two-sided test; ``decision``: the gate's, by the one-sided test. ``only_new``,
+    ``only_baseline``: ids of the questions that one run holds alone. ``n_unanswered``: failed
+    searches and abstentions that count as not done well, of the new run and the baseline, among
+    the questions that both hold. ``changed_indexes``: documents whose index is another now.
+    ``corrected``: what labels say of the difference, or why they can't, None without any;
+    ``corrected_difference``: the difference with that in its place, which the verdict is by; None
+    where it is not corrected. ``flips``: what the decision counts as newly wrong and newly right.
     """
 
     method: str
@@ -249,17 +105,9 @@ class MethodComparison:
 class RunComparison:
     """Two runs compared; every surface shows what stands here.
 
-    Attributes
-    ----------
-    new, baseline : RunMetadata
-    items : tuple of MethodComparison
-        Empty only where figures alone are compared.
-    warnings : tuple of str
-        What makes the comparison weaker than it looks.
-    figures : tuple of FigureComparison
-        What else the gate was asked to decide on.
-    questions : tuple of QuestionChange
-        What became of every question that either run holds, on every metric compared.
+    ``items`` is empty only where figures alone are compared; ``warnings``: what makes the
+    comparison weaker than it looks; ``figures``: what else the gate was asked to decide on;
+    ``questions``: what became of every question that either run holds, on every metric compared.
     """
 
     new: RunMetadata
@@ -280,6 +128,25 @@ class RunComparison:
         return combine_outcomes([each.decision for each in (*self.items, *self.figures)])
 
 
+def pin_baseline(run: RunRows, store_path: Path) -> Path:
+    """Copy a run's rows beside the store as the pinned baseline and return the file.
+
+    UsageError if the run holds no row, StoreError if the file can't be written.
+    """
+    if not run.rows:
+        msg = f"{run.metadata.name} holds no response to compare with; pin another run."
+        raise UsageError(msg)
+    path = baseline_path(store_path)
+    pinned_at = datetime.now(UTC).isoformat(timespec="seconds")
+    pinned = PinnedBaseline(format=1, pinned_at=pinned_at, metadata=run.metadata, rows=run.rows)
+    try:
+        replace_files({path: pinned.model_dump_json(indent=1) + "\n"})
+    except OSError as error:
+        msg = f"{path} can't be written ({error.strerror}); choose another --output."
+        raise StoreError(msg) from error
+    return path
+
+
 def compare_runs(
     new: RunRows,
     baseline: RunRows,
@@ -290,24 +157,13 @@ def compare_runs(
 ) -> RunComparison:
     """Compare two runs, joined on documents and question ids.
 
-    Parameters
-    ----------
-    new, baseline : RunRows
-    methods : sequence of str, optional
-        None: those that both runs hold, in the order of the new run.
-    metrics : sequence of str, optional
-        The primary metrics. With the methods they make the family over which Holm corrects
-        both tests. None: correctness where both runs asked it, else the first of the new run's
-        that both asked.
-    margin : float
-        The loss that the gate still accepts, in (0, 1).
-    terms : GateTerms, optional
+    ``methods``: by default those that both runs hold, in the order of the new run. ``metrics``: the
+    primary ones, which with the methods make the family over which Holm corrects both tests; by
+    default correctness where both runs asked it, else the first of the new run's that both asked.
+    ``margin``: the loss that the gate still accepts, in (0, 1).
 
-    Raises
-    ------
-    UsageError
-        If a method, metric or margin can't be compared, both are the same run, or questions under
-        the same id are others.
+    UsageError if a method, metric or margin can't be compared, both are the same run, or questions
+    under the same id are others.
     """
     if metrics is None:
         shared = shared_metrics(new.metrics, baseline.metrics)
@@ -320,32 +176,49 @@ def compare_runs(
     doubts = check_questions(joined)
     keys = [(method, metric) for method in chosen for metric in metrics]
     pairs = {key: pairs_of_metric(joined[key[0]], key[1]) for key in keys}
-    found = {
-        key: case_of(new, baseline, key, joined[key[0]], pairs[key], terms.accept_index_change)
+    changed = {
+        key: changed_indexes(new.metadata, baseline.metadata, key[0], pairs[key].documents)
         for key in keys
     }
-    changes = {
-        key: correct_pairs(joined[key[0]], pairs[key], key, terms.labels, case)
-        for key, (case, _) in found.items()
+    corrected = {k: correct_pairs(joined[k[0]], pairs[k], k, terms.labels) for k in keys}
+    usable = {k: None if c is None or c.se is None else c for k, c in corrected.items()}
+    figures = {key: case for key, case in terms.figures.items() if key[0] in chosen}
+    rebuilt = {
+        (method, figure): changed_indexes(
+            new.metadata, baseline.metadata, method, {str(d or "") for d in case.documents or [""]}
+        )
+        for (method, figure), case in figures.items()
     }
-    cases = {
-        key: replace(case, corrected=change)
-        for key, (case, _) in found.items()
-        for change in [usable(changes[key])]
-    }
-    asked = {key: case for key, case in terms.figures.items() if key[0] in chosen}
-    rebuilt = {key: changed_under(key, case, new, baseline) for key, case in asked.items()}
-    if not terms.accept_index_change:
-        asked = {key: hold_back(case, rebuilt[key]) for key, case in asked.items()}
-    tests = {key: check_figure(case) for key, case in asked.items()}
+    accepts = terms.accept_index_change
+    if not accepts:
+        figures = {
+            key: replace(case, undecided=why_undecided(rebuilt[key]) if rebuilt[key] else None)
+            for key, case in figures.items()
+        }
+    tests = {key: check_figure(case) for key, case in figures.items()}
     further = [test.p_family for test in tests.values()]
-    decisions = decide(pairs, joined, margins, cases, further)
-    family = [*(decision.p_family for decision in decisions.values()), *further]
+    decisions = decide_gates(
+        {key: each.scores for key, each in pairs.items()},
+        margins={key: margins[key[1]] for key in keys},
+        coverages={key: _coverages(joined[key[0]], key[1]) for key in keys},
+        cases={
+            key: GateCase(
+                documents=pairs[key].documents,
+                n_only_new=len(joined[key[0]].new),
+                n_only_baseline=pairs[key].n_only_baseline,
+                n_other_reference=pairs[key].n_other_reference,
+                undecided=why_undecided(changed[key]) if changed[key] and not accepts else None,
+                assumed=what_is_assumed(changed[key]) if changed[key] and accepts else None,
+                corrected=usable[key],
+            )
+            for key in keys
+        },
+        further=further,
+    )
     results = [_difference(pairs[key]) for key in keys]
     decided = [
         result if change is None else corrected_result(result, change)
-        for key, result in zip(keys, results, strict=True)
-        for change in [usable(changes[key])]
+        for result, change in zip(results, usable.values(), strict=True)
     ]
     items = tuple(
         MethodComparison(
@@ -356,39 +229,46 @@ def compare_runs(
             decision=decisions[key],
             only_new=tuple(row.question_id for row in joined[key[0]].new),
             only_baseline=tuple(row.question_id for row in joined[key[0]].baseline),
-            n_unanswered=count_unanswered(joined[key[0]], key[1]),
-            changed_indexes=tuple(found[key][1]),
-            corrected=changes[key],
-            corrected_difference=None if usable(changes[key]) is None else shown,
-            flips=flips_of(joined[key[0]], *key),
+            n_unanswered=_count_unanswered(joined[key[0]], key[1]),
+            changed_indexes=tuple(changed[key]),
+            corrected=corrected[key],
+            corrected_difference=None if usable[key] is None else shown,
+            flips=flips_of(joined[key[0]], pairs[key], key),
         )
         for key, result, shown in zip(
             keys, correct_family(results), correct_family(decided), strict=True
         )
     )
-    warnings = _list_setup_warnings(new.metadata, baseline.metadata, chosen) + doubts
+    warnings = [
+        f"the {name} is unfinished"
+        for name, side in ((NEW, new), (BASELINE, baseline))
+        if side.metadata.status == "unfinished"
+    ]
+    facts = (new.metadata.indexes, baseline.metadata.indexes)
+    warnings += list_setup_changes(new.metadata.setup, baseline.metadata.setup, chosen, facts)
+    warnings += doubts
     if methods is None:
         warnings += _list_lone_methods(new.rows, baseline.rows, chosen)
-    figures = tuple(
-        compared_figure(
-            key, decide_figure(test, p), rebuilt[key] if terms.accept_index_change else ()
-        )
-        for (key, test), p in zip(tests.items(), holm(family)[len(keys) :], strict=True)
-    )
-    questions = changes_of(joined, metrics, (NEW, BASELINE))
+    family = holm([*(decision.p_family for decision in decisions.values()), *further])
     return RunComparison(
-        new.metadata, baseline.metadata, items, tuple(warnings), figures, questions
+        new.metadata,
+        baseline.metadata,
+        items,
+        tuple(warnings),
+        tuple(
+            FigureComparison(
+                *key,
+                decide_figure(test, p),
+                _note(key[1], rebuilt[key] if accepts else ()),
+            )
+            for (key, test), p in zip(tests.items(), family[len(keys) :], strict=True)
+        ),
+        tuple(each for key in keys for each in changes_of(joined[key[0]], pairs[key], key)),
     )
 
 
 def shared_metrics(new: Sequence[str], baseline: Sequence[str]) -> list[str]:
-    """Return the metrics that two runs ask, in the order of the new one.
-
-    Raises
-    ------
-    UsageError
-        If there is none.
-    """
+    """Return the metrics that two runs ask, in the order of the new one; UsageError if none."""
     shared = [metric for metric in new if metric in baseline]
     if not shared:
         ours, theirs = (", ".join(names) or "none" for names in (new, baseline))
@@ -408,10 +288,9 @@ def _check(
     has_figures: bool,
 ) -> None:
     for margin in margins:
-        if 0 < margin < 1:
-            continue
-        msg = f"The margin must lie between 0 and 1, not {margin:g}."
-        raise UsageError(msg)
+        if not 0 < margin < 1:
+            msg = f"The margin must lie between 0 and 1, not {margin:g}."
+            raise UsageError(msg)
     if new.metadata.run_id is not None and new.metadata.run_id == baseline.metadata.run_id:
         msg = f"Both sides are run {new.metadata.run_id}; name another run to compare with."
         raise UsageError(msg)
@@ -446,6 +325,14 @@ def _choose_methods(
     return both if wanted is None else list(wanted)
 
 
+def _list_lone_methods(
+    new: Sequence[Row], baseline: Sequence[Row], chosen: Sequence[str]
+) -> list[str]:
+    sides = ((NEW, _methods(new)), (BASELINE, _methods(baseline)))
+    alone = {name: [m for m in methods if m not in chosen] for name, methods in sides}
+    return [f"only the {name} holds {', '.join(lone)}" for name, lone in alone.items() if lone]
+
+
 def _difference(pairs: MetricPairs) -> PairedDifference:
     counts = Counter[tuple[Score, Score, Hashable]](
         (*pair, document or None)
@@ -454,20 +341,31 @@ def _difference(pairs: MetricPairs) -> PairedDifference:
     return paired_binary(counts, view_documents=bool(counts) and all(pairs.documents))
 
 
-def _list_setup_warnings(
-    new: RunMetadata, baseline: RunMetadata, methods: Sequence[str]
-) -> list[str]:
-    warnings: list[str] = []
-    for name, side in ((NEW, new), (BASELINE, baseline)):
-        if side.status == "unfinished":
-            warnings.append(f"the {name} is unfinished")
-    facts = (new.indexes, baseline.indexes)
-    return warnings + list_setup_changes(new.setup, baseline.setup, methods, facts)
+def _coverages(joined: Joined, metric: str) -> tuple[float, float]:
+    """Return the share, in each run, of the verdicts asked of the judge that exist.
+
+    Of the joined questions; a response that was not judged counts as missing, a failed search was
+    never asked.
+    """
+    shares: list[float] = []
+    for side in (0, 1):
+        states = [pair[side].states[metric] for pair in joined.pairs]
+        asked = [state for state in states if state not in _NEVER_ASKED]
+        n_scored = sum(state is State.SCORED for state in asked)
+        shares.append(n_scored / len(asked) if asked else 1.0)
+    return shares[0], shares[1]
 
 
-def _list_lone_methods(
-    new: Sequence[Row], baseline: Sequence[Row], chosen: Sequence[str]
-) -> list[str]:
-    sides = ((NEW, _methods(new)), (BASELINE, _methods(baseline)))
-    alone = {name: [m for m in methods if m not in chosen] for name, methods in sides}
-    return [f"only the {name} holds {', '.join(found)}" for name, found in alone.items() if found]
+def _count_unanswered(joined: Joined, metric: str) -> tuple[int, int]:
+    new, old = (
+        sum(pair[side].states[metric] in _NEVER_ASKED for pair in joined.pairs) for side in (0, 1)
+    )
+    return new, old
+
+
+def _note(figure: str, accepted: Sequence[str]) -> str | None:
+    """Say what makes a figure weaker than it looks, indexes that were accepted among it."""
+    notes = [what_is_assumed(accepted)] if accepted else []
+    if figure in OF_THE_HOUR:
+        notes.append("the answers of a run share the load of its hour, which no question shows")
+    return "; ".join(notes) or None

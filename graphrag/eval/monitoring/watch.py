@@ -14,9 +14,8 @@ from typing import Any, TypeAlias
 from graphrag.eval.compare.changes import list_setup_changes
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
-from graphrag.eval.stats.gates import ALPHA, MIN_COVERAGE
 from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import holm
+from graphrag.eval.stats.paired import MIN_COVERAGE, holm
 from graphrag.eval.stats.passes import (
     LOOK_LEVEL,
     LOOKS,
@@ -26,6 +25,7 @@ from graphrag.eval.stats.passes import (
     steadiness,
     watch_power,
 )
+from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run, RunSetup
 from graphrag.text.phrases import counted

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import share
 from graphrag.eval.report.curves import answer_areas
-from graphrag.eval.stats.gates import MIN_COVERAGE
-from graphrag.eval.stats.paired import has_verdicts
+from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from graphrag.eval.report.gate_lines import (
     word_of,
 )
 from graphrag.eval.report.lines import plain_table, say, show_table, tell
+from graphrag.eval.stats.family import describe_tests
 from graphrag.eval.stats.gates import GateOutcome
-from graphrag.eval.stats.paired import describe_tests
 from graphrag.redaction import redact
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from graphrag.eval.compare.compare import BASELINE, NEW
+from graphrag.eval.compare.pairing import BASELINE, NEW
 from graphrag.eval.report.cells import points, span
 from graphrag.eval.report.gate_lines import word_of
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.compare.compare import BASELINE, NEW
+from graphrag.eval.compare.pairing import BASELINE, NEW
 from graphrag.eval.records import METRICS
 from graphrag.eval.report.cells import plain_amount
 from graphrag.eval.report.judge_error import list_corrections

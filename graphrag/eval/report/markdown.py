@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from graphrag.eval.compare.compare import BASELINE, NEW
+from graphrag.eval.compare.pairing import BASELINE, NEW
 from graphrag.eval.report.cells import money
 from graphrag.eval.report.gate_cells import COLUMNS, cells_of, title_of
 from graphrag.eval.report.gate_lines import list_notes, list_reasons, shortened, word_of

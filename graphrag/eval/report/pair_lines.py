@@ -8,8 +8,9 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.results.analysis import Analysis
+    from graphrag.eval.stats.family import FamilyFigures
     from graphrag.eval.stats.intervals import Estimate
-    from graphrag.eval.stats.paired import FamilyFigures, PairedDifference
+    from graphrag.eval.stats.paired import PairedDifference
 
 
 def describe_comparisons(analysis: "Analysis") -> list[str]:

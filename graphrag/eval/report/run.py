@@ -29,7 +29,7 @@ from graphrag.eval.report.tables import (
     spent_table,
     split_columns,
 )
-from graphrag.eval.stats.paired import describe_tests
+from graphrag.eval.stats.family import describe_tests
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:

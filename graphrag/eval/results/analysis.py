@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import combinations
 from statistics import fmean
 from typing import Any, TypeAlias
@@ -17,7 +17,17 @@ from graphrag.eval.results.rows import (
     paired_score,
     state_of,
 )
-from graphrag.eval.stats.agreement import summarize_repeats
+from graphrag.eval.stats.agreement import flip_rate
+from graphrag.eval.stats.family import (
+    EQUIVALENCE_MARGIN,
+    FamilyFigures,
+    Inference,
+    compare_family,
+    correct_family,
+    inference_of,
+    shown_sign,
+    verdict_in_words,
+)
 from graphrag.eval.stats.intervals import Score
 from graphrag.eval.stats.latency import (
     CostPerCorrect,
@@ -29,19 +39,7 @@ from graphrag.eval.stats.latency import (
     pareto_set,
 )
 from graphrag.eval.stats.outcomes import Outcome, Outcomes, State, summarize_outcomes
-from graphrag.eval.stats.paired import (
-    EQUIVALENCE_MARGIN,
-    FamilyFigures,
-    Inference,
-    PairCounts,
-    PairedDifference,
-    compare_family,
-    correct_family,
-    inference_of,
-    paired_items,
-    shown_sign,
-    verdict_in_words,
-)
+from graphrag.eval.stats.paired import PairCounts, PairedDifference, paired_items
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,13 +247,13 @@ def _verdicts(result: QueryResult, metric: str, n: int) -> list[int | None]:
 
 
 def _search_flips(items: Sequence[Cells]) -> float | None:
-    return summarize_repeats([[_majority(trial) for trial in item] for item in items]).flip_rate
+    return flip_rate([[_majority(trial) for trial in item] for item in items])
 
 
 def _judge_flips(results: Sequence[QueryResult], metric: str) -> float | None:
     """Return how often repeated verdicts differ; a failed search was not judged at all."""
     asked = [_verdicts(result, metric, 1) for result in results if result.failure is None]
-    return summarize_repeats(asked).flip_rate
+    return flip_rate(asked)
 
 
 def _majority(verdicts: list[int | None]) -> int | None:
@@ -593,7 +591,7 @@ def _efficiency(
             latency_median=medians[method],
             latency_p95=_latency(rows, 0.95),
             cost_per_correct=_cost_per_correct(rows),
-            is_pareto=None if None in astuple(tradeoffs[method]) else method in best,
+            is_pareto=None if None in tradeoffs[method] else method in best,
         )
         for method, rows in by_method.items()
     }

@@ -11,9 +11,9 @@ from graphrag.eval.records import QueryResult
 from graphrag.eval.results.analysis import Best, find_best
 from graphrag.eval.results.rows import QuestionKey, item_scores, rows_of
 from graphrag.eval.scorers.measuring import MeasuredAnswer
-from graphrag.eval.stats.gates import ALPHA, MIN_COVERAGE
-from graphrag.eval.stats.intervals import Estimate, Score, mean_binary_stratified, mean_real
-from graphrag.eval.stats.paired import ScaleDifference, holm, paired_scale
+from graphrag.eval.stats.intervals import Estimate, Score, mean_binary, mean_real
+from graphrag.eval.stats.paired import MIN_COVERAGE, ScaleDifference, holm, paired_scale
+from graphrag.eval.stats.power import ALPHA
 
 
 def area_weights(budgets: Sequence[float]) -> tuple[float, ...]:
@@ -303,7 +303,7 @@ def _mean(figure: str, scores: _Scores) -> Estimate:
     graded = figure in EVIDENCE and figure != _BINARY
     if graded or any(value not in (0, 1) for value in values):
         return mean_real(values, documents, (0.0, 1.0))
-    return mean_binary_stratified(values, documents)
+    return mean_binary(values, documents)
 
 
 def _tokens(results: Sequence[QueryResult]) -> Estimate:

@@ -31,8 +31,8 @@ from graphrag.eval.results.usage import (
     label_embedded,
     mean_efficiency,
 )
+from graphrag.eval.stats.family import EQUIVALENCE_MARGIN
 from graphrag.eval.stats.outcomes import Outcomes, State
-from graphrag.eval.stats.paired import EQUIVALENCE_MARGIN
 from graphrag.eval.store.whole_files import DETAILED_FILE, SUMMARY_FILE, write_whole
 from graphrag.text.json_pieces import json_pieces
 from graphrag.text.phrases import counted

@@ -20,20 +20,19 @@ from graphrag.eval.stats.correction import (
     corrected_change,
     corrected_difference,
     corrected_mean,
+    not_corrected,
 )
-from graphrag.eval.stats.gates import ALPHA
-from graphrag.eval.stats.intervals import Estimate
-from graphrag.eval.stats.outcomes import State
-from graphrag.eval.stats.paired import (
+from graphrag.eval.stats.family import (
     FamilyFigures,
     Inference,
-    Pair,
-    PairedDifference,
     compare_family,
     correct_family,
     shown_sign,
     verdict_in_words,
 )
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.stats.paired import Pair, PairedDifference
+from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import run_folder
 
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]
@@ -339,7 +338,7 @@ def correct_change(
     for name, side in zip(("the new run", "the baseline"), sides, strict=True):
         if side is None or side.refused is not None:
             why = "no labels" if side is None else f"labels that can't be used: {side.refused}"
-            return refuse_change(f"{name} has {why}")
+            return not_corrected(f"{name} has {why}")
     cells = [(_cell(new, row, method), _cell(baseline, old, method)) for row, old in pairs]
     return corrected_change(
         scores,
@@ -347,11 +346,6 @@ def correct_change(
         [(of_new.stratum, of_old.stratum) for of_new, of_old in cells],
         [row.document or old.document or None for row, old in pairs],
     )
-
-
-def refuse_change(why: str) -> Corrected:
-    """Return a difference that is not corrected."""
-    return Corrected(None, Estimate(None, 0, None, None, "labels of both runs"), 0, why)
 
 
 class _Cell(NamedTuple):

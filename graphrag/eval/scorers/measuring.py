@@ -14,7 +14,7 @@ from graphrag.eval.scorers.declared.combined import combined_input
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.measure_declaration import GROUPS, Measure, MeasureForm
 from graphrag.eval.scorers.response import Answered, MeasureInput, MeasureSettings
-from graphrag.eval.stats.intervals import Estimate, mean_binary_stratified, mean_real
+from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _summary(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSummar
     kind = form.measure.kind
     documents = [row.imdb_key for row in rows]
     if kind == "binary":
-        return MeasureSummary(form, mean_binary_stratified(scores, documents), n_excluded)
+        return MeasureSummary(form, mean_binary(scores, documents), n_excluded)
     limits = (0.0, inf if kind == "unbounded" else 1.0)
     return MeasureSummary(form, mean_real(scores, documents, limits), n_excluded)
 

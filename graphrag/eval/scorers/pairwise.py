@@ -12,7 +12,7 @@ from pydantic import ConfigDict, TypeAdapter, model_validator
 from graphrag.eval.records import Failure
 from graphrag.eval.scorers.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
 from graphrag.eval.stats.agreement import Preference, combine_orders
-from graphrag.eval.stats.intervals import Estimate, Score, mean_binary, mean_binary_stratified
+from graphrag.eval.stats.intervals import Estimate, Score, mean_binary
 from graphrag.query.replies import StructuredReply
 
 PAIRWISE_VERSION = 1
@@ -235,7 +235,7 @@ def summarize_preferences(
 
 
 def _mean(scores: Sequence[Score], documents: Sequence[Hashable] | None) -> Estimate:
-    return mean_binary(scores) if documents is None else mean_binary_stratified(scores, documents)
+    return mean_binary(scores) if documents is None else mean_binary(scores, documents)
 
 
 def _sign_test(wins: int, losses: int) -> float:

@@ -1,4 +1,4 @@
-"""How far the judge can be trusted: agreement with human labels, and with itself."""
+"""How far the judge can be trusted: its agreement with human labels, and with itself."""
 
 import warnings
 from collections import Counter
@@ -14,26 +14,19 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.stats.intervals import Estimate, Floats, Score, present, proportion_interval
 from graphrag.installation import extra_hint
 
+Preference: TypeAlias = Literal["a", "b", "tie"]
+
 
 @dataclass(frozen=True, slots=True)
 class BinaryAgreement:
-    """The judge's 0/1 verdicts against human ones.
+    """The judge's 0/1 verdicts against human ones, over the n responses that have both.
 
-    Attributes
-    ----------
-    n, n_dropped : int
-        Responses with both, and with a missing one.
-    true_positive, false_positive, false_negative, true_negative : int
-        Counts; positive means 1, true means that the human says the same.
-    sensitivity, specificity : Estimate
-        P(judge 1 | human 1) and P(judge 0 | human 0) with Clopper-Pearson limits; None without
-        a human 1 (or 0).
-    raw_agreement : Estimate
-        Share in [0, 1], Wilson limits.
-    kappa, ac1, alpha : float or None
-        Cohen's kappa, Gwet's AC1, Krippendorff's alpha (nominal), each at most 1. Without any
-        response None; when every verdict and label is the same, kappa and alpha are None and
-        AC1 is 1. For unequal weights alpha is None as well.
+    Counts: positive means 1, true means that the human says the same. ``sensitivity`` P(judge 1 |
+    human 1) and ``specificity`` P(judge 0 | human 0) with Clopper-Pearson limits, None without a
+    human 1 (or 0); ``raw_agreement`` with Wilson's. Cohen's ``kappa``, Gwet's ``ac1``,
+    Krippendorff's ``alpha`` (nominal), each at most 1, are None without any response; when every
+    verdict and label is the same, kappa and alpha are None and AC1 is 1. For unequal weights alpha
+    is None as well.
     """
 
     n: int
@@ -50,35 +43,54 @@ class BinaryAgreement:
     alpha: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class OrderedPreferences:
+    """Pairwise verdicts in both orders; a flip is a tie, and None when a verdict is missing.
+
+    ``n_flipped`` items have orders that name different winners, or a winner and a tie;
+    ``flip_rate`` is their share of the items with both verdicts, None without any.
+    """
+
+    preferences: tuple[Preference | None, ...]
+    n_flipped: int
+    flip_rate: float | None
+
+
 def binary_agreement(
     judge: Sequence[Score], human: Sequence[Score], weights: Sequence[float] | None = None
 ) -> BinaryAgreement:
-    """Compare the judge's 0/1 verdicts with human ones.
+    """Compare the judge's 0/1 verdicts with human ones; None is left out.
 
-    Parameters
-    ----------
-    judge, human : sequence
-        0, 1 or None (left out); same length.
-    weights : sequence of float, optional
-        Responses that each label stands for, > 0 (1 / chance of having been drawn): needed when
-        the labels were not drawn at the same rate everywhere.
+    ``weights``: responses that each label stands for, > 0 (1 / chance of having been drawn), needed
+    when the labels were not drawn at the same rate everywhere.
 
-    Raises
-    ------
-    ValueError
-        If a value is not 0, 1 or None, a weight is not positive, or the lengths differ.
-    UsageError
-        If the packages of the extra ``audit`` are missing.
-
-    Notes
-    -----
-    ``statsmodels...proportion_confint(method="beta")`` on the effective number of labels,
-    (sum w)^2 / sum w^2, as in Korn and Graubard 1998; ``sklearn.metrics.cohen_kappa_score``;
-    AC1: Gwet 2008, doi:10.1348/000711006X126600; ``krippendorff.alpha``.
+    ``statsmodels...proportion_confint(method="beta")`` on the effective number of labels, (sum w)^2
+    / sum w^2, as in Korn and Graubard 1998; ``sklearn.metrics.cohen_kappa_score``; AC1: Gwet 2008,
+    doi:10.1348/000711006X126600; ``krippendorff.alpha``. ValueError if a value is not 0, 1 or None,
+    a weight is not positive, or the lengths differ; UsageError if the packages of the extra
+    ``audit`` are missing.
     """
-    x, y, w = _both(judge, human, weights, (0, 1))
+    check_scores([*judge, *human], (0, 1))
+    weighting = [1.0] * len(judge) if weights is None else list(weights)
+    if not all(isfinite(weight) and weight > 0 for weight in weighting):
+        msg = "every weight must be a finite number above 0"
+        raise ValueError(msg)
+    rows = [
+        (float(x), float(y), w)
+        for x, y, w in zip(judge, human, weighting, strict=True)
+        if x is not None and y is not None
+    ]
+    x, y, w = np.array(rows, dtype=np.float64).reshape(-1, 3).T
     cells = Counter(zip(x.tolist(), y.tolist(), strict=True))
-    constant = len(set(x.tolist()) | set(y.tolist())) < 2
+    kappa = alpha = None
+    if len({*x.tolist(), *y.tolist()}) == 2:
+        kappa = load_audit_package("sklearn.metrics").cohen_kappa_score(
+            x.astype(int), y.astype(int), sample_weight=w
+        )
+        if np.ptp(w) == 0:
+            alpha = load_audit_package("krippendorff").alpha(
+                reliability_data=[x, y], level_of_measurement="nominal"
+            )
     return BinaryAgreement(
         n=len(x),
         n_dropped=len(judge) - len(x),
@@ -89,20 +101,14 @@ def binary_agreement(
         sensitivity=_share(x[y == 1] == 1, w[y == 1], "beta"),
         specificity=_share(x[y == 0] == 0, w[y == 0], "beta"),
         raw_agreement=_share(x == y, w, "wilson"),
-        kappa=None if constant else _kappa(x, y, w, (0, 1)),
+        kappa=None if kappa is None else float(kappa),
         ac1=_ac1(x, y, w) if len(x) else None,
-        alpha=None if constant or np.ptp(w) > 0 else _alpha(x, y, "nominal"),
+        alpha=None if alpha is None else float(alpha),
     )
 
 
 def load_audit_package(name: str) -> Any:
-    """Import a package of the extra ``audit``.
-
-    Raises
-    ------
-    UsageError
-        If it is not installed; says how to install it.
-    """
+    """Import a package of the extra ``audit``; UsageError, saying how to install it, without."""
     try:
         with warnings.catch_warnings():  # ppi_py would silence the warnings of the whole process
             return import_module(name)
@@ -119,27 +125,6 @@ def check_scores(scores: Sequence[Score], allowed: tuple[int, ...]) -> None:
             raise ValueError(msg)
 
 
-def _both(
-    judge: Sequence[Score],
-    human: Sequence[Score],
-    weights: Sequence[float] | None,
-    allowed: tuple[int, ...],
-) -> tuple[Floats, Floats, Floats]:
-    check_scores(judge, allowed)
-    check_scores(human, allowed)
-    given = [1.0] * len(judge) if weights is None else list(weights)
-    if not all(isfinite(weight) and weight > 0 for weight in given):
-        msg = "every weight must be a finite number above 0"
-        raise ValueError(msg)
-    rows = [
-        (float(x), float(y), w)
-        for x, y, w in zip(judge, human, given, strict=True)
-        if x is not None and y is not None
-    ]
-    table = np.array(rows, dtype=np.float64).reshape(-1, 3)
-    return table[:, 0], table[:, 1], table[:, 2]
-
-
 def _share(hits: np.ndarray, weights: Floats, method: Literal["beta", "wilson"]) -> Estimate:
     name = {"beta": "clopper-pearson", "wilson": "wilson"}[method]
     n = len(hits)
@@ -151,17 +136,6 @@ def _share(hits: np.ndarray, weights: Floats, method: Literal["beta", "wilson"])
     return Estimate(share, n, min(low, share), max(high, share), name)
 
 
-def _kappa(x: Floats, y: Floats, weights: Floats, labels: Sequence[int]) -> float:
-    metrics = load_audit_package("sklearn.metrics")
-    value = metrics.cohen_kappa_score(
-        x.astype(int),
-        y.astype(int),
-        labels=list(labels),  # else a score that nobody gave would be no step between two others
-        sample_weight=weights,
-    )
-    return float(value)
-
-
 def _ac1(x: Floats, y: Floats, weights: Floats) -> float:
     agreed = float(np.average(x == y, weights=weights))
     ones = float(np.average((x + y) / 2, weights=weights))
@@ -169,71 +143,20 @@ def _ac1(x: Floats, y: Floats, weights: Floats) -> float:
     return (agreed - by_chance) / (1 - by_chance)
 
 
-def _alpha(x: Floats, y: Floats, level: str) -> float:
-    package = load_audit_package("krippendorff")
-    return float(package.alpha(reliability_data=[x, y], level_of_measurement=level))
+def flip_rate(verdicts: Sequence[Sequence[Score]]) -> float | None:
+    """Return the chance, in [0, 1], that a repeat changes a verdict; None without repeats.
 
-
-Preference: TypeAlias = Literal["a", "b", "tie"]
-
-
-@dataclass(frozen=True, slots=True)
-class Repeats:
-    """Repeated verdicts, one mean an item; the means are what is analysed, never the rows.
-
-    Attributes
-    ----------
-    item_means : tuple
-        Mean of the verdicts of each item; None without verdicts.
-    flip_rates : tuple
-        Share in [0, 1] of the pairs of verdicts of one item that differ; None under two.
-    flip_rate : float or None
-        Mean of the flip rates: the chance that a repeat changes a verdict; None without any.
+    Mean over the items of the share of an item's pairs of verdicts, in [0, 1] or None (left out),
+    that differ. ValueError if a verdict is NaN or outside.
     """
-
-    item_means: tuple[float | None, ...]
-    flip_rates: tuple[float | None, ...]
-    flip_rate: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class OrderedPreferences:
-    """Pairwise verdicts in both orders; a flip is a tie.
-
-    Attributes
-    ----------
-    preferences : tuple
-        "a", "b", "tie", or None when a verdict is missing.
-    n_flipped : int
-        Items whose two orders name different winners, or a winner and a tie.
-    flip_rate : float or None
-        Share in [0, 1] of the items with both verdicts; None without any.
-    """
-
-    preferences: tuple[Preference | None, ...]
-    n_flipped: int
-    flip_rate: float | None
-
-
-def summarize_repeats(verdicts: Sequence[Sequence[Score]]) -> Repeats:
-    """Reduce repeated verdicts to one mean and one flip rate an item.
-
-    Parameters
-    ----------
-    verdicts : sequence of sequences
-        Per item its verdicts in [0, 1]; None (unscored) is left out.
-
-    Raises
-    ------
-    ValueError
-        If a verdict is NaN or outside [0, 1].
-    """
-    items = [[float(score) for score in item if score is not None] for item in verdicts]
-    present([score for item in items for score in item], 0, 1)
-    means = tuple(fsum(item) / len(item) if item else None for item in items)
-    flips = tuple(_flip_rate(item) for item in items)
-    known = [rate for rate in flips if rate is not None]
-    return Repeats(means, flips, fsum(known) / len(known) if known else None)
+    rates: list[float] = []
+    for item in verdicts:
+        known = present(item, 0, 1).tolist()
+        n = len(known)
+        if n > 1:
+            alike = sum(times * (times - 1) for times in Counter(known).values())
+            rates.append(1 - alike / (n * (n - 1)))
+    return fsum(rates) / len(rates) if rates else None
 
 
 def combine_orders(
@@ -241,27 +164,14 @@ def combine_orders(
 ) -> OrderedPreferences:
     """Combine pairwise verdicts given with a shown first and with b shown first.
 
-    Parameters
-    ----------
-    first, second : sequence
-        "a", "b" or "tie" per item, named by the response and not by its place; None when the
-        verdict is missing. Same length.
+    "a", "b" or "tie" per item, named by the response and not by its place; None when the verdict
+    is missing. Same length.
     """
-    combined: list[Preference | None] = []
-    flipped = 0
-    for one, other in zip(first, second, strict=True):
-        if one is None or other is None:
-            combined.append(None)
-            continue
-        flipped += one != other
-        combined.append(one if one == other else "tie")
-    n = sum(preference is not None for preference in combined)
-    return OrderedPreferences(tuple(combined), flipped, flipped / n if n else None)
-
-
-def _flip_rate(item: Sequence[float]) -> float | None:
-    n = len(item)
-    if n < 2:
-        return None
-    alike = sum(times * (times - 1) for times in Counter(item).values())
-    return 1 - alike / (n * (n - 1))
+    pairs = list(zip(first, second, strict=True))
+    both = [pair for pair in pairs if None not in pair]
+    flipped = sum(one != other for one, other in both)
+    return OrderedPreferences(
+        tuple(None if None in (a, b) else a if a == b else "tie" for a, b in pairs),
+        flipped,
+        flipped / len(both) if both else None,
+    )

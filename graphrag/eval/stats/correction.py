@@ -22,15 +22,16 @@ from graphrag.eval.stats.intervals import (
     name_interval,
     scipy_special,
 )
-from graphrag.eval.stats.paired import Pair
+from graphrag.eval.stats.paired import Pair, signed_difference
 from graphrag.eval.stats.power import POWER
 
 MIN_LABELS = 60
+BOTH_RUNS = "labels of both runs"
 _KIND = "ppi++"
 _NO_WIDTH = 1e-9
 
 
-class Spread(NamedTuple):
+class _Spread(NamedTuple):
     """Standard error of a mean, its degrees of freedom (None: normal), and the mean's range."""
 
     se: float
@@ -42,20 +43,10 @@ class Spread(NamedTuple):
 class Corrected:
     """A mean of verdicts, corrected for the judge's errors.
 
-    Attributes
-    ----------
-    uncorrected : float or None
-        Plain mean of the judge's verdicts; None without any.
-    estimate : Estimate
-        Corrected mean with its limits (95 %), n judged responses; None when refused, and the
-        limits also when no label and no verdict differs from the others.
-    n_labels : int
-    refused : str or None
-        Why there is no correction.
-    se : float or None
-        Standard error of the corrected mean, > 0; None without limits.
-    df : float or None
-        Degrees of freedom of its t distribution; None for the normal one.
+    ``uncorrected``: plain mean of the judge's verdicts, None without any. ``estimate``: corrected
+    mean with its limits (95 %), n judged responses; None when ``refused`` says why, and the limits
+    also when no label and no verdict differs from the others. ``se``: its standard error, > 0, None
+    without limits; ``df``: degrees of freedom of its t distribution, None for the normal one.
     """
 
     uncorrected: float | None
@@ -80,39 +71,38 @@ class Corrected:
         return _tail(self.estimate.mean / self.se, self.df)
 
     def limits(self, confidence: float) -> tuple[float, float]:
-        """Return two-sided limits, not cut at the ends of the range; it needs a standard error.
-
-        Raises
-        ------
-        ValueError
-            Without one.
-        """
-        if self.estimate.mean is None or self.se is None:
-            msg = "what was not corrected has no limits"
-            raise ValueError(msg)
-        half = self.se * _quantile(confidence, self.df)
-        return self.estimate.mean - half, self.estimate.mean + half
+        """Return two-sided limits, not cut at the ends of the range; ValueError without a se."""
+        mean, se = self._known()
+        half = se * _quantile(confidence, self.df)
+        return mean - half, mean + half
 
     def outside(self, lowest: float, highest: float) -> float:
         """Return the one-sided p of a true mean as low as the first or as high as the second.
 
-        Raises
-        ------
-        ValueError
-            Without a standard error.
+        ValueError without a standard error.
         """
-        if self.estimate.mean is None or self.se is None:
-            msg = "what was not corrected has no test"
-            raise ValueError(msg)
-        nearest = max(self.estimate.mean - highest, lowest - self.estimate.mean)
-        return _tail(nearest / self.se, self.df)
+        mean, se = self._known()
+        return _tail(max(mean - highest, lowest - mean) / se, self.df)
 
     def detectable(self, alpha: float) -> float | None:
         """Return the true mean found with 80 % power at this level; None when there is none."""
         if self.se is None:
             return None
-        found = self.se * (_quantile(1 - alpha, self.df) + _quantile(2 * POWER - 1, self.df))
-        return found if found < 1 else None
+        least = self.se * (_quantile(1 - alpha, self.df) + _quantile(2 * POWER - 1, self.df))
+        return least if least < 1 else None
+
+    def _known(self) -> tuple[float, float]:
+        if self.estimate.mean is None or self.se is None:
+            msg = "what was not corrected has no limits and no test"
+            raise ValueError(msg)
+        return self.estimate.mean, self.se
+
+
+def not_corrected(
+    why: str, uncorrected: float | None = None, n: int = 0, n_labels: int = 0, kind: str = BOTH_RUNS
+) -> Corrected:
+    """Return a mean over n responses that is not corrected."""
+    return Corrected(uncorrected, Estimate(None, n, None, None, kind), n_labels, why)
 
 
 def corrected_mean(
@@ -120,35 +110,17 @@ def corrected_mean(
 ) -> Corrected:
     """Correct the mean of 0/1 verdicts by human labels (PPI++).
 
-    Parameters
-    ----------
-    judge : sequence
-        0, 1 or None (the judge failed; left out), one a response.
-    human : sequence
-        0, 1, or None where there is no label; same length.
-    strata : sequence, optional
-        The group within which labels were drawn at random (document x verdict); same length.
+    One a response: 0, 1 or None (the judge failed, and the response is left out; or there is no
+    label). ``strata``: the group within which labels were drawn at random (document x verdict).
+    Refused under 60 labels, and when a group has verdicts but no label. ValueError if a value is
+    not 0, 1 or None, or the lengths differ; UsageError if the packages of the extra ``audit`` are
+    missing.
 
-    Returns
-    -------
-    Corrected
-        Refused under 60 labels, and when a group has verdicts but no label.
-
-    Raises
-    ------
-    ValueError
-        If a value is not 0, 1 or None, or the lengths differ.
-    UsageError
-        If the packages of the extra ``audit`` are missing.
-
-    Notes
-    -----
-    ``ppi_py.ppi_mean_ci(alpha=.05)`` (arXiv 2311.01453), every response weighted by the size of
-    its group over the number of labelled (or unlabelled) ones in it. When a group is labelled
+    ``ppi_py.ppi_mean_ci(alpha=.05)`` (arXiv 2311.01453), every response weighted by the size of its
+    group over the number of labelled (or unlabelled) ones in it. When a group is labelled
     completely, all verdicts take the place of the unlabelled ones.
     """
-    check_scores(judge, (0, 1))
-    check_scores(human, (0, 1))
+    check_scores([*judge, *human], (0, 1))
     return _correct(
         [None if value is None else float(value) for value in judge],
         [None if value is None else float(value) for value in human],
@@ -163,40 +135,21 @@ def corrected_difference(
     strata: Sequence[Hashable] | None = None,
     documents: Sequence[Hashable] | None = None,
 ) -> Corrected:
-    """Correct a paired difference of 0/1 verdicts by human labels (PPI++).
+    """Correct a paired difference ``a - b`` of 0/1 verdicts by human labels (PPI++).
 
-    Parameters
-    ----------
-    judge, human : sequence of (a, b)
-        One a question. A pair with a None is missing: without verdict, or without label.
-    strata : sequence, optional
-        The group within which questions were drawn at random (document x verdict on a x verdict
-        on b); same length.
-    documents : sequence, optional
-        The document of each question, same length; None where it is not known.
+    ``judge`` and ``human`` are (a, b), one a question; a pair with a None is missing. ``strata``:
+    the groups within which questions were drawn at random (document x verdict on a x verdict on
+    b), ``documents`` those of the questions, None where one is not known.
 
-    Returns
-    -------
-    Corrected
-        Of ``a - b``, in [-1, 1]; refused as in ``corrected_mean``.
-
-    Raises
-    ------
-    ValueError, UsageError
-        As ``corrected_mean``.
-
-    Notes
-    -----
-    As ``corrected_mean``, which takes questions as independent. Where the documents are many
-    enough for ``Structure.CLUSTERED`` each one's total is estimated from its own verdicts and
-    labels, and the totals are clustered by ``CR2``: they are independent, as labels are drawn
-    within documents.
+    As ``corrected_mean``, which takes questions as independent, is refused and raises. Where the
+    documents are many enough for ``Structure.CLUSTERED`` each one's total is estimated from its
+    own verdicts and labels, and the totals are clustered by ``CR2``: they are independent, as
+    labels are drawn within documents.
     """
-    for pairs in (judge, human):
-        check_scores([score for pair in pairs for score in pair], (0, 1))
+    check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
     return _correct(
-        [_difference(pair) for pair in judge],
-        [_difference(pair) for pair in human],
+        [signed_difference(pair) for pair in judge],
+        [signed_difference(pair) for pair in human],
         strata,
         (-1.0, 1.0),
         documents,
@@ -204,21 +157,11 @@ def corrected_difference(
 
 
 def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[int, ...]:
-    """Draw the responses to label: at random within each group, every group at least once.
+    """Draw the responses to label, at random within each group, every group at least once.
 
-    Parameters
-    ----------
-    strata : sequence
-        The group of each response (document x verdict).
-    n : int
-        Labels wanted, >= 1; more are drawn when there are more groups, fewer when there are
-        fewer responses.
-    seed : int
-
-    Returns
-    -------
-    tuple of int
-        Row numbers, ascending. The groups get shares in proportion to their sizes.
+    ``strata`` is the group of each response (document x verdict), n the labels wanted, >= 1; more
+    are drawn when there are more groups, fewer when there are fewer responses. Returns ascending
+    row numbers; the groups get shares in proportion to their sizes.
     """
     groups: dict[Hashable, list[int]] = {}
     for row, key in enumerate(strata):
@@ -234,7 +177,7 @@ def draw_for_labels(strata: Sequence[Hashable], n: int, seed: int = 0) -> tuple[
     return tuple(sorted(row for key in groups for row in chance.sample(groups[key], drawn[key])))
 
 
-def refuse(n_labels: int, n_groups: int, n_unlabelled_groups: int) -> str | None:
+def _refuse(n_labels: int, n_groups: int, n_unlabelled_groups: int) -> str | None:
     """Return why so many labels do not allow a correction; None when they do."""
     if n_labels < MIN_LABELS:
         return (
@@ -245,10 +188,10 @@ def refuse(n_labels: int, n_groups: int, n_unlabelled_groups: int) -> str | None
     return None
 
 
-def finish(
-    plain: float | None, mean: float, n: int, n_labels: int, spread: Spread, kind: str
+def _finish(
+    plain: float | None, mean: float, n: int, n_labels: int, spread: _Spread, kind: str
 ) -> Corrected:
-    """Return a corrected mean with its limits in [-1, 1], or [0, 1] when ``spread`` says so."""
+    """Return a corrected mean with its limits inside those of its spread."""
     lowest, highest = spread.limits
     mean = min(max(mean, lowest), highest)
     if spread.se <= _NO_WIDTH:
@@ -258,10 +201,10 @@ def finish(
     return Corrected(plain, estimate, n_labels, None, spread.se, spread.df)
 
 
-def cluster(totals: Mapping[Hashable, float], sizes: Mapping[Hashable, int]) -> Spread:
+def _cluster(totals: Mapping[Hashable, float], sizes: Mapping[Hashable, int]) -> _Spread:
     """Return the spread of a mean of [-1, 1] from each document's total and its questions."""
     sums, numbers = _array(list(totals.values())), _array([sizes[key] for key in totals])
-    return Spread(float(cr2_variance(sums, numbers)) ** 0.5, float(degrees_of_freedom(numbers)))
+    return _Spread(float(cr2_variance(sums, numbers)) ** 0.5, float(degrees_of_freedom(numbers)))
 
 
 def _correct(
@@ -281,10 +224,9 @@ def _correct(
     labelled = [(verdict, label, key) for verdict, label, key in rows if label is not None]
     plain = sum(verdict for verdict, _, _ in rows) / len(rows) if rows else None
     sizes, drawn = Counter(key for _, _, key in rows), Counter(key for _, _, key in labelled)
-    refused = refuse(len(labelled), len(sizes), len(sizes) - len(drawn))
+    refused = _refuse(len(labelled), len(sizes), len(sizes) - len(drawn))
     if refused is not None:
-        nothing = Estimate(None, len(rows), None, None, _KIND)
-        return Corrected(plain, nothing, len(labelled), refused)
+        return not_corrected(refused, plain, len(rows), len(labelled), _KIND)
     of_document = Counter(document for _, _, (document, _) in rows)
     structure = choose_structure(of_document)
     if structure is Structure.CLUSTERED:
@@ -293,10 +235,10 @@ def _correct(
             totals[document] += verdict
         for verdict, label, key in labelled:
             totals[key[0]] += (label - verdict) * sizes[key] / drawn[key]
-        spread = cluster(totals, of_document)._replace(limits=limits)
+        spread = _cluster(totals, of_document)._replace(limits=limits)
         mean = sum(totals.values()) / len(rows)
         kind = name_interval(_KIND, structure)
-        return finish(plain, mean, len(rows), len(labelled), spread, kind)
+        return _finish(plain, mean, len(rows), len(labelled), spread, kind)
     rest = [(verdict, key) for verdict, label, key in rows if label is None]
     left = Counter(key for _, key in rest)
     if len(left) < len(sizes):
@@ -308,27 +250,21 @@ def _correct(
         _array([verdict for verdict, _ in rest]),
         _array([sizes[key] / left[key] for _, key in rest]),
     )
-    spread = Spread((high - low) / 2 / _quantile(CONFIDENCE, None), limits=limits)
-    return finish(plain, mean, len(rows), len(labelled), spread, _KIND)
+    spread = _Spread((high - low) / 2 / _quantile(CONFIDENCE, None), limits=limits)
+    return _finish(plain, mean, len(rows), len(labelled), spread, _KIND)
 
 
 def _ppi(
-    labels: Floats,
-    verdicts: Floats,
-    weights: Floats,
-    other_verdicts: Floats,
-    other_weights: Floats,
+    labels: Floats, verdicts: Floats, weights: Floats, other_verdicts: Floats, other_weights: Floats
 ) -> tuple[float, float, float]:
     """Return the estimate and its limits."""
     ppi = load_audit_package("ppi_py")
-    constant = len(np.unique(np.concatenate([verdicts, other_verdicts]))) < 2
-    weighting = {"w": weights, "w_unlabeled": other_weights}
-    # Constant verdicts say nothing about the labels, and the library would divide 0 by 0.
-    tuning = {"lam": 0.0} if constant else {}
-    mean = ppi.ppi_mean_pointestimate(labels, verdicts, other_verdicts, **weighting, **tuning)
-    low, high = ppi.ppi_mean_ci(
-        labels, verdicts, other_verdicts, alpha=1 - CONFIDENCE, **weighting, **tuning
-    )
+    options: dict[str, object] = {"w": weights, "w_unlabeled": other_weights}
+    if len(np.unique(np.concatenate([verdicts, other_verdicts]))) < 2:
+        # Constant verdicts say nothing about the labels, and the library would divide 0 by 0.
+        options["lam"] = 0.0
+    mean = ppi.ppi_mean_pointestimate(labels, verdicts, other_verdicts, **options)
+    low, high = ppi.ppi_mean_ci(labels, verdicts, other_verdicts, alpha=1 - CONFIDENCE, **options)
     return float(np.squeeze(mean)), float(np.squeeze(low)), float(np.squeeze(high))
 
 
@@ -344,132 +280,18 @@ def _tail(ratio: float, df: float | None) -> float:
     return min(max(p, sys.float_info.min), 1 - sys.float_info.epsilon / 2)
 
 
-def _difference(pair: Pair) -> float | None:
-    a, b = pair
-    return None if a is None or b is None else float(a) - float(b)
-
-
 def _array(values: Sequence[float]) -> Floats:
     return np.array(values, dtype=np.float64)
 
 
-_CHANGE = "labels of both runs"
-_SIDES = ("new run", "baseline")
-
-
-def corrected_change(
-    judge: Sequence[Pair],
-    human: Sequence[Pair],
-    strata: Sequence[tuple[Hashable, Hashable]],
-    documents: Sequence[Hashable],
-) -> Corrected:
-    """Correct the difference between two runs by labels that were drawn in each by itself.
-
-    Parameters
-    ----------
-    judge : sequence of (new, baseline)
-        0, 1 or None (missing: the pair is left out), one a question.
-    human : sequence of (new, baseline)
-        The label of each response, or None; same length.
-    strata : sequence of (new, baseline)
-        The group within which each run's questions were drawn at random, which has one verdict;
-        None where a score is known without a label, as of a failed search. Same length.
-    documents : sequence
-        Of the questions, same length; None where one is not known.
-
-    Returns
-    -------
-    Corrected
-        Of ``new - baseline``; ``n_labels`` are those of both runs together. Refused when a run
-        has under 60 labels, or a group of one has none.
-
-    Raises
-    ------
-    ValueError
-        If a value is not 0, 1 or None, the lengths differ, or a group has two verdicts.
-    UsageError
-        If the packages of the extra ``audit`` are missing.
-
-    Notes
-    -----
-    The mean of the judge's differences, less its bias in the new run, plus that in the baseline:
-    a bias is the mean of verdict less label in each group, weighted by the group's share of the
-    questions (Cochran 1977, Sampling Techniques, section 12.2, two-phase sampling for
-    stratification). The variance, by the same section, is ``W_h^2 s_h^2 / n_h`` of each group of
-    each run, and that of the differences which the verdicts let expect, over their number. Groups
-    are labelled too thinly for figures of their own, and errors that were not seen may still be
-    there: s_h^2, and the share of right answers to expect, are those of all labels at the same
-    verdict of the same run, with one error and one right verdict added to them. There is no
-    finite-population correction: without it the variance holds the within-group spread of new
-    questions as well, as if the two answers to a question were right independently of one
-    another once their verdicts are known. What is hard for both makes the limits a little wide.
-
-    Documents as in ``corrected_difference``, which is called where 60 questions or more, one in
-    each pair of groups, are labelled in both runs.
-    """
-    for pairs in (judge, human):
-        check_scores([score for pair in pairs for score in pair], (0, 1))
-    rows = list(zip(judge, human, strata, documents, strict=True))
-    n_both = sum(None not in pair and None not in key for _, pair, key, _ in rows)
-    if n_both >= MIN_LABELS:
-        known = [_with_known(verdicts, pair, key) for verdicts, pair, key, _ in rows]
-        paired = corrected_difference(judge, known, strata, documents)
-        if paired.se is not None:
-            used = [
-                key
-                for pair, key in zip(known, strata, strict=True)
-                if None not in pair and key != (None, None)
-            ]
-            n_labels = sum(stratum is not None for key in used for stratum in key)
-            return replace(paired, n_labels=n_labels)
-    sides = [
-        [
-            _Response(_known(pair[side]), _label(labels[side]), key[side], document)
-            for pair, labels, key, document in rows
-            if None not in pair
-        ]
-        for side in (0, 1)
-    ]
-    n = len(sides[0])
-    n_labels = [sum(r.label is not None and r.stratum is not None for r in s) for s in sides]
-    plain = sum(a.verdict - b.verdict for a, b in zip(*sides, strict=True)) / n if n else None
-    biases = [_bias(side) for side in sides]
-    for name, found, labels in zip(_SIDES, biases, n_labels, strict=True):
-        refused = refuse(labels, found.n_groups, found.n_unlabelled)
-        if refused is not None:
-            nothing = Estimate(None, n, None, None, _CHANGE)
-            return Corrected(plain, nothing, sum(n_labels), f"{name}: {refused}")
-    sizes = Counter(response.document for response in sides[0])
-    totals = dict.fromkeys(sizes, 0.0)
-    for a, b in zip(*sides, strict=True):
-        totals[a.document] += a.verdict - b.verdict
-    for sign, found in zip((-1, 1), biases, strict=True):
-        for document, errors in found.by_document.items():
-            totals[document] += sign * errors
-    mean = sum(totals.values()) / n
-    structure = choose_structure(sizes)
-    if structure is Structure.CLUSTERED:
-        spread, kind = cluster(totals, sizes), name_interval(_CHANGE, structure)
-    else:
-        new, old = (
-            np.array([bias.expect(response) for response in side])
-            for bias, side in zip(biases, sides, strict=True)
-        )
-        variance = float((new - old).var(ddof=1)) / n + sum(b.variance for b in biases) / n**2
-        spread, kind = Spread(variance**0.5), _CHANGE
-    return finish(plain, mean, n, sum(n_labels), spread, kind)
-
-
-@dataclass(frozen=True, slots=True)
-class _Response:
+class _Response(NamedTuple):
     verdict: int
     label: int | None
     stratum: Hashable
     document: Hashable
 
 
-@dataclass(frozen=True, slots=True)
-class _Bias:
+class _Bias(NamedTuple):
     """Of the verdicts, as numbers of responses: the estimate by document, and its variance.
 
     ``chance`` is the share of wrong verdicts among those of 0, and of 1.
@@ -489,35 +311,111 @@ class _Bias:
         return 1 - wrong if response.verdict else wrong
 
 
+def corrected_change(
+    judge: Sequence[Pair],
+    human: Sequence[Pair],
+    strata: Sequence[tuple[Hashable, Hashable]],
+    documents: Sequence[Hashable],
+) -> Corrected:
+    """Correct the difference between two runs by labels that were drawn in each by itself.
+
+    All (new, baseline), one a question: ``judge`` 0, 1 or None (missing: the pair is left out),
+    ``human`` the label of each response, or None, ``strata`` the group within which each run's
+    questions were drawn at random, which has one verdict; None where a score is known without a
+    label, as of a failed search. ``documents``: None where one is not known. ``n_labels`` are those
+    of both runs together. Refused when a run has under 60 labels, or a group of one has none.
+    ValueError if a value is not 0, 1 or None, the lengths differ, or a group has two verdicts;
+    UsageError if the packages of the extra ``audit`` are missing.
+
+    The mean of the judge's differences, less its bias in the new run, plus that in the baseline: a
+    bias is the mean of verdict less label in each group, weighted by the group's share of the
+    questions (Cochran 1977, Sampling Techniques, section 12.2, two-phase sampling for
+    stratification). The variance, by the same section, is ``W_h^2 s_h^2 / n_h`` of each group of
+    each run, and that of the differences which the verdicts let expect, over their number. Groups
+    are labelled too thinly for figures of their own, and errors that were not seen may still be
+    there: s_h^2, and the share of right answers to expect, are those of all labels at the same
+    verdict of the same run, with one error and one right verdict added to them. There is no
+    finite-population correction: without it the variance holds the within-group spread of new
+    questions as well, as if the two answers to a question were right independently of one another
+    once their verdicts are known. What is hard for both makes the limits a little wide.
+
+    Documents as in ``corrected_difference``, which is called where 60 questions or more, one in
+    each pair of groups, are labelled in both runs.
+    """
+    check_scores([score for pair in (*judge, *human) for score in pair], (0, 1))
+    rows = list(zip(judge, human, strata, documents, strict=True))
+    n_both = sum(None not in pair and None not in key for _, pair, key, _ in rows)
+    if n_both >= MIN_LABELS:
+        known = [_with_known(verdicts, pair, key) for verdicts, pair, key, _ in rows]
+        paired = corrected_difference(judge, known, strata, documents)
+        if paired.se is not None:
+            used = [key for pair, key in zip(known, strata, strict=True) if None not in pair]
+            n_labels = sum(stratum is not None for key in used for stratum in key)
+            return replace(paired, n_labels=n_labels)
+    new, old = (
+        [
+            _Response(int(verdict), None if label is None else int(label), key[side], document)
+            for pair, labels, key, document in rows
+            for verdict, label in [(pair[side], labels[side])]
+            if verdict is not None and None not in pair
+        ]
+        for side in (0, 1)
+    )
+    n, both = len(new), list(zip(new, old, strict=True))
+    n_labels = [sum(r.label is not None and r.stratum is not None for r in s) for s in (new, old)]
+    plain = sum(a.verdict - b.verdict for a, b in both) / n if n else None
+    biases = _bias(new), _bias(old)
+    for name, bias, labels in zip(("new run", "baseline"), biases, n_labels, strict=True):
+        refused = _refuse(labels, bias.n_groups, bias.n_unlabelled)
+        if refused is not None:
+            return not_corrected(f"{name}: {refused}", plain, n, sum(n_labels))
+    sizes = Counter(response.document for response in new)
+    totals = dict.fromkeys(sizes, 0.0)
+    for a, b in both:
+        totals[a.document] += a.verdict - b.verdict
+    for sign, bias in zip((-1, 1), biases, strict=True):
+        for document, errors in bias.by_document.items():
+            totals[document] += sign * errors
+    mean = sum(totals.values()) / n
+    structure = choose_structure(sizes)
+    kind = BOTH_RUNS
+    if structure is Structure.CLUSTERED:
+        spread, kind = _cluster(totals, sizes), name_interval(kind, structure)
+    else:
+        expected = _array([biases[0].expect(a) for a in new]) - _array(
+            [biases[1].expect(b) for b in old]
+        )
+        variance = float(expected.var(ddof=1)) / n + sum(b.variance for b in biases) / n**2
+        spread = _Spread(variance**0.5)
+    return _finish(plain, mean, n, sum(n_labels), spread, kind)
+
+
 def _bias(side: Sequence[_Response]) -> _Bias:
     groups: dict[tuple[Hashable, Hashable], list[_Response]] = {}
     for response in side:
         if response.stratum is not None:
             groups.setdefault((response.document, response.stratum), []).append(response)
-    labelled = {key: [r for r in found if r.label is not None] for key, found in groups.items()}
-    if any(len({r.verdict for r in found}) > 1 for found in groups.values()):
+    if any(len({r.verdict for r in group}) > 1 for group in groups.values()):
         msg = "a group within which labels were drawn must have one verdict"
         raise ValueError(msg)
     wrong, seen = Counter[int](), Counter[int]()
     by_document: dict[Hashable, float] = {}
-    for key, found in labelled.items():
-        errors = [r.verdict - r.label for r in found if r.label is not None]
+    labelled: list[tuple[int, int, int]] = []  # verdict, size and labels of each group with any
+    for (document, _), group in groups.items():
+        errors = [r.verdict - r.label for r in group if r.label is not None]
         if errors:
-            times = len(groups[key]) / len(errors)
-            by_document[key[0]] = by_document.get(key[0], 0.0) + times * sum(errors)
-            wrong[found[0].verdict] += sum(map(abs, errors))
-            seen[found[0].verdict] += len(errors)
+            verdict = group[0].verdict
+            times = len(group) / len(errors)
+            by_document[document] = by_document.get(document, 0.0) + times * sum(errors)
+            wrong[verdict] += sum(map(abs, errors))
+            seen[verdict] += len(errors)
+            labelled.append((verdict, len(group), len(errors)))
     none, one = ((wrong[verdict] + 1) / (seen[verdict] + 2) for verdict in (0, 1))
     chance = (none, one)
     variance = sum(
-        len(groups[key]) ** 2
-        * chance[found[0].verdict]
-        * (1 - chance[found[0].verdict])
-        / len(found)
-        for key, found in labelled.items()
-        if found
+        size**2 * chance[verdict] * (1 - chance[verdict]) / n for verdict, size, n in labelled
     )
-    return _Bias(len(groups), sum(not f for f in labelled.values()), by_document, variance, chance)
+    return _Bias(len(groups), len(groups) - len(labelled), by_document, variance, chance)
 
 
 def _with_known(judge: Pair, human: Pair, strata: tuple[Hashable, Hashable]) -> Pair:
@@ -526,14 +424,3 @@ def _with_known(judge: Pair, human: Pair, strata: tuple[Hashable, Hashable]) -> 
         for verdict, label, stratum in zip(judge, human, strata, strict=True)
     )
     return a, b
-
-
-def _label(value: float | None) -> int | None:
-    return None if value is None else int(value)
-
-
-def _known(value: float | None) -> int:
-    if value is None:
-        msg = "a score is missing"
-        raise ValueError(msg)
-    return int(value)

@@ -3,23 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor, inf, isfinite, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from graphrag.eval.stats.intervals import CONFIDENCE, Floats, scipy_stats
 
 
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """The latency of one search.
-
-    Attributes
-    ----------
-    seconds : float
-        >= 0; until the answer, or until the search was given up.
-    censored : bool
-        The search failed or ran into its time limit: it would have taken longer.
-    """
+class Latency(NamedTuple):
+    """Seconds, >= 0, until the answer; censored: until a search that failed was given up."""
 
     seconds: float
     censored: bool = False
@@ -27,21 +19,11 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class LatencyQuantile:
-    """A quantile of the latency, in seconds.
+    """A quantile of the latency of n searches, in seconds; None without any.
 
-    Attributes
-    ----------
-    value : float or None
-        None without searches, or when it falls among the censored ones.
-    at_least : float or None
-        Set instead of ``value`` when it falls among the censored ones.
-    n, n_censored : int
-        Searches, and those of them that are censored.
-    low, high : float or None
-        Order-statistic limits (at least 95 %); None when there are too few searches (the upper
-        one of p95 needs 72, both of the median need 6) or the limit is censored.
-    censored_share : float or None
-        ``n_censored / n``; None without searches.
+    ``at_least`` is set instead of ``value`` when it falls among the ``n_censored`` ones. ``low``,
+    ``high``: order-statistic limits (at least 95 %); None when there are too few searches (the
+    upper one of p95 needs 72, both of the median need 6) or the limit is censored.
     """
 
     value: float | None
@@ -55,18 +37,11 @@ class LatencyQuantile:
 
 @dataclass(frozen=True, slots=True)
 class CostPerCorrect:
-    """Money, or any other cost, per correct answer.
+    """Money, or any other cost, per correct answer, with Fieller limits (95 %), >= 0.
 
-    Attributes
-    ----------
-    value : float or None
-        In the unit of the costs; None when nothing is correct, or the cost of an attempt with a
-        verdict is not known.
-    n, n_dropped : int
-    n_correct : float
-        Attempts with a verdict, attempts whose verdict is missing, correct answers.
-    low, high : float or None
-        Fieller limits (95 %), >= 0; None when they are unbounded.
+    ``value`` is None when nothing is correct, or the cost of an attempt with a verdict is not
+    known; the limits when they are unbounded. ``n`` attempts have a verdict, ``n_dropped`` lack
+    theirs.
     """
 
     value: float | None
@@ -77,8 +52,7 @@ class CostPerCorrect:
     high: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tradeoff:
+class Tradeoff(NamedTuple):
     """What a method reaches (correctness, more is better) and takes (tokens, seconds)."""
 
     name: str
@@ -88,24 +62,12 @@ class Tradeoff:
 
 
 def latency_quantile(latencies: Sequence[Latency], q: float) -> LatencyQuantile:
-    """Return a quantile of the latency; censored searches stay in, as the slowest ones.
+    """Return the quantile q, in (0, 1), of the latency; censored searches are the slowest ones.
 
-    Parameters
-    ----------
-    latencies : sequence of Latency
-    q : float
-        In (0, 1): 0.5 for the median, 0.95 for p95.
-
-    Raises
-    ------
-    ValueError
-        If q is out of range, or a latency negative or not finite.
-
-    Notes
-    -----
     Type 7 of Hyndman and Fan 1996; limits by ``scipy.stats.quantile_test``. A censored search
     counts as slower than every finished one, which is exact for a common time limit and
-    otherwise errs to the slow side.
+    otherwise errs to the slow side. ValueError if q is out of range, or a latency negative or not
+    finite.
     """
     if not 0 < q < 1:
         msg = f"a quantile lies in (0, 1), not at {q!r}"
@@ -133,26 +95,10 @@ def cost_per_correct(
 ) -> CostPerCorrect:
     """Return the cost of all attempts that have a verdict, divided by the correct answers.
 
-    Parameters
-    ----------
-    costs : sequence
-        One an attempt, failed ones included: finite, >= 0, or None (price not known).
-    correct : sequence
-        In [0, 1], between them for means over repeats, or None (verdict missing: the attempt is
-        left out and counted); same length.
-
-    Returns
-    -------
-    CostPerCorrect
-
-    Raises
-    ------
-    ValueError
-        If a cost is negative or not finite, a verdict outside [0, 1], or the lengths differ.
-
-    Notes
-    -----
-    Fieller 1954, with t quantiles on n - 1 degrees of freedom.
+    ``costs``: one an attempt, failed ones included, finite, >= 0, or None (price not known).
+    ``correct``: in [0, 1], between them for means over repeats, or None (verdict missing: the
+    attempt is left out and counted). Fieller 1954, with t quantiles on n - 1 degrees of freedom.
+    ValueError if a value is out of range, or the lengths differ.
     """
     pairs = list(zip(costs, correct, strict=True))
     for cost, verdict in pairs:
@@ -178,11 +124,9 @@ def pareto_set(methods: Sequence[Tradeoff]) -> tuple[str, ...]:
     better in one of them. A method with a None can't be compared and is left out.
     """
     points = {
-        method.name: (-method.correctness, method.tokens, method.latency_s)
-        for method in methods
-        if method.correctness is not None
-        and method.tokens is not None
-        and method.latency_s is not None
+        name: (-correctness, tokens, latency)
+        for name, correctness, tokens, latency in methods
+        if correctness is not None and tokens is not None and latency is not None
     }
     return tuple(
         name

@@ -11,7 +11,6 @@ from graphrag.eval.stats.intervals import (
     Score,
     mean_real,
     present,
-    share_of_total,
     share_of_totals,
 )
 
@@ -33,20 +32,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of one (question, method, metric).
+    """The end of one (question, method, metric); document None when it does not matter.
 
-    Attributes
-    ----------
-    state : State
-    score : float or None
-        In [0, 1] when scored, else None.
-    document : hashable
-        The document that the question is about; None when it does not matter.
-
-    Raises
-    ------
-    ValueError
-        If a scored outcome has no score, another one has, or the score is outside [0, 1].
+    ``score`` is in [0, 1] when scored, else None: ValueError otherwise.
     """
 
     state: State
@@ -64,34 +52,18 @@ class Outcome:
 class Outcomes:
     """One method on one metric: what was planned, what is missing, and the means.
 
-    Counts are of searches, means of questions: of one that was searched more than once, of the mean
-    of its scores.
+    Counts are of searches and add up to ``n_planned``, else ValueError; ``n_not_run`` were planned
+    and not searched: a run that was interrupted, or methods that were asked different questions.
+    Means are of questions: of one that was searched more than once, of the mean of its scores.
 
-    Attributes
-    ----------
-    n_planned, n_search_failed, n_judge_failed, n_judge_unparseable, n_not_judged, n_abstained,
-    n_scored, n_not_run : int
-        The others add up to the first. ``n_not_run`` were planned and not searched: a run that
-        was interrupted, or methods that were asked different questions.
-    coverage : float or None
-        Share in [0, 1] of the verdicts asked of the judge that exist; None when none was asked.
-    end_to_end : Estimate
-        Mean over scored responses and failed searches, which count 0; what ``by_method`` holds.
-        Without a mean where no response was judged on the metric, because it was not asked or as
-        some were not judged: the failed searches alone would make it 0.
-    given_answer : Estimate
-        Mean over scored responses alone.
-    failed_search_is_zero : bool
-        Whether ``end_to_end`` is what tables show; else it is ``given_answer``, as a failed search
-        has nothing to judge (faithfulness, relevance), and both where they differ.
-    bounds : tuple of float or None
-        The mean that tables show if every missing verdict were 0, and if every one were 1:
-        [k/N, (k+m)/N]; None when N is 0.
-
-    Raises
-    ------
-    ValueError
-        If the counts do not add up.
+    ``coverage``: share of the verdicts asked of the judge that exist; None when none was asked.
+    ``end_to_end``: mean over scored responses and failed searches, which count 0; what
+    ``by_method`` holds. Without a mean where no response was judged on the metric, because it was
+    not asked or as some were not judged: the failed searches alone would make it 0.
+    ``given_answer``: mean over scored responses alone. ``failed_search_is_zero``: tables show
+    ``end_to_end``, else ``given_answer``, as a failed search has nothing to judge (faithfulness,
+    relevance), and both where they differ. ``bounds``: the mean that tables show if every missing
+    verdict were 0, and if every one were 1: [k/N, (k+m)/N]; None when N is 0.
     """
 
     n_planned: int
@@ -139,28 +111,14 @@ def summarize_outcomes(
 ) -> Outcomes:
     """Count the states of one method on one metric, and average the scores.
 
-    Parameters
-    ----------
-    outcomes : dict
-        Outcome -> searches that ended so. Few outcomes differ: counting equal ones first makes
-        a long run quick to add up.
-    n_planned : int
-        Searches that the plan gave to the method.
-    failed_search_is_zero : bool
-        True for correctness and completeness; False for faithfulness and relevance, where a
-        failed search has no score.
-    stratified : bool
-        Take the intervals of estimand A, stratified by the outcomes' documents.
-    is_asked : bool
-        Whether responses were to be judged on the metric.
-    repeated : collection of sequences of Outcome
-        The same outcomes by question, where questions were searched more than once.
+    ``outcomes``: outcome -> searches that ended so (few differ: counting equal ones first makes a
+    long run quick to add up), of ``n_planned``. ``failed_search_is_zero``: for correctness and
+    completeness. ``stratified``: take the intervals of estimand A, stratified by document.
+    ``is_asked``: responses were to be judged on the metric. ``repeated``: the same outcomes by
+    question, where questions were searched more than once.
 
-    Raises
-    ------
-    ValueError
-        If there are more outcomes than were planned, or a metric that counts failed searches as
-        0 has an abstention that was not scored.
+    ValueError if there are more outcomes than were planned, or a metric that counts failed searches
+    as 0 has an abstention that was not scored.
     """
     counts = Counter[State]()
     for outcome, times in outcomes.items():
@@ -214,4 +172,4 @@ def _mean(
     for (score, document), times in values.items():
         total, size = totals.get(document, (0.0, 0))
         totals[document] = (total + score * times, size + times)
-    return share_of_totals(totals) if stratified else share_of_total(*totals.get(None, (0.0, 0)))
+    return share_of_totals(totals)

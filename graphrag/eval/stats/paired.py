@@ -1,10 +1,10 @@
-"""Two methods, or two runs, on the same questions: limits, tests, families, verdicts."""
+"""Two methods, or two runs, on the same questions: limits, tests, families, verdicts in words."""
 
+import sys
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -12,12 +12,11 @@ from graphrag.eval.stats.intervals import (
     CONFIDENCE,
     DocumentView,
     Floats,
+    Limits,
     Score,
     Structure,
-    bonett_price_limits,
     choose_structure,
-    difference_limits,
-    exact_sign_flip,
+    effective_size,
     group_by_document,
     mean_real,
     name_interval,
@@ -27,253 +26,51 @@ from graphrag.eval.stats.intervals import (
     view_of_totals,
     warn_of_documents,
 )
-from graphrag.eval.stats.power import ALPHA, detectable_difference
+from graphrag.eval.stats.power import detectable_difference
 
 Alternative: TypeAlias = Literal["two-sided", "less"]
+"""Of a test; "less": the p value is that of a being lower than b."""
+Pair: TypeAlias = tuple[Score, Score]
 PairCounts: TypeAlias = Mapping[tuple[Score, Score, Hashable], int]
-"""(score of a, score of b, document) -> how many times it occurs."""
+"""(score of a, score of b, document or None where it is not known) -> how many times it occurs."""
 
 N_RESAMPLES = 9_999
 MCNEMAR, BY_DOCUMENT = "mcnemar, exact", "sign-flip by document, exact"
 BY_QUESTION = "sign-flip by question"
-_BATCH_VALUES = 2_000_000
-
-
-class Tally(NamedTuple):
-    """Pairs on one document: both scores there, and those of them (1, 0) and (0, 1)."""
-
-    n: int
-    n10: int
-    n01: int
-
-
-def tally_documents(counts: PairCounts) -> dict[Hashable, Tally]:
-    """Count the pairs of each document; documents without any are left out.
-
-    Raises
-    ------
-    ValueError
-        If a score is not 0, 1 or None.
-    """
-    found: dict[Hashable, Tally] = {}
-    for (a, b, document), times in counts.items():
-        for score in (a, b):
-            if score not in (0, 1, None):
-                msg = f"a score must be 0, 1 or None, not {score!r}"
-                raise ValueError(msg)
-        if a is not None and b is not None and times:
-            n, n10, n01 = found.get(document, (0, 0, 0))
-            found[document] = Tally(n + times, n10 + times * (a > b), n01 + times * (b > a))
-    return found
-
-
-def structure_of(tallies: Mapping[Hashable, Tally]) -> Structure:
-    """Return how the documents of these pairs enter, see ``choose_structure``."""
-    return choose_structure({document: tally.n for document, tally in tallies.items()})
-
-
-def difference_interval(
-    counts: PairCounts, confidence: float = CONFIDENCE
-) -> tuple[float | None, float | None, str]:
-    """Return the limits of a paired difference of 0/1 scores.
-
-    Parameters
-    ----------
-    counts : dict
-        (a, b, document) -> questions; a score is 0, 1 or None (missing, left out). A document
-        None is one that is not known.
-    confidence : float
-        In (0, 1), of both sides: the lower limit at 0.90 is the one-sided 95 % limit.
-
-    Returns
-    -------
-    low, high : float or None
-        In [-1, 1] and around the difference, never of no width; None without pairs.
-    name : str
-        Of the interval, which says how the documents entered.
-
-    Raises
-    ------
-    ValueError
-        If a score is not 0, 1 or None.
-
-    Notes
-    -----
-    ``limits.difference_limits`` by ``structure.choose_structure``.
-    """
-    tallies = tally_documents(counts)
-    structure = structure_of(tallies)
-    name = name_interval("bonett-price", structure)
-    if not tallies:
-        return None, None, name
-    n, n10, n01 = np.array(list(tallies.values()), dtype=np.float64).T
-    low, high = difference_limits(n10, n01, n, structure, confidence)
-    mean = sum(t.n10 - t.n01 for t in tallies.values()) / sum(t.n for t in tallies.values())
-    return min(float(low), mean), max(float(high), mean), name
-
-
-def difference_test(
-    counts: PairCounts, alternative: Alternative = "two-sided"
-) -> tuple[float | None, str]:
-    """Test a paired difference of 0/1 scores against none.
-
-    Parameters
-    ----------
-    counts : dict
-        As in ``difference_interval``.
-    alternative : {"two-sided", "less"}
-        "less": the p value is that of a being lower than b.
-
-    Returns
-    -------
-    p : float or None
-        In (0, 1]; two-sided it is 1 without a discordant pair; None without pairs.
-    name : str
-        Of the test.
-
-    Raises
-    ------
-    ValueError
-        If a score is not 0, 1 or None.
-
-    Notes
-    -----
-    Where documents are many enough for ``Structure.CLUSTERED`` and hold more than one question,
-    their sums of a - b change sign together (``clustered.exact_sign_flip``), as exact McNemar takes
-    questions of one document for independent. Else exact McNemar, which is the same function
-    with every pair for itself.
-    """
-    tallies = tally_documents(counts)
-    if not tallies:
-        return None, MCNEMAR
-    lower = alternative == "less"
-    if structure_of(tallies) is Structure.CLUSTERED and max(t.n for t in tallies.values()) > 1:
-        sums = Counter(tally.n10 - tally.n01 for tally in tallies.values())
-        return exact_sign_flip(sums, lower=lower), BY_DOCUMENT
-    n10, n01 = (sum(tally[side] for tally in tallies.values()) for side in (1, 2))
-    return exact_sign_flip({1: n10, -1: n01}, lower=lower), MCNEMAR
-
-
-def flip_signs(
-    differences: Sequence[Score],
-    documents: Sequence[Hashable],
-    alternative: Alternative = "two-sided",
-    seed: int = 0,
-) -> tuple[float | None, bool, str]:
-    """Test the mean of real-valued differences against 0 by flipping signs.
-
-    Parameters
-    ----------
-    differences : sequence
-        One a question; finite numbers or None (left out).
-    documents : sequence
-        The document of each, same length; None where it is not known.
-    alternative : {"two-sided", "less"}
-        "less": the p value is that of a mean below 0.
-    seed : int
-        Of the signs, when there are too many to try all.
-
-    Returns
-    -------
-    p : float or None
-        In (0, 1]; 1 when all differences are 0, None without any.
-    exact : bool
-        Whether every flip was tried.
-    name : str
-        Of the test: the signs of a document's differences change together where
-        ``difference_test`` takes them together, else each changes alone.
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ or a difference is not finite.
-
-    Notes
-    -----
-    ``scipy.stats.permutation_test(permutation_type="samples")`` on the sums: every flip for up to
-    13 of them that differ from 0, else 9,999 random ones with ``(b + 1) / (B + 1)``. Those
-    that are 0 can't move it and are left out.
-    """
-    groups = group_by_document(differences, documents)
-    sizes = {key: len(group) for key, group in groups.items()}
-    together = choose_structure(sizes) is Structure.CLUSTERED and max(sizes.values()) > 1
-    sums = np.concatenate([*groups.values(), np.empty(0)])
-    if together:
-        sums = np.array([group.sum() for group in groups.values()])
-    moving = sums[sums != 0]
-    exact = 2 ** min(len(moving), 64) <= N_RESAMPLES
-    kind = BY_DOCUMENT.removesuffix(", exact") if together else BY_QUESTION
-    name = kind + (", exact" if exact else f", {N_RESAMPLES:,} resamples")
-    if len(sums) == 0:
-        return None, exact, name
-    return _permute(moving, alternative, seed), exact, name
-
-
-def _permute(moving: Floats, alternative: Alternative, seed: int) -> float:
-    if len(moving) == 0:
-        return 1.0
-    if len(moving) == 1:
-        # Of the two permutations both are as extreme, or one; scipy refuses a single observation.
-        return 0.5 if alternative == "less" and moving[0] < 0 else 1.0
-    result = scipy_stats().permutation_test(
-        (moving, np.zeros_like(moving)),
-        _mean_difference,
-        permutation_type="samples",
-        n_resamples=N_RESAMPLES,
-        batch=max(1, _BATCH_VALUES // len(moving)),
-        vectorized=True,
-        alternative=alternative,
-        rng=np.random.default_rng(seed),
-    )
-    return float(result.pvalue)
-
-
-def _mean_difference(x: Any, y: Any, axis: int) -> Any:
-    return (x - y).mean(axis=axis)
-
-
-Pair: TypeAlias = tuple[Score, Score]
-
+PLAIN_BOUND = "bonett-price"
 MIN_COVERAGE = 0.95
 """Share of the planned pairs that must have verdicts before anything is claimed."""
+_BATCH_VALUES = 2_000_000
 _EDGE = 1e-9
 _POWER, _LIMIT = 0.8416, 1.9600  # quantiles of the normal distribution at .80 and .975
 
 
+class Tally(NamedTuple):
+    """Pairs with both scores, and those of them (1, 0) and (0, 1)."""
+
+    n: int = 0
+    n10: int = 0
+    n01: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Mean of ``a - b`` over the questions that have both scores, in [0, 1].
+    """Mean of ``a - b`` over the questions that have both scores, in [0, 1]; None without pairs.
 
-    Attributes
-    ----------
-    n_pairs, n_dropped_pairs : int
-        Questions with both scores, and planned pairs with a missing one (of questions that are
-        searched more than once, each search makes a pair).
-    n10, n01 : int
-        Questions where a scores more, and where b does.
-    discordance : float or None
-        Share ``(n10 + n01) / n_pairs``; None without pairs.
-    difference, low, high : float or None
-        In [-1, 1], with the limits of ``difference_interval`` (95 %); None without pairs.
-    p : float or None
-        Two-sided, of ``difference_test``; 1 without a discordant pair, None without pairs.
-    p_holm : float or None
-        ``p`` corrected over the family of comparisons; None outside the family.
-    detectable_at_80 : float or None
-        Smallest true difference that the test finds with 80 % power at this discordance, in a
-        family at its corrected level; None when no difference could be found.
-    difference_bounds : tuple of float or None
-        The difference over all questions if the missing scores fell as badly for a, and as
-        well for a, as they can; None without questions.
-    by_document : DocumentView or None
-        The differences document by document; None when no documents were given.
-    interval, test : str
-        Names of what ``low`` and ``high`` are, and of what ``p`` is; they say how the documents
-        entered, see ``choose_structure``.
-    note : str or None
-        What ``p`` can't know, where documents are few and hold several questions.
-    coverage : float or None
-        Share of the planned pairs that have both scores; None without any.
+    ``n_pairs`` questions have both scores, ``n_dropped_pairs`` planned pairs lack one (of questions
+    that are searched more than once, each search makes a pair); ``coverage`` is the share that has
+    them. On ``n10`` and ``n01`` of the questions a, and b, scores more: ``discordance`` is their
+    share.
+
+    ``difference`` in [-1, 1], its 95 % limits ``low`` and ``high`` those of
+    ``difference_interval``, ``p`` two-sided of ``difference_test``, named by ``interval`` and
+    ``test``; ``note`` is what p can't know, where documents are few and hold several questions.
+    ``p_holm`` is corrected over the family, None outside it. ``detectable_at_80``: the smallest
+    true difference found with 80 % power at this discordance, in a family at its corrected level;
+    None when none could be found.
+
+    ``difference_bounds``: the difference over all questions if the missing scores fell as badly,
+    and as well, for a as they can. ``by_document``: None unless it was asked for.
     """
 
     n_pairs: int
@@ -289,7 +86,7 @@ class PairedDifference:
     detectable_at_80: float | None
     difference_bounds: tuple[float, float] | None
     by_document: DocumentView | None
-    interval: str = "bonett-price"
+    interval: str = PLAIN_BOUND
     test: str = MCNEMAR
     note: str | None = None
     coverage: float | None = None
@@ -302,22 +99,10 @@ class PairedDifference:
 
 @dataclass(frozen=True, slots=True)
 class ScaleDifference:
-    """Mean of ``a - b`` over the questions that have both scores, on any scale.
+    """Mean of ``a - b`` over the questions that have both scores, on any scale, with t limits.
 
-    Attributes
-    ----------
-    n_pairs, n_dropped_pairs : int
-    difference, low, high : float or None
-        In the unit of the scores, with t limits (95 %) cut to what the scale allows; the
-        difference is None without pairs, the limits under two pairs or when all differences
-        are equal.
-    p : float or None
-        Permutation test, two-sided unless asked otherwise; 1 when all differences are 0, None
-        without pairs.
-    exact : bool
-        Whether every permutation was tried.
-    interval, test : str
-        Names of what the limits are and of what ``p`` is.
+    The names are as in ``PairedDifference``; the limits are None under two pairs or when all
+    differences are equal. ``p`` is that of ``flip_signs``, ``exact`` if every flip was tried.
     """
 
     n_pairs: int
@@ -331,20 +116,47 @@ class ScaleDifference:
     test: str = BY_QUESTION
 
 
+def tally_documents(counts: PairCounts) -> dict[Hashable, Tally]:
+    """Count the pairs of each document that has any; ValueError if a score is not 0, 1 or None."""
+    tallies: dict[Hashable, Tally] = {}
+    for (a, b, document), times in counts.items():
+        for score in (a, b):
+            if score not in (0, 1, None):
+                msg = f"a score must be 0, 1 or None, not {score!r}"
+                raise ValueError(msg)
+        if a is not None and b is not None and times:
+            n, n10, n01 = tallies.get(document, Tally())
+            tallies[document] = Tally(n + times, n10 + times * (a > b), n01 + times * (b > a))
+    return tallies
+
+
+def add_up(tallies: Mapping[Hashable, Tally]) -> Tally:
+    """Return the pairs of all documents."""
+    return Tally(*(sum(tally[part] for tally in tallies.values()) for part in range(3)))
+
+
+def structure_of(tallies: Mapping[Hashable, Tally]) -> Structure:
+    """Return how the documents of these pairs enter, see ``choose_structure``."""
+    return choose_structure({document: tally.n for document, tally in tallies.items()})
+
+
+def bonett_price_limits(p: Floats, q: Floats, size: Floats, quantile: Floats) -> Limits:
+    """Return Bonett-Price limits of ``p - q``, the shares in [0, 1] of the pairs (1, 0) and (0, 1).
+
+    ``size`` are the pairs, above 0 and not always whole. Bonett and Price 2012,
+    doi:10.3102/1076998611411915: p = (n10+1)/(n+2), q = (n01+1)/(n+2), ``p - q ± z sqrt((p + q -
+    (p - q)^2) / (n + 2))``.
+    """
+    difference = p - q
+    p, q = (p * size + 1) / (size + 2), (q * size + 1) / (size + 2)
+    half = quantile * np.sqrt((p + q - (p - q) ** 2) / (size + 2))
+    return np.clip(p - q - half, -1.0, difference), np.clip(p - q + half, difference, 1.0)
+
+
 def bonett_price(n10: int, n01: int, n: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
-    """Return two-sided limits in [-1, 1] for a paired difference of proportions.
+    """Return two-sided limits in [-1, 1] for n >= 1 pairs, see ``bonett_price_limits``.
 
-    Parameters
-    ----------
-    n10, n01, n : int
-        Discordant pairs each way, and all pairs; n >= 1.
-    confidence : float
-        In (0, 1). The lower limit at 0.90 is the one-sided 95 % limit.
-
-    Notes
-    -----
-    Bonett and Price 2012, doi:10.3102/1076998611411915: p = (n10+1)/(n+2), q = (n01+1)/(n+2),
-    ``p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))``.
+    The lower limit at a confidence of 0.90 is the one-sided 95 % limit.
     """
     quantile = scipy_special().ndtri((1 + confidence) / 2)
     p, q, size = np.array([n10 / n, n01 / n, n], dtype=np.float64)
@@ -352,75 +164,172 @@ def bonett_price(n10: int, n01: int, n: int, confidence: float = CONFIDENCE) -> 
     return float(low), float(high)
 
 
-def paired_counts(pairs: Sequence[Pair]) -> tuple[int, int, int]:
-    """Return the pairs with both scores, those of them (1, 0), and those (0, 1).
+def difference_limits(
+    n10: Floats, n01: Floats, sizes: Floats, structure: Structure, confidence: float
+) -> Limits:
+    """Return the limits of a paired difference of 0/1 scores: Bonett-Price of ``effective_size``.
 
-    Raises
-    ------
-    ValueError
-        If a score is not 0, 1 or None.
+    ``n10``, ``n01`` of shape (..., documents) are the pairs (1, 0) and (0, 1) on each, ``sizes``
+    all of them, >= 1. In [-1, 1] and around the difference; never of no width.
     """
-    return _add_up(tally_documents(Counter((a, b, None) for a, b in pairs)))
+    n = sizes.sum()
+    p, q = n10.sum(axis=-1) / n, n01.sum(axis=-1) / n
+    n_off = n * (1 - np.maximum(np.maximum(p, q), 1 - p - q))
+    size, quantile = effective_size(n10 - n01, n10 + n01, sizes, n_off, structure, confidence)
+    return bonett_price_limits(p, q, size, quantile)
 
 
-def _add_up(tallies: Mapping[Hashable, Tally]) -> Tally:
-    return Tally(*(sum(tally[part] for tally in tallies.values()) for part in range(3)))
+def difference_interval(
+    counts: PairCounts, confidence: float = CONFIDENCE
+) -> tuple[float | None, float | None, str]:
+    """Return ``difference_limits`` by ``choose_structure``, None without pairs, and their name.
+
+    ValueError if a score is not 0, 1 or None (missing, left out).
+    """
+    tallies = tally_documents(counts)
+    structure = structure_of(tallies)
+    name = name_interval(PLAIN_BOUND, structure)
+    if not tallies:
+        return None, None, name
+    n, n10, n01 = np.array(list(tallies.values()), dtype=np.float64).T
+    low, high = difference_limits(n10, n01, n, structure, confidence)
+    total = add_up(tallies)
+    mean = (total.n10 - total.n01) / total.n
+    return min(float(low), mean), max(float(high), mean), name
+
+
+def exact_sign_flip(totals: Mapping[int, int], *, lower: bool) -> float:
+    """Return the exact p, in (0, 1], of flipping the signs of documents' whole-numbered sums.
+
+    ``totals``: sum of a - b over a document's questions -> documents with that sum. ``lower``: only
+    sums as low as the one seen count, else those as far from 0. Fisher's randomisation test; with
+    sums of -1, 0 and 1 it is the exact McNemar test. m documents of the absolute sum k add
+    ``k (2 B - m)`` with B binomial(m, 1/2), and the distributions of the different k are
+    convolved: nothing is resampled.
+    """
+    sizes = Counter[int]()
+    for total, times in totals.items():
+        sizes[abs(total)] += times
+    special, chances = scipy_special(), np.ones(1)
+    for step, times in sizes.items():
+        if step:
+            heads = np.arange(times + 1.0)
+            half = np.diff(special.bdtr(heads, times, 0.5), prepend=0.0)
+            spaced = np.zeros(step * times + 1)
+            spaced[::step] = np.where(2 * heads > times, half[::-1], half)  # so that none is lost
+            chances = np.convolve(chances, spaced)
+    seen = sum(total * times for total, times in totals.items())
+    most = len(chances) - 1  # the largest sum of all; place h stands for the sum 2 h - most
+    extreme = seen if lower else -abs(seen)
+    tail = float(chances[: (most + extreme) // 2 + 1].sum())
+    p = tail if lower else 2 * tail
+    return min(1.0, max(p, sys.float_info.min))  # a chance is never 0, if too small for a float
+
+
+def difference_test(
+    counts: PairCounts, alternative: Alternative = "two-sided"
+) -> tuple[float | None, str]:
+    """Test a paired difference of 0/1 scores against none; return p and the name of the test.
+
+    p is in (0, 1], None without pairs. Where documents are many enough for ``Structure.CLUSTERED``
+    and hold more than one question, their sums of a - b change sign together (``exact_sign_flip``),
+    as exact McNemar takes questions of one document for independent. Else exact McNemar, which is
+    the same function with every pair for itself. ValueError if a score is not 0, 1 or None.
+    """
+    tallies = tally_documents(counts)
+    if not tallies:
+        return None, MCNEMAR
+    lower = alternative == "less"
+    if structure_of(tallies) is Structure.CLUSTERED and max(t.n for t in tallies.values()) > 1:
+        sums = Counter(tally.n10 - tally.n01 for tally in tallies.values())
+        return exact_sign_flip(sums, lower=lower), BY_DOCUMENT
+    total = add_up(tallies)
+    return exact_sign_flip({1: total.n10, -1: total.n01}, lower=lower), MCNEMAR
+
+
+def flip_signs(
+    differences: Sequence[Score],
+    documents: Sequence[Hashable],
+    alternative: Alternative = "two-sided",
+) -> tuple[float | None, bool, str]:
+    """Test the mean of real-valued differences against 0 by flipping signs; "less": of one below 0.
+
+    One a question: a finite number or None (left out), and its document, None where it is not
+    known. Returns p in (0, 1], 1 when all differences are 0 and None without any; whether every
+    flip was tried; and the name of the test. The signs of a document's differences change together
+    where ``difference_test`` takes them together, else each changes alone.
+
+    ``scipy.stats.permutation_test(permutation_type="samples")`` on the sums: every flip for up to
+    13 of them that differ from 0, else 9,999 random ones with ``(b + 1) / (B + 1)``. Those that are
+    0 can't move it and are left out.
+    """
+    groups = group_by_document(differences, documents)
+    sizes = {key: len(group) for key, group in groups.items()}
+    together = choose_structure(sizes) is Structure.CLUSTERED and max(sizes.values()) > 1
+    sums = np.concatenate([*groups.values(), np.empty(0)])
+    if together:
+        sums = np.array([group.sum() for group in groups.values()])
+    moving = sums[sums != 0]
+    exact = 2 ** min(len(moving), 64) <= N_RESAMPLES
+    kind = BY_DOCUMENT.removesuffix(", exact") if together else BY_QUESTION
+    name = kind + (", exact" if exact else f", {N_RESAMPLES:,} resamples")
+    return (_permute(moving, alternative) if len(sums) else None), exact, name
+
+
+def _permute(moving: Floats, alternative: Alternative) -> float:
+    if len(moving) == 0:
+        return 1.0
+    if len(moving) == 1:
+        # Of the two permutations both are as extreme, or one; scipy refuses a single observation.
+        return 0.5 if alternative == "less" and moving[0] < 0 else 1.0
+
+    def mean_difference(x: Floats, y: Floats, axis: int) -> Floats:
+        means: Floats = (x - y).mean(axis=axis)
+        return means
+
+    result = scipy_stats().permutation_test(
+        (moving, np.zeros_like(moving)),
+        mean_difference,
+        permutation_type="samples",
+        n_resamples=N_RESAMPLES,
+        batch=max(1, _BATCH_VALUES // len(moving)),
+        vectorized=True,
+        alternative=alternative,
+        rng=np.random.default_rng(0),
+    )
+    return float(result.pvalue)
 
 
 def paired_binary(counts: PairCounts, *, view_documents: bool = False) -> PairedDifference:
-    """Compare two 0/1 metrics question by question.
+    """Compare two 0/1 metrics question by question; None is missing.
 
-    Parameters
-    ----------
-    counts : dict
-        (a, b, document) -> questions, joined on their ids; a score is 0, 1 or None (missing).
-    view_documents : bool
-        Whether to take the view document by document.
-
-    Returns
-    -------
-    PairedDifference
-        ``p_holm`` is None until ``holm`` has seen the whole family.
-
-    Raises
-    ------
-    ValueError
-        If a score is not 0, 1 or None.
-
-    Notes
-    -----
-    ``difference_interval``, ``difference_test``, ``detectable_difference``.
+    ``view_documents``: take the view document by document. ``p_holm`` is None until ``holm`` has
+    seen the whole family. ValueError if a score is not 0, 1 or None.
     """
     tallies = tally_documents(counts)
-    n, n10, n01 = _add_up(tallies)
+    n, n10, n01 = add_up(tallies)
     dropped = sum(counts.values()) - n
-    view = view_of_totals(_difference_totals(counts), (-1.0, 1.0)) if view_documents else None
-    bounds = _difference_bounds(counts)
-    if n == 0:
-        return PairedDifference(
-            0, dropped, 0, 0, None, None, None, None, None, None, None, bounds, view
-        )
     low, high, interval = difference_interval(counts)
     p, test = difference_test(counts)
-    discordance = (n10 + n01) / n
+    discordance = (n10 + n01) / n if n else None
     return PairedDifference(
         n_pairs=n,
         n_dropped_pairs=dropped,
         n10=n10,
         n01=n01,
         discordance=discordance,
-        difference=(n10 - n01) / n,
+        difference=(n10 - n01) / n if n else None,
         low=low,
         high=high,
         p=p,
         p_holm=None,
-        detectable_at_80=detectable_difference(n, discordance),
-        difference_bounds=bounds,
-        by_document=view,
+        detectable_at_80=None if discordance is None else detectable_difference(n, discordance),
+        difference_bounds=_difference_bounds(counts),
+        by_document=_view(counts) if view_documents else None,
         interval=interval,
         test=test,
         note=warn_of_documents({document: tally.n for document, tally in tallies.items()}),
-        coverage=n / (n + dropped),
+        coverage=n / (n + dropped) if n else None,
     )
 
 
@@ -429,143 +338,61 @@ def paired_items(
 ) -> PairedDifference:
     """Compare two metrics by the means of questions that may have been searched more than once.
 
-    Parameters
-    ----------
-    items : dict
-        (mean of a, mean of b, document) -> questions, in [0, 1] or None.
-    searches : dict
-        The same of single searches, 0, 1 or None (missing, or not made): they alone say what is
-        missing, and how far it could move the difference.
-
-    Notes
-    -----
-    ``paired_binary`` where every difference is -1, 0 or 1; else ``scales.mean_real`` and
-    ``flip_signs``. The smallest detectable difference is then (z.975 + z.80) / z.975 times
-    half of the interval.
+    ``items`` counts the means of questions, in [0, 1] or None; ``searches`` the same of single
+    searches, 0, 1 or None (missing, or not made): they alone say what is missing, and how far it
+    could move the difference. ``paired_binary`` where every difference is -1, 0 or 1; else
+    ``mean_real`` and ``flip_signs``, and the smallest detectable difference is
+    (z.975 + z.80) / z.975 times half of the interval.
     """
     known = {k: n for k, n in items.items() if k[0] is not None and k[1] is not None}
     n_missing = sum(n for (a, b, _), n in searches.items() if a is None or b is None)
     n_planned = sum(searches.values())
-    missing = {
-        "n_dropped_pairs": n_missing,
-        "difference_bounds": _difference_bounds(searches),
-        "coverage": 1 - n_missing / n_planned if n_planned else None,
-    }
     signs = Counter[tuple[Score, Score, Hashable]]()
     for (a, b, document), times in known.items():
         difference = float(a or 0) - float(b or 0)
         signs[int(difference > 0), int(difference < 0), document] += times
-    found = replace(paired_binary(signs, view_documents=view_documents), **missing)
+    result = replace(
+        paired_binary(signs, view_documents=view_documents),
+        n_dropped_pairs=n_missing,
+        difference_bounds=_difference_bounds(searches),
+        coverage=1 - n_missing / n_planned if n_planned else None,
+    )
     if all(abs(float(a or 0) - float(b or 0)) in (0, 1) for a, b, _ in known):
-        return found
-    pairs, documents = _spread(known)
+        return result
+    pairs, documents = one_by_one(known)
     scaled = paired_scale(pairs, limits=(-1.0, 1.0), documents=documents)
     half = None
     if scaled.low is not None and scaled.high is not None:
         half = (scaled.high - scaled.low) / 2
     return replace(
-        found,
+        result,
         difference=scaled.difference,
         low=scaled.low,
         high=scaled.high,
         p=scaled.p,
         detectable_at_80=half and half * (1 + _POWER / _LIMIT),
-        by_document=view_of_totals(_difference_totals(known), (-1.0, 1.0))
-        if view_documents
-        else None,
+        by_document=_view(known) if view_documents else None,
         interval=scaled.interval,
         test=scaled.test,
     )
 
 
-def graded_limits(items: PairCounts) -> Callable[[float], tuple[float, float]]:
-    """Return confidence -> limits of the difference of item means, (-1, 1) without any."""
-    pairs, documents = _spread(items)
-    differences = [_difference(pair) for pair in pairs]
-
-    def limits(confidence: float) -> tuple[float, float]:
-        found = mean_real(differences, documents, (-1.0, 1.0), confidence)
-        return (-1.0, 1.0) if found.low is None or found.high is None else (found.low, found.high)
-
-    return limits
-
-
-def has_verdicts(result: PairedDifference) -> bool:
-    """Say whether enough of the planned pairs have both scores for anything to be claimed."""
-    return result.coverage is None or result.coverage >= MIN_COVERAGE - _EDGE
-
-
-def _spread(items: PairCounts) -> tuple[list[Pair], list[Hashable]]:
-    """Return the scores and the document of each question, one by one."""
-    each = [key for key, times in items.items() for _ in range(times)]
-    return [(a, b) for a, b, _ in each], [document for _, _, document in each]
-
-
-def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Correct the p values of a family that was fixed beforehand.
-
-    Parameters
-    ----------
-    p_values : sequence
-        In [0, 1]; None stays None and is not counted in the family.
-
-    Raises
-    ------
-    ValueError
-        If a p value is NaN or outside [0, 1].
-
-    Notes
-    -----
-    Holm 1979, as ``statsmodels.stats.multitest.multipletests(method="holm")``, which collects
-    the garbage of the whole process on every call.
-    """
-    present(p_values, 0, 1)
-    corrected = list(p_values)
-    family = [(p, place) for place, p in enumerate(p_values) if p is not None]
-    least = 0.0
-    for rank, (p, place) in enumerate(sorted(family)):
-        least = max(least, min(1.0, p * (len(family) - rank)))
-        corrected[place] = least
-    return tuple(corrected)
-
-
 def paired_scale(
     pairs: Sequence[Pair],
-    seed: int = 0,
-    alternative: Alternative = "two-sided",
     limits: tuple[float, float] | None = None,
     documents: Sequence[Hashable] | None = None,
 ) -> ScaleDifference:
-    """Compare two scores on a scale, such as 1-5 or item means, question by question.
+    """Compare two scores on a scale, such as 1-5 or item means: ``mean_real`` and ``flip_signs``.
 
-    Parameters
-    ----------
-    pairs : sequence of (a, b)
-        One a question; finite numbers or None (missing).
-    seed : int
-        Of the permutations, when there are too many to try all.
-    alternative : {"two-sided", "less"}
-        "less": the p value is that of a being lower than b.
-    limits : (float, float), optional
-        The least and the largest difference that the scale allows: (-1, 1) for scores in [0, 1].
-        The interval is cut to them.
-    documents : sequence, optional
-        The document of each pair; None: not known.
-
-    Raises
-    ------
-    ValueError
-        If a score is not finite, or there is not one document a pair.
-
-    Notes
-    -----
-    ``differences.mean_real`` and ``differences.flip_signs``.
+    ``pairs`` are finite numbers or None (missing). ``limits``: the least and the largest difference
+    that the scale allows, to which the interval is cut. ValueError if a score is not finite, or
+    there is not one document a pair.
     """
     present([score for pair in pairs for score in pair], -np.finfo(float).max, np.finfo(float).max)
-    asked = [None] * len(pairs) if documents is None else documents
-    differences = [_difference(pair) for pair in pairs]
-    estimate = mean_real(differences, asked, limits)
-    p, exact, test = flip_signs(differences, asked, alternative, seed)
+    places: Sequence[Hashable] = [None] * len(pairs) if documents is None else documents
+    differences = [signed_difference(pair) for pair in pairs]
+    estimate = mean_real(differences, places, limits)
+    p, exact, test = flip_signs(differences, places)
     return ScaleDifference(
         n_pairs=estimate.n,
         n_dropped_pairs=len(pairs) - estimate.n,
@@ -579,21 +406,49 @@ def paired_scale(
     )
 
 
-def _difference(pair: Pair) -> float | None:
+def has_verdicts(result: PairedDifference) -> bool:
+    """Say whether enough of the planned pairs have both scores for anything to be claimed."""
+    return result.coverage is None or result.coverage >= MIN_COVERAGE - _EDGE
+
+
+def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Correct the p values of a family fixed beforehand; None stays None, outside the family.
+
+    Holm 1979, as ``statsmodels.stats.multitest.multipletests(method="holm")``, which collects
+    the garbage of the whole process on every call. ValueError if one is outside [0, 1].
+    """
+    present(p_values, 0, 1)
+    corrected = list(p_values)
+    family = [(p, place) for place, p in enumerate(p_values) if p is not None]
+    least = 0.0
+    for rank, (p, place) in enumerate(sorted(family)):
+        least = max(least, min(1.0, p * (len(family) - rank)))
+        corrected[place] = least
+    return tuple(corrected)
+
+
+def one_by_one(items: PairCounts) -> tuple[list[Pair], list[Hashable]]:
+    """Return the scores and the document of each question."""
+    each = [key for key, times in items.items() for _ in range(times)]
+    return [(a, b) for a, b, _ in each], [document for _, _, document in each]
+
+
+def signed_difference(pair: Pair) -> float | None:
+    """Return ``a - b``, alike where only the last digits of the scores differ."""
     a, b = pair
     if a is None or b is None:
         return None
     return round(float(a) - float(b), 12)  # 2/3 - 1/3 and 1/3 - 0 are one difference
 
 
-def _difference_totals(counts: PairCounts) -> dict[Hashable, tuple[float, int]]:
+def _view(counts: PairCounts) -> DocumentView:
     totals: dict[Hashable, tuple[float, int]] = {}
     for (a, b, document), times in counts.items():
-        difference = _difference((a, b))
+        difference = signed_difference((a, b))
         if difference is not None:
             total, size = totals.get(document, (0.0, 0))
             totals[document] = (total + times * difference, size + times)
-    return totals
+    return view_of_totals(totals, (-1.0, 1.0))
 
 
 def _difference_bounds(counts: PairCounts) -> tuple[float, float] | None:
@@ -603,343 +458,3 @@ def _difference_bounds(counts: PairCounts) -> tuple[float, float] | None:
     worst = sum(times * ((a or 0) - (1 if b is None else b)) for (a, b, _), times in counts.items())
     best = sum(times * ((1 if a is None else a) - (b or 0)) for (a, b, _), times in counts.items())
     return worst / n, best / n
-
-
-def describe_tests(results: Sequence[PairedDifference]) -> list[str]:
-    """Say once, below comparisons, what their intervals and p are and what p can't know.
-
-    Returns
-    -------
-    list of str
-        Sentences; empty when nothing was compared.
-    """
-    compared = [result for result in results if result.p is not None]
-    if not compared:
-        return []
-    intervals, tests = (
-        ", ".join(dict.fromkeys(names))
-        for names in ((r.interval for r in compared), (r.test for r in compared))
-    )
-    notes = dict.fromkeys(result.note for result in compared if result.note)
-    return [f"Intervals: {intervals}; p: {tests}.", *(f"But {note}." for note in notes)]
-
-
-EQUIVALENCE_MARGIN = 0.05
-
-
-class Inference(NamedTuple):
-    """How one difference is judged.
-
-    Attributes
-    ----------
-    limits : callable
-        Confidence in (0, 1) -> two-sided limits in [-1, 1].
-    outside : callable
-        (lowest, highest) -> one-sided p of the null that the true difference is as low as the
-        first or as high as the second, uncorrected.
-    """
-
-    limits: Callable[[float], tuple[float, float]]
-    outside: Callable[[float, float], float]
-
-
-@dataclass(frozen=True, slots=True)
-class FamilyFigures:
-    """What a comparison says as one of a family that was fixed beforehand.
-
-    Attributes
-    ----------
-    low_simultaneous, high_simultaneous : float or None
-        In [-1, 1]. With 95 % confidence all intervals of the family hold their true differences
-        together; 0 lies inside exactly when ``p_holm`` is above 5 %, and at an end when the test
-        alone rules it out. None without pairs.
-    p_equivalence : float or None
-        Of the null that the true difference is ``equivalence_margin`` or more, either way,
-        corrected by Bonferroni; None without pairs.
-    is_equivalent : bool or None
-        Whether the difference is shown to be smaller than the margin, however the missing scores
-        fell; None without pairs.
-    equivalence_margin : float
-        In (0, 1).
-    """
-
-    low_simultaneous: float | None
-    high_simultaneous: float | None
-    p_equivalence: float | None
-    is_equivalent: bool | None
-    equivalence_margin: float
-
-
-def inference_of(result: PairedDifference, counts: PairCounts) -> Inference:
-    """Return how a comparison that was planned beforehand is judged.
-
-    Parameters
-    ----------
-    result : PairedDifference
-    counts : dict
-        What it was computed from.
-
-    Notes
-    -----
-    Limits of ``difference_interval``; Tango's score test, see ``score_p``, of as many questions
-    as the interval counts, where it counts those of a document as fewer.
-    """
-
-    def limits(confidence: float) -> tuple[float, float]:
-        low, high, _ = difference_interval(counts, confidence)
-        return (-1.0, 1.0) if low is None or high is None else (low, high)
-
-    if result.is_graded:
-        return _inference_of_items(result.difference or 0.0, counts)
-    share = 1 / _inflation(result)
-    n, n10, n01 = share * result.n_pairs, share * result.n10, share * result.n01
-
-    def outside(lowest: float, highest: float) -> float:
-        return max(score_p(n10, n01, n, highest), score_p(n01, n10, n, -lowest))
-
-    return Inference(limits, outside)
-
-
-def _inference_of_items(difference: float, counts: PairCounts) -> Inference:
-    """Return how a difference of item means is judged: by the interval alone, turned round."""
-    limits = graded_limits(counts)
-
-    def beyond(bound: float, end: int) -> float:
-        """Return the one-sided p of a true difference at ``bound``, on that side of the mean."""
-        gap = (bound - difference) * (1 if end else -1)
-        if gap <= 0:
-            return 1.0
-        low, high = _EDGE, 1 - _EDGE
-        while high - low > _EDGE:
-            middle = (low + high) / 2
-            inside = abs(limits(middle)[end] - difference) < gap
-            low, high = (middle, high) if inside else (low, middle)
-        return (1 - low) / 2
-
-    def outside(lowest: float, highest: float) -> float:
-        return max(beyond(lowest, 0), beyond(highest, 1))
-
-    return Inference(limits, outside)
-
-
-def score_p(n10: float, n01: float, n: float, bound: float) -> float:
-    """Return the one-sided p of the null that a paired difference is ``bound`` or more.
-
-    Parameters
-    ----------
-    n10, n01, n : float
-        Discordant pairs each way, and all pairs, n > 0; they need not be whole.
-    bound : float
-        In [-1, 1].
-
-    Notes
-    -----
-    The score test of Tango 1998,
-    doi:10.1002/(SICI)1097-0258(19980430)17:8<891::AID-SIM780>3.0.CO;2-B. Its spread is that of
-    the null: with Bonett-Price limits, which take that of the data, a difference of the margin
-    at a discordance of little more was called equivalent in up to 6.8 % instead of 5 %.
-    """
-    bound = min(max(bound, _EDGE - 1), 1 - _EDGE)
-    b = -n10 - n01 + (2 * n - n10 + n01) * bound
-    c = -n01 * bound * (1 - bound)
-    rarer = (sqrt(max(0.0, b * b - 8 * n * c)) - b) / (4 * n)
-    variance = n * (2 * rarer + bound * (1 - bound))
-    if variance <= 0:
-        return 1.0
-    return float(scipy_special().ndtr((n10 - n01 - n * bound) / sqrt(variance)))
-
-
-def correct_family(results: Sequence[PairedDifference]) -> list[PairedDifference]:
-    """Correct the tests of a family, and what they can find, for its size.
-
-    Parameters
-    ----------
-    results : sequence of PairedDifference
-        Those without p are not counted in the family.
-
-    Returns
-    -------
-    list of PairedDifference
-        With ``p_holm``, and ``detectable_at_80`` at the level that Holm's method asks of the
-        first of its tests, so that it finds such a difference with at least 80 % power whatever
-        the other comparisons show. Where the interval is wider than that of independent
-        questions, as these move together within documents, the questions count as so many fewer.
-    """
-    tests = [result.p for result in results]
-    n_tests = max(1, sum(p is not None for p in tests))
-    return [
-        replace(result, p_holm=p, detectable_at_80=_detectable(result, ALPHA / n_tests))
-        for result, p in zip(results, holm(tests), strict=True)
-    ]
-
-
-def compare_family(
-    results: Sequence[PairedDifference],
-    inferences: Sequence[Inference],
-    margin: float = EQUIVALENCE_MARGIN,
-) -> list[FamilyFigures]:
-    """Return simultaneous intervals and tests of equivalence for a whole family.
-
-    Parameters
-    ----------
-    results : sequence of PairedDifference
-        As ``correct_family`` returned them.
-    inferences : sequence of Inference
-        Of each of them, see ``inference_of``.
-    margin : float
-        In (0, 1).
-
-    Raises
-    ------
-    ValueError
-        If the margin is out of range.
-
-    Notes
-    -----
-    Intervals: each at ``1 - ALPHA / (2 K - 1)`` for K tests. An end that Holm's test contradicts
-    moves to 0, as Guilbaud 2008, doi:10.1002/bimj.200710443, and Strassburger and Bretz 2008,
-    doi:10.1002/sim.3338, have it for one-sided tests. Ends moved so are wrong together at most
-    when Holm's method takes a side wrongly, ``ALPHA / 2``; the other errors then add up to
-    ``(K - 1/2) / (2 K - 1) = 1/2`` of the level. With Bonferroni's ``1 - ALPHA / K`` the sum
-    would be 6.7 % for three methods.
-
-    Equivalence: two one-sided tests (Schuirmann 1987, doi:10.1007/BF01068419) at ``ALPHA / K``.
-    As only one of a pair's two nulls can be true, the family counts K tests. Claims of
-    equivalence are wrong in at most 5 %, and so are claims of a difference; the two are not
-    corrected for one another.
-    """
-    if not 0 < margin < 1:
-        msg = f"the equivalence margin must lie in (0, 1), not {margin!r}"
-        raise ValueError(msg)
-    n_tests = max(1, sum(result.p is not None for result in results))
-    found: list[FamilyFigures] = []
-    for result, inference in zip(results, inferences, strict=True):
-        if result.difference is None or result.p_holm is None:
-            found.append(FamilyFigures(None, None, None, None, margin))
-            continue
-        limits_here = inference.limits(1 - ALPHA / (2 * n_tests - 1))
-        low, high = agree_with_test(limits_here, result.difference, result.p_holm)
-        down, up = result.difference_bounds or (result.difference, result.difference)
-        worst = inference.outside(
-            result.difference - down - margin, result.difference - up + margin
-        )
-        found.append(
-            FamilyFigures(
-                low_simultaneous=low,
-                high_simultaneous=high,
-                p_equivalence=min(1.0, n_tests * inference.outside(-margin, margin)),
-                is_equivalent=min(1.0, n_tests * worst) <= ALPHA and has_verdicts(result),
-                equivalence_margin=margin,
-            )
-        )
-    return found
-
-
-def agree_with_test(
-    limits: tuple[float, float], difference: float, p_holm: float
-) -> tuple[float, float]:
-    """Move an end of an interval to 0 where it contradicts the test at 5 %."""
-    low, high = limits
-    if p_holm > ALPHA or difference == 0:
-        return min(low, 0.0), max(high, 0.0)
-    return (max(low, 0.0), high) if difference > 0 else (low, min(high, 0.0))
-
-
-def _inflation(result: PairedDifference) -> float:
-    """Return by how much more the difference varies than that of independent questions, >= 1."""
-    if result.low is None or result.high is None:
-        return 1.0
-    low, high = bonett_price(result.n10, result.n01, result.n_pairs)
-    return max(1.0, (result.high - result.low) / (high - low)) ** 2
-
-
-def _detectable(result: PairedDifference, alpha: float) -> float | None:
-    # One that was left out, or that even a difference of 1 would not be, stays so.
-    if result.detectable_at_80 is None or result.discordance is None:
-        return None
-    if result.is_graded:
-        ndtri = scipy_special().ndtri
-        quantiles = [float(ndtri(1 - level / 2)) + float(ndtri(0.8)) for level in (alpha, ALPHA)]
-        return result.detectable_at_80 * quantiles[0] / quantiles[1]
-    n_independent = int(result.n_pairs / _inflation(result))
-    return detectable_difference(n_independent, result.discordance, alpha=alpha)
-
-
-def shown_sign(result: PairedDifference, alpha: float = ALPHA) -> int:
-    """Return which side is shown to be better: 1 for a, -1 for b, 0 for neither.
-
-    By ``p_holm`` where there is one, else by ``p``; neither when too many scores are missing, or
-    they could turn the difference around.
-    """
-    p = result.p if result.p_holm is None else result.p_holm
-    if result.difference is None or p is None or p > alpha:
-        return 0
-    if not has_verdicts(result) or _can_turn(result):
-        return 0
-    return (result.difference > 0) - (result.difference < 0)
-
-
-def verdict_in_words(
-    result: PairedDifference,
-    a: str,
-    b: str,
-    alpha: float = ALPHA,
-    points: int = 1,
-    family: FamilyFigures | None = None,
-) -> str:
-    """Say what a comparison showed.
-
-    Parameters
-    ----------
-    result : PairedDifference
-        Judged by ``p_holm`` when it has one, else by ``p``.
-    a, b : str
-        Names of the two methods.
-    alpha : float
-        Level of the test.
-    points : int
-        Decimals of a difference in percentage points.
-    family : FamilyFigures, optional
-        What it says as one of a family. Without it nothing is said to be equivalent.
-
-    Returns
-    -------
-    str
-        "nothing to compare"; "undecided: ...", when less than 95 % of the pairs have verdicts;
-        "unresolved: ...", when the missing verdicts could turn the answer;
-        "<a> better than <b>" (or the reverse), with ", by less than 5 points" where that is shown
-        as well; "equivalent within ±5 points"; or "no difference shown; the smallest that
-        this many questions find with 80 % power is 6.8 points", in a family "unknown: no
-        difference shown; ...".
-    """
-    if result.difference is None or result.p is None:
-        return "nothing to compare"
-    if not has_verdicts(result):
-        share = f"{100 * (result.coverage or 0):.0f} %"
-        return f"undecided: {share} of the pairs that were planned have both verdicts"
-    missing = f"unresolved: {result.n_dropped_pairs} missing pairs could"
-    sign = shown_sign(result, alpha)
-    is_equivalent = family is not None and family.is_equivalent is True
-    margin = "" if family is None else f"{100 * family.equivalence_margin:g} points"
-    if sign:
-        better, worse = (a, b) if sign > 0 else (b, a)
-        return f"{better} better than {worse}{f', by less than {margin}' if is_equivalent else ''}"
-    if is_equivalent:
-        return f"equivalent within ±{margin}"
-    if _can_turn(result):
-        return f"{missing} turn it around"
-    if family is not None and family.p_equivalence is not None and family.p_equivalence <= alpha:
-        return f"{missing} move it past ±{margin}"
-    known = "no difference shown" if family is None else "unknown: no difference shown"
-    if result.detectable_at_80 is None:
-        return f"{known}; too few questions to see any"
-    least = f"{100 * result.detectable_at_80:.{points}f} points"
-    return f"{known}; the smallest that this many questions find with 80 % power is {least}"
-
-
-def _can_turn(result: PairedDifference) -> bool:
-    """Say whether the missing scores could give the difference the other sign."""
-    if result.difference is None or result.difference_bounds is None:
-        return False
-    low, high = result.difference_bounds
-    return (result.difference > 0 > low) or (result.difference < 0 < high)

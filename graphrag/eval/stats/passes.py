@@ -19,12 +19,8 @@ _MOST_DRAWS = 2_000_000
 class Answers(NamedTuple):
     """What became of one question in the baseline's runs and in the passes.
 
-    Attributes
-    ----------
-    n, right : int
-        Verdicts of baseline and passes together, and how many of them say right.
-    n_baseline, right_baseline : int
-        Those of the baseline's runs among them.
+    ``n`` verdicts of both together, ``right`` of them; ``n_baseline`` of the baseline's runs among
+    them.
     """
 
     n: int
@@ -39,25 +35,11 @@ def next_look(number: int) -> int | None:
 
 
 def fall_p(questions: Iterable[Answers]) -> float | None:
-    """Return the chance that the baseline's runs are as much the better by luck alone.
+    """Return the chance that the baseline's runs are as much the better by luck alone, in (0, 1].
 
-    Parameters
-    ----------
-    questions : iterable of Answers
-        Each may have been answered another number of times: what is missing is left out.
+    Each question may have been answered another number of times: what is missing is left out.
+    Exact; None where no question has verdicts on both sides. ValueError if counts are impossible.
 
-    Returns
-    -------
-    float or None
-        In (0, 1], exact; None where no question has verdicts on both sides.
-
-    Raises
-    ------
-    ValueError
-        If the counts of a question are impossible.
-
-    Notes
-    -----
     While nothing changes, a question's answers in baseline and passes are exchangeable: given that
     T of n are right, those of the R baseline runs are any R of the n, so that their number is
     hypergeometric, whatever the question's difficulty and the baseline's luck. p is the upper tail
@@ -110,13 +92,8 @@ def _power(chances: Floats, times: int) -> Floats:
 class Steadiness(NamedTuple):
     """How often answers are right, and how much they change when they are asked for again.
 
-    Attributes
-    ----------
-    mean : float
-        Share of right answers, in [0, 1].
-    within : float
-        Variance of a question's answers, in [0, mean (1 - mean)]: 0 where each comes out the same
-        way every time.
+    ``mean``: share of right answers. ``within``: variance of a question's answers, in [0, mean (1 -
+    mean)]: 0 where each comes out the same way every time.
     """
 
     mean: float
@@ -124,18 +101,10 @@ class Steadiness(NamedTuple):
 
 
 def steadiness(runs: Iterable[tuple[int, int]]) -> Steadiness | None:
-    """Estimate it from the baseline's runs.
+    """Estimate it from the verdicts and right ones of each question in the baseline's runs.
 
-    Parameters
-    ----------
-    runs : iterable of (int, int)
-        Verdicts and right ones of each question.
-
-    Returns
-    -------
-    Steadiness or None
-        With the largest variance there can be where no question has two verdicts, as nothing is
-        known of it then; None without any verdict.
+    With the largest variance there can be where no question has two verdicts, as nothing is known
+    of it then; None without any verdict.
     """
     asked = [(n, right) for n, right in runs if n]
     if not asked:
@@ -156,33 +125,15 @@ def watch_power(
     n_tests: int = 1,
     seed: int = 0,
 ) -> dict[int, float] | None:
-    """Simulate how often a watch has seen a fall by each look.
+    """Simulate how often a watch has seen a fall by each look: look -> share of the watches.
 
-    Parameters
-    ----------
-    n_questions, n_runs : int
-        Questions of a pass, and runs of the baseline, each >= 1.
-    system : Steadiness
-    fall : float
-        By how much the mean falls, in (0, 1): every question loses the same share of its right
-        answers.
-    begins : int
-        The first pass after the fall.
-    n_tests : int
-        Methods times metrics that share the level; Holm's first step is taken for all.
-    seed : int
+    ``fall``, in (0, 1): by how much the mean falls, from pass ``begins`` on: every question loses
+    the same share of its right answers; None where it can't fall so far. ``n_tests``: methods times
+    metrics that share the level; Holm's first step is taken for all.
 
-    Returns
-    -------
-    dict or None
-        Look -> share in [0, 1] of the watches that have seen it; None where the mean can't fall
-        so far.
-
-    Notes
-    -----
-    Chances of questions follow a beta distribution with the mean and the variance within
-    questions. The tail of the test is the normal one with a continuity correction, which is what
-    takes the place of exact sums here alone.
+    Chances of questions follow a beta distribution with the mean and the variance within questions.
+    The tail of the test is the normal one with a continuity correction, which is what takes the
+    place of exact sums here alone.
     """
     if fall > system.mean:
         return None

@@ -15,33 +15,13 @@ _SPREAD = 9.0  # standard deviations of the discordant count that are summed ove
 
 
 def mcnemar_power(n: int, difference: float, discordance: float, alpha: float = ALPHA) -> float:
-    """Return the power of the two-sided exact McNemar test.
+    """Return the power of the two-sided exact McNemar test on n pairs; 0 without any.
 
-    Parameters
-    ----------
-    n : int
-        Pairs, >= 0.
-    difference : float
-        True difference of the two means, in [-1, 1].
-    discordance : float
-        Share of the pairs on which the two differ, in [|difference|, 1].
-    alpha : float
-        Level of the test, in (0, 1).
-
-    Returns
-    -------
-    float
-        Probability in [0, 1] that p <= alpha; 0 without pairs.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range.
-
-    Notes
-    -----
-    The discordant pairs are binomial(n, discordance), and given m of them those in favour are
-    binomial(m, (1 + difference / discordance) / 2); the sum over m leaves out less than 1e-12.
+    ``difference``, in [-1, 1], is the true one of the two means; ``discordance``, in
+    [|difference|, 1], the share of the pairs on which the two differ; ``alpha``, in (0, 1), the
+    level. The discordant pairs are binomial(n, discordance), and given m of them those in favour
+    are binomial(m, (1 + difference / discordance) / 2); the sum over m leaves out less than
+    1e-12. ValueError if a parameter is out of range.
     """
     if n < 0 or not abs(difference) <= discordance <= 1 or not 0 < alpha < 1:
         msg = "power needs n >= 0, |difference| <= discordance <= 1 and alpha in (0, 1)"
@@ -64,21 +44,9 @@ def detectable_difference(
 ) -> float | None:
     """Return the smallest true difference that the exact McNemar test finds at this power.
 
-    Parameters
-    ----------
-    n : int
-        Pairs, >= 0.
-    discordance : float
-        Share of discordant pairs expected, in [0, 1]. A difference can't be larger than the
-        discordance, so beyond it the discordance is taken to grow along.
-    power, alpha : float
-        In (0, 1).
-
-    Returns
-    -------
-    float or None
-        In (0, 1], rounded up by less than 1e-6; None when even a difference of 1 stays under the
-        power (fewer than six pairs at the default level).
+    In (0, 1], rounded up by less than 1e-6; None when even a difference of 1 stays under the power
+    (fewer than six pairs at the default level). A difference can't be larger than the discordance
+    expected, in [0, 1], so beyond it the discordance is taken to grow along.
     """
 
     def finds(step: int) -> bool:
@@ -104,27 +72,11 @@ def detectable_difference(
 def questions_needed(
     difference: float, discordance: float, power: float = POWER, alpha: float = ALPHA
 ) -> int | None:
-    """Return how many paired questions find a true difference at this power.
+    """Return how many paired questions find a true difference, in (0, discordance], at this power.
 
-    Parameters
-    ----------
-    difference : float
-        In (0, 1].
-    discordance : float
-        Share of discordant pairs expected, in [difference, 1].
-    power, alpha : float
-        In (0, 1).
-
-    Returns
-    -------
-    int or None
-        A number of pairs with the power whose predecessor lacks it; the exact power climbs in
-        small saw teeth, so one a little smaller may have it too. None past 100 million.
-
-    Raises
-    ------
-    ValueError
-        If the difference or the discordance is out of range.
+    A number with the power whose predecessor lacks it; the exact power climbs in small saw teeth,
+    so one a little smaller may have it too. None past 100 million. ValueError if the difference or
+    the discordance, in (0, 1], is out of range.
     """
     if not 0 < difference <= discordance <= 1:
         msg = "0 < difference <= discordance <= 1 must hold"
