@@ -1,5 +1,6 @@
 """Two runs compared: what joins, what the gate says, and that every surface says the same."""
 
+import asyncio
 import json
 import shutil
 from pathlib import Path
@@ -85,10 +86,11 @@ class Runs:
         with EvaluationStore(self.store_path) as store:
             return [run.run_id for run in store.runs()]
 
-    def compare(self, **options: Any) -> RunComparison:
-        """Compare the newest run with the first."""
-        new, *_, old = self.run_ids()
-        return compare_runs(*(read_rows(each, self.store_path) for each in (new, old)), **options)
+    def compare(self, new: str = "", old: str = "", **options: Any) -> RunComparison:
+        """Compare two runs, by default the newest with the first."""
+        newest, *_, first = self.run_ids()
+        sides = (new or newest, old or first)
+        return compare_runs(*(read_rows(each, self.store_path) for each in sides), **options)
 
     def call(self, *arguments: str, **variables: str) -> Result:
         """Run ``graphrag eval`` in this process."""
@@ -104,8 +106,156 @@ def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path)
 
 
+RUNS: dict[str, dict[str, Any]] = {
+    "right": {},
+    "again": {},
+    "wrong 5": {"wrong": {"tog": 5}},
+    "wrong 50": {"wrong": {"tog": 50}},
+    "failing": {"failing": 9},
+    "unjudged": {"unjudged": 6},
+    "few": {"ids": range(10)},
+    "few again": {"ids": range(10)},
+    "0 to 94": {"ids": range(95)},
+    "3 to 96": {"ids": range(3, 97)},
+    "tog alone": {"methods": ("tog",)},
+}
+
+
+class Kept:
+    """Runs of RUNS that no test changes, by name."""
+
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        asyncio.run(self._add())
+        self.ids = dict(zip(RUNS, reversed(runs.run_ids()), strict=True))
+
+    async def _add(self) -> None:
+        for options in RUNS.values():
+            await self.runs.add(**options)
+
+    def compare(self, new: str, old: str = "right", **options: Any) -> RunComparison:
+        return self.runs.compare(self.ids[new], self.ids[old], **options)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    return Kept(Runs(tmp_path_factory.mktemp("kept")))
+
+
 def outcomes(comparison: RunComparison) -> dict[str, GateOutcome]:
     return {item.method: item.decision.outcome for item in comparison.items}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "options", "code", "said"),
+    [
+        ("again", "right", [], PASS, "Gate: PASS"),
+        ("wrong 50", "right", [], FAIL, "Gate: FAIL"),
+        ("unjudged", "right", ["-m", "basic"], INCONCLUSIVE, "94.0% of the verdicts"),
+        ("few again", "few", [], INCONCLUSIVE, "Gate: INCONCLUSIVE"),
+        ("few again", "few", ["--margin", "0.5"], PASS, "Gate: PASS"),
+        ("failing", "right", ["--metric", "relevance"], FAIL,
+         "tog, relevance: 9 failed searches or abstentions of the new run"),
+    ],
+)  # fmt: skip
+def test_the_command_says_what_the_gate_says(
+    kept: Kept, new: str, old: str, options: list[str], code: int, said: str
+):
+    result = kept.runs.call("compare", kept.ids[new], kept.ids[old], *options)
+    assert result.exit_code == code, result.output
+    assert said in " ".join(result.output.split())
+    assert "::" not in result.output  # without a workflow nothing is annotated
+
+
+def test_an_equal_run_passes(kept: Kept):
+    comparison = kept.compare("again")
+    assert comparison.outcome is GateOutcome.PASS
+    assert [item.difference.difference for item in comparison.items] == [0, 0]
+    assert not comparison.warnings
+
+
+def test_a_worse_method_fails_the_gate(kept: Kept):
+    comparison = kept.compare("wrong 50")
+    assert outcomes(comparison) == {"tog": GateOutcome.FAIL, "basic": GateOutcome.PASS}
+    assert comparison.outcome is GateOutcome.FAIL
+    tog = comparison.items[0]
+    assert (tog.decision.newly_wrong, tog.decision.newly_right) == (50, 0)
+    assert tog.difference.difference == -0.5
+    assert tog.verdict == "baseline better than new run"
+
+
+def test_a_failed_search_is_a_wrong_answer(kept: Kept):
+    for metric in ("correctness", "faithfulness"):
+        decision = kept.compare("failing", metrics=[metric]).items[0].decision
+        assert decision.outcome is GateOutcome.FAIL
+        assert (decision.n_pairs, decision.newly_wrong, decision.coverage) == (100, 9, 1)
+
+
+def test_missing_verdicts_are_inconclusive_unless_they_can_not_save_the_run(kept: Kept):
+    comparison = kept.compare("wrong 50", "unjudged")
+    assert outcomes(comparison)["tog"] is GateOutcome.FAIL
+    assert comparison.items[0].decision.n_without_verdict == 6
+    comparison = kept.compare("unjudged", "wrong 50", methods=["basic"])
+    assert comparison.outcome is GateOutcome.INCONCLUSIVE
+    said = "the judge gave 94.0% of the verdicts asked of it in the new run, under 95 %"
+    assert comparison.items[0].decision.reason == said
+    assert comparison.items[0].decision.n_dropped_pairs == 6
+
+
+def test_what_does_not_join_is_listed(kept: Kept):
+    comparison = kept.compare("3 to 96", "0 to 94")
+    assert comparison.items[0].only_new == ("q95", "q96")
+    assert comparison.items[0].only_baseline == ("q0", "q1", "q2")
+    assert comparison.items[0].difference.n_pairs == 92
+    assert list_unjoined(comparison) == [
+        "Only in the new run (tog, basic), 2 not compared: q95, q96",
+        "Only in the baseline (tog, basic), 3 not compared: q0, q1, q2",
+    ]
+    assert any(line.startswith("the questions differ") for line in comparison.warnings)
+    (line,) = list_unjoined(kept.compare("few"))
+    named = "90 not compared, e.g. q10, q11, q12, q13, q14"
+    assert line == f"Only in the baseline (tog, basic), {named}"
+
+
+def test_a_method_of_one_run_alone_is_named(kept: Kept):
+    comparison = kept.compare("tog alone")
+    assert list(outcomes(comparison)) == ["tog"]
+    assert "only the baseline holds basic" in comparison.warnings
+    with pytest.raises(UsageError, match="Not both runs hold method 'basic'"):
+        kept.compare("tog alone", methods=["basic"])
+
+
+def test_several_metrics_and_methods_are_one_family(kept: Kept):
+    alone = kept.compare("wrong 5", methods=["tog"]).items[0].decision
+    assert (alone.p, alone.p_holm) == (1 / 32, 1 / 32)
+    assert alone.outcome is GateOutcome.FAIL
+    comparison = kept.compare("wrong 5", metrics=["correctness", "completeness"])
+    assert len(comparison.items) == 4
+    assert comparison.items[0].decision.p_holm == 4 / 32
+    assert comparison.items[0].decision.outcome is not GateOutcome.FAIL
+    assert comparison.items[0].difference.p_holm == 4 / 16
+
+
+def test_another_judge_and_another_index_are_warned_of(kept: Kept):
+    new, old = (read_rows(kept.ids[each], kept.runs.store_path) for each in ("again", "right"))
+    old.metadata.setup.root["indexes"]["tt1"]["tog"]["settings"] = {"width": 7}
+    (told,) = compare_runs(new, old).warnings
+    assert told == "the settings of tog differ (width: 7 -> not set)"
+    old.metadata.setup.root["judge"]["model"] = "openai/another"
+    old.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "rebuilt"
+    new.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "built"
+    warnings = compare_runs(new, old).warnings
+    assert [line.split(" (")[0] for line in warnings] == [
+        "the indexes differ; a rebuilt graph shifts whole documents",
+        "the judges differ",
+        "the settings of tog differ",
+    ]
+    assert "tt1: another index; what changed was not kept" in warnings[0]
+    assert "rebuilt)" not in warnings[0]
+    then, now = ({"chunk size": size, "entities": n} for size, n in ((300, 61), (600, 40)))
+    facts = ({"tt1": now}, {"tt1": then})
+    told = list_setup_changes(new.metadata.setup, old.metadata.setup, ["tog"], facts)
+    assert "(tt1: chunk size 300 -> 600, entities 61 -> 40)" in told[0]
 
 
 @pytest.mark.parametrize("model", ["offline/rules", "openai/gpt-4o"])
@@ -130,44 +280,6 @@ async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
             continue  # of the runs, not of an answer
         unwrapped = " ".join(text.split())
         assert ("offline baseline models" in unwrapped) == labelled, text
-
-
-async def test_an_equal_run_passes(runs: Runs):
-    await runs.add(wrong={"tog": 20, "basic": 40})
-    await runs.add(wrong={"tog": 20, "basic": 40})
-    comparison = runs.compare()
-    assert comparison.outcome is GateOutcome.PASS
-    assert [item.difference.difference for item in comparison.items] == [0, 0]
-    assert not comparison.warnings
-    result = runs.call("compare", "latest", runs.run_ids()[1])
-    assert result.exit_code == PASS, result.output
-    assert "Gate: PASS" in result.output
-
-
-async def test_a_worse_method_fails_the_gate(runs: Runs):
-    await runs.add(wrong={"tog": 20})
-    await runs.add(wrong={"tog": 40})
-    comparison = runs.compare()
-    assert outcomes(comparison) == {"tog": GateOutcome.FAIL, "basic": GateOutcome.PASS}
-    assert comparison.outcome is GateOutcome.FAIL
-    tog = comparison.items[0]
-    assert (tog.decision.newly_wrong, tog.decision.newly_right) == (20, 0)
-    assert tog.difference.difference == -0.2
-    assert tog.verdict == "baseline better than new run"
-    assert runs.call("compare", "latest", runs.run_ids()[1]).exit_code == FAIL
-
-
-async def test_a_failed_search_is_a_wrong_answer(runs: Runs):
-    await runs.add()
-    await runs.add(failing=9)
-    tog = runs.compare().items[0]
-    assert tog.decision.outcome is GateOutcome.FAIL
-    assert (tog.decision.newly_wrong, tog.decision.coverage) == (9, 1)
-    faithful = runs.compare(metrics=["faithfulness"]).items[0].decision
-    assert faithful.outcome is GateOutcome.FAIL
-    assert (faithful.n_pairs, faithful.newly_wrong, faithful.coverage) == (100, 9, 1)
-    said = runs.call("compare", "latest", runs.run_ids()[1], "--metric", "relevance").output
-    assert "tog, relevance: 9 failed searches or abstentions of the new run" in said
 
 
 async def test_what_was_not_judged_is_inconclusive(runs: Runs):
@@ -210,83 +322,6 @@ async def test_runs_that_asked_nothing_in_common_are_not_compared(runs: Runs):
     assert said in " ".join(result.output.split())
 
 
-async def test_missing_verdicts_are_inconclusive_unless_they_can_not_save_the_run(runs: Runs):
-    await runs.add(unjudged=6)
-    await runs.add(wrong={"tog": 50})
-    comparison = runs.compare()
-    assert outcomes(comparison)["tog"] is GateOutcome.FAIL
-    assert comparison.items[0].decision.n_without_verdict == 6
-    await runs.add(unjudged=6)
-    comparison = compare_runs(
-        *(read_rows(each, runs.store_path) for each in (runs.run_ids()[0], runs.run_ids()[1])),
-        methods=["basic"],
-    )
-    assert comparison.outcome is GateOutcome.INCONCLUSIVE
-    said = "the judge gave 94.0% of the verdicts asked of it in the new run, under 95 %"
-    assert comparison.items[0].decision.reason == said
-    assert comparison.items[0].decision.n_dropped_pairs == 6
-    unjudged = runs.call("compare", "latest", runs.run_ids()[1], "-m", "basic")
-    assert unjudged.exit_code == INCONCLUSIVE
-
-
-async def test_too_few_questions_are_inconclusive(runs: Runs):
-    await runs.add(ids=range(10))
-    await runs.add(ids=range(10))
-    assert runs.compare().outcome is GateOutcome.INCONCLUSIVE
-    assert runs.compare(margin=0.5).outcome is GateOutcome.PASS
-    arguments = ("compare", "latest", runs.run_ids()[1])
-    assert runs.call(*arguments).exit_code == INCONCLUSIVE
-    assert runs.call(*arguments, "--margin", "0.5").exit_code == PASS
-
-
-async def test_what_does_not_join_is_listed(runs: Runs):
-    await runs.add(ids=range(0, 95))
-    await runs.add(ids=range(3, 97))
-    comparison = runs.compare()
-    assert comparison.items[0].only_new == ("q95", "q96")
-    assert comparison.items[0].only_baseline == ("q0", "q1", "q2")
-    assert comparison.items[0].difference.n_pairs == 92
-    assert list_unjoined(comparison) == [
-        "Only in the new run (tog, basic), 2 not compared: q95, q96",
-        "Only in the baseline (tog, basic), 3 not compared: q0, q1, q2",
-    ]
-    assert any(line.startswith("the questions differ") for line in comparison.warnings)
-    output = runs.call("compare", "latest", runs.run_ids()[1]).output
-    assert all(line in output for line in list_unjoined(comparison))
-
-
-async def test_of_many_that_do_not_join_a_few_are_named(runs: Runs):
-    await runs.add()
-    await runs.add(ids=range(0, 40))
-    (line,) = list_unjoined(runs.compare())
-    assert (
-        line == "Only in the baseline (tog, basic), 60 not compared, e.g. q40, q41, q42, q43, q44"
-    )
-
-
-async def test_a_method_of_one_run_alone_is_named(runs: Runs):
-    await runs.add()
-    await runs.add(methods=("tog",))
-    comparison = runs.compare()
-    assert list(outcomes(comparison)) == ["tog"]
-    assert "only the baseline holds basic" in comparison.warnings
-    with pytest.raises(UsageError, match="Not both runs hold method 'basic'"):
-        runs.compare(methods=["basic"])
-
-
-async def test_several_metrics_and_methods_are_one_family(runs: Runs):
-    await runs.add()
-    await runs.add(wrong={"tog": 5})
-    alone = runs.compare(methods=["tog"]).items[0].decision
-    assert (alone.p, alone.p_holm) == (1 / 32, 1 / 32)
-    assert alone.outcome is GateOutcome.FAIL
-    comparison = runs.compare(metrics=["correctness", "completeness"])
-    assert len(comparison.items) == 4
-    assert comparison.items[0].decision.p_holm == 4 / 32
-    assert comparison.items[0].decision.outcome is not GateOutcome.FAIL
-    assert comparison.items[0].difference.p_holm == 4 / 16
-
-
 async def test_the_file_of_a_run_says_what_the_run_says(runs: Runs, tmp_path: Path):
     await runs.add(wrong={"tog": 10}, failing=1)
     results = await runs.add(wrong={"basic": 7}, failing=2, unjudged=2)
@@ -303,30 +338,6 @@ async def test_the_file_of_a_run_says_what_the_run_says(runs: Runs, tmp_path: Pa
     assert "not known whether the runs agree in: dataset, indexes, judge, metrics" in (
         by_file.warnings
     )
-
-
-async def test_another_judge_and_another_index_are_warned_of(runs: Runs):
-    await runs.add()
-    await runs.add()
-    new, old = (read_rows(each, runs.store_path) for each in runs.run_ids())
-    old.metadata.setup.root["indexes"]["tt1"]["tog"]["settings"] = {"width": 7}
-    (told,) = compare_runs(new, old).warnings
-    assert told == "the settings of tog differ (width: 7 -> not set)"
-    old.metadata.setup.root["judge"]["model"] = "openai/another"
-    old.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "rebuilt"
-    new.metadata.setup.root["indexes"]["tt1"]["tog"]["index"] = "built"
-    warnings = compare_runs(new, old).warnings
-    assert [line.split(" (")[0] for line in warnings] == [
-        "the indexes differ; a rebuilt graph shifts whole documents",
-        "the judges differ",
-        "the settings of tog differ",
-    ]
-    assert "tt1: another index; what changed was not kept" in warnings[0]
-    assert "rebuilt)" not in warnings[0]
-    then, now = ({"chunk size": size, "entities": n} for size, n in ((300, 61), (600, 40)))
-    facts = ({"tt1": now}, {"tt1": then})
-    told = list_setup_changes(new.metadata.setup, old.metadata.setup, ["tog"], facts)
-    assert "(tt1: chunk size 300 -> 600, entities 61 -> 40)" in told[0]
 
 
 def test_what_an_index_is_is_read_of_it_and_kept_of_the_run(make_evaluation):
@@ -420,12 +431,6 @@ async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
     assert "gave 94.0%25 of the verdicts" in result.output
 
 
-async def test_without_a_workflow_nothing_is_annotated(runs: Runs):
-    await runs.add()
-    await runs.add(wrong={"tog": 50})
-    assert "::" not in runs.call("compare", "latest", runs.run_ids()[1]).output
-
-
 async def test_a_busy_store_is_read_as_it_is(runs: Runs):
     await runs.add()
     with EvaluationStore(runs.store_path):
@@ -437,41 +442,53 @@ async def test_a_busy_store_is_read_as_it_is(runs: Runs):
     ("arguments", "said"),
     [
         (["compare", "latest", "nothing"], "holds no run 'nothing'"),
-        (["compare", "latest", "2"], "2 runs begin with '2'"),
+        (["compare", "latest", "2"], "11 runs begin with '2'"),
         (["compare", "latest", "no/such.json"], "no/such.json does not exist"),
-        (["compare", "latest", "--metric", "corectness"], "did you mean 'correctness'?"),
-        (["compare", "latest", "--metric", ","], "No metric is named"),
-        (["compare", "latest", "--margin", "0"], "margin must lie between 0 and 1"),
-        (["compare", "latest", "--methods", "bsic"], "did you mean 'basic'?"),
+        (["compare", "again", "right", "--metric", "corectness"], "did you mean 'correctness'?"),
+        (["compare", "again", "right", "--metric", ","], "No metric is named"),
+        (["compare", "again", "right", "--margin", "0"], "margin must lie between 0 and 1"),
+        (["compare", "again", "right", "--methods", "bsic"], "did you mean 'basic'?"),
         (["compare", "a", "b", "--baseline", "c"], "the baseline is named twice"),
     ],
 )
-async def test_wrong_usage_is_one_sentence(runs: Runs, arguments: list[str], said: str):
-    await runs.add(ids=range(2))
-    await runs.add(ids=range(2))
-    assert runs.call("baseline", "set", runs.run_ids()[1]).exit_code == PASS
-    result = runs.call(*arguments)
+def test_wrong_usage_is_one_sentence(kept: Kept, arguments: list[str], said: str):
+    names = [kept.ids.get(each, each) for each in arguments]
+    result = kept.runs.call(*names)
     assert result.exit_code == USAGE
     assert said in " ".join(result.output.split())
     assert "?." not in result.output
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"results": []}', '{"pinned_at": "now"}'])
-def test_a_file_of_something_else_is_refused(tmp_path: Path, text: str):
+def test_a_file_of_something_else_is_refused(tmp_path: Path):
     path = tmp_path / "file.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(UsageError, match=r"file\.json (is not|can't be read)"):
+    for text in ("{", "[]", '{"results": []}', '{"pinned_at": "now"}'):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(UsageError, match=r"file\.json (is not|can't be read)"):
+            read_rows(str(path), tmp_path / "eval.db")
+
+
+@pytest.mark.parametrize(
+    ("score", "said"),
+    [
+        (None, "correctness is 'scored', and its score can't be None"),
+        (5, r"results\.0\.methods\.tog\.scores\.correctness"),
+    ],
+)
+def test_a_scored_verdict_without_a_score_of_0_or_1_is_refused(
+    tmp_path: Path, score: int | None, said: str
+):
+    answer = {
+        "states": {"correctness": "scored"},
+        "scores": {"correctness": score},
+        "efficiency": {"latency": 1.0, "prompt_tokens": 1, "output_tokens": 1},
+        "failure": None,
+    }
+    question = {"id": "q", "imdb_key": "a", "question": "Q?", "methods": {"tog": answer}}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"metadata": {}, "results": [question]}))
+    with pytest.raises(UsageError, match=said):
         read_rows(str(path), tmp_path / "eval.db")
-
-
-async def test_a_file_with_a_grade_that_is_no_score_is_refused(runs: Runs, tmp_path: Path):
-    _, detailed = aggregate_results(await runs.add(ids=range(1))).save(tmp_path)
-    values = json.loads(detailed.read_text(encoding="utf-8"))
-    values["results"][0]["methods"]["tog"]["scores"]["correctness"] = 5
-    detailed.write_text(json.dumps(values), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"results\.0\.methods\.tog\.scores\.correctness"):
-        read_rows(str(detailed), runs.store_path)
 
 
 async def test_the_configuration_names_the_folder(runs: Runs):
@@ -569,21 +586,6 @@ def test_an_empty_folder_has_no_history_and_gets_no_store(runs: Runs):
     assert result.exit_code == USAGE
     assert "There is no run in" in result.output
     assert not runs.output.exists()
-
-
-def test_a_scored_verdict_without_a_score_is_refused(tmp_path):
-    states = {"correctness": "scored"}
-    answer = {
-        "states": states,
-        "scores": {"correctness": None},
-        "efficiency": {"latency": 1.0, "prompt_tokens": 1, "output_tokens": 1},
-        "failure": None,
-    }
-    question = {"id": "q", "imdb_key": "a", "question": "Q?", "methods": {"tog": answer}}
-    path = tmp_path / "run.json"
-    path.write_text(json.dumps({"metadata": {}, "results": [question]}))
-    with pytest.raises(UsageError, match="correctness is 'scored', and its score can't be None"):
-        read_rows(str(path), tmp_path / "eval.db")
 
 
 async def test_no_worse_and_no_dearer_is_one_command(runs: Runs, tmp_path: Path):

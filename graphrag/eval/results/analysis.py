@@ -1,7 +1,11 @@
-"""From rows to figures with intervals: states, means, comparisons, repeats, efficiency."""
+"""From rows to figures with intervals: states, means, comparisons, repeats, efficiency.
+
+All but repeats works on rows, so that a run in memory, a run in the store and a results file
+are analysed by the same functions.
+"""
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import combinations
 from statistics import fmean
@@ -41,29 +45,25 @@ from graphrag.eval.stats.latency import (
 from graphrag.eval.stats.outcomes import Outcome, Outcomes, State, summarize_outcomes
 from graphrag.eval.stats.paired import PairCounts, PairedDifference, paired_items
 
+Planned: TypeAlias = Mapping[str, Mapping[str, int]]
+"""Method -> document -> searches that the method was to make about it."""
+_Search: TypeAlias = tuple[QuestionKey, int]
+"""A question, and which of its searches."""
+_Judged: TypeAlias = tuple[int | None, bool]
+"""A score, and whether there was nothing to judge."""
+_NOT_MADE: _Judged = (None, False)
+_NESTED = {"result", "family", "sign", "inference"}
+_FAMILY_FIGURES = tuple(each.name for each in fields(FamilyFigures))
+
 
 @dataclass(frozen=True, slots=True)
 class CorrectedComparison:
     """A comparison of two methods after people's labels corrected it for the judge's errors.
 
-    Attributes
-    ----------
-    refused : str or None
-        Why it was not corrected; all that follows but ``n_labels`` is None then.
-    n_labels : int
-        Questions that are labelled on both methods.
-    difference, low, high : float or None
-        ``a - b`` in [-1, 1], with 95 % limits of this comparison alone.
-    se : float or None
-        Standard error of the difference.
-    p, p_holm : float or None
-        Two-sided, of the difference over its standard error; ``p_holm`` in a family.
-    low_simultaneous, high_simultaneous, p_equivalence, is_equivalent, detectable_at_80
-        As the comparison's own of these names; None outside the family.
-    interval : str or None
-        Name of the interval.
-    judged_alone : str or None
-        The verdict without the correction.
+    ``refused`` says why it was not corrected, and all that follows but ``n_labels``, the questions
+    that are labelled on both methods, is None then. The limits are of this comparison alone, ``p``
+    of the difference over its standard error ``se``; the further names are the comparison's own,
+    None outside the family. ``judged_alone``: the verdict without the correction.
     """
 
     refused: str | None
@@ -81,197 +81,6 @@ class CorrectedComparison:
     detectable_at_80: float | None = None
     interval: str | None = None
     judged_alone: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    """The methods that the comparisons leave over.
-
-    Attributes
-    ----------
-    winner : str or None
-        Shown to be better than every other method; None when none is, or there is only one.
-    contenders : tuple of str
-        Methods with a mean that no other is shown to be better than, the highest mean first.
-    beaten : dict
-        method -> the method with the highest mean that is shown to be better.
-    """
-
-    winner: str | None
-    contenders: tuple[str, ...]
-    beaten: Mapping[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON-ready values."""
-        return {
-            "winner": self.winner,
-            "contenders": list(self.contenders),
-            "beaten": dict(self.beaten),
-        }
-
-
-def find_best(means: Mapping[str, float | None], shown: Sequence[tuple[str, str]]) -> Best:
-    """Return what is left over.
-
-    Parameters
-    ----------
-    means : mapping
-        method -> mean of the primary metric, or area under it; None without any.
-    shown : sequence of (str, str)
-        A method, and one that it is shown to be better than on that metric.
-    """
-    known = {method: mean for method, mean in means.items() if mean is not None}
-    ranked = sorted(known, key=lambda method: -known[method])
-    worse_than = {method: set[str]() for method in ranked}
-    for better, worse in shown:
-        worse_than[worse].add(better)
-    contenders = tuple(method for method in ranked if not worse_than[method])
-    others = len(means) - 1
-    winners = [m for m in contenders if sum(m in w for w in worse_than.values()) == others > 0]
-    return Best(
-        winner=winners[0] if winners else None,
-        contenders=contenders,
-        beaten={m: min(w, key=ranked.index) for m, w in worse_than.items() if w},
-    )
-
-
-Cells: TypeAlias = list[list[int | None]]
-"""Trials x verdicts of one question: 0, 1 or None."""
-_Key: TypeAlias = tuple[str, str]  # document, id of the question
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatFigures:
-    """One method on one metric.
-
-    Attributes
-    ----------
-    method, metric : str
-    search_flip_rate : float or None
-        Chance in [0, 1] that asking a question again changes the score; None without repeats.
-    judge_flip_rate : float or None
-        Chance that asking the judge again changes its verdict, over the responses that it was
-        asked about (no failed search); None without repeats.
-    """
-
-    method: str
-    metric: str
-    search_flip_rate: float | None
-    judge_flip_rate: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class RepeatAnalysis:
-    """Everything that repeats tell.
-
-    Attributes
-    ----------
-    n_trials, n_verdicts : int
-        How often each question was searched, and each response judged.
-    figures : tuple of RepeatFigures
-    """
-
-    n_trials: int
-    n_verdicts: int
-    figures: tuple[RepeatFigures, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON-ready values."""
-        return asdict(self)
-
-
-def analyse_repeats(
-    results: Sequence[QueryResult], methods: Sequence[str], metrics: Sequence[str]
-) -> RepeatAnalysis | None:
-    """Compute what repeats tell; None when nothing was repeated.
-
-    Parameters
-    ----------
-    results : sequence of QueryResult
-        Every trial of every question.
-    methods, metrics : sequence of str
-        In the order in which they are reported.
-    """
-    n_trials = 1 + max((result.trial for result in results), default=0)
-    n_verdicts = max(
-        (len(result.scores.get(metric).repeats) for result in results for metric in metrics),
-        default=0,
-    )
-    n_verdicts = max(1, n_verdicts)
-    if n_trials == n_verdicts == 1:
-        return None
-    by_method = {method: [r for r in results if r.method == method] for method in methods}
-    cells = {
-        (method, metric): _cells(found, metric, (n_trials, n_verdicts))
-        for method, found in by_method.items()
-        for metric in metrics
-    }
-    return RepeatAnalysis(
-        n_trials,
-        n_verdicts,
-        tuple(
-            RepeatFigures(
-                method=method,
-                metric=metric,
-                search_flip_rate=_search_flips(items),
-                judge_flip_rate=_judge_flips(by_method[method], metric),
-            )
-            for (method, metric), found in cells.items()
-            for items in [list(found.values())]
-        ),
-    )
-
-
-def _cells(
-    results: Sequence[QueryResult], metric: str, shape: tuple[int, int]
-) -> dict[_Key, Cells]:
-    n_trials, n_verdicts = shape
-    found: dict[_Key, Cells] = {}
-    for result in results:
-        key = (result.imdb_key, result.sample_id or result.question)
-        if key not in found:
-            found[key] = [[None] * n_verdicts for _ in range(n_trials)]
-        found[key][result.trial] = _verdicts(result, metric, n_verdicts)
-    return found
-
-
-def _verdicts(result: QueryResult, metric: str, n: int) -> list[int | None]:
-    state = state_of(result, metric)
-    if state is State.SEARCH_FAILED:
-        return [0 if metric in ZERO_IF_FAILED else None] * n
-    verdict = result.scores.get(metric)
-    if state in (State.ABSTAINED, State.NOT_JUDGED):
-        return [None] * n
-    given = list(verdict.repeats or (verdict.score,))
-    return given + [None] * (n - len(given))
-
-
-def _search_flips(items: Sequence[Cells]) -> float | None:
-    return flip_rate([[_majority(trial) for trial in item] for item in items])
-
-
-def _judge_flips(results: Sequence[QueryResult], metric: str) -> float | None:
-    """Return how often repeated verdicts differ; a failed search was not judged at all."""
-    asked = [_verdicts(result, metric, 1) for result in results if result.failure is None]
-    return flip_rate(asked)
-
-
-def _majority(verdicts: list[int | None]) -> int | None:
-    votes = [score for score in verdicts if score is not None]
-    if not votes or 2 * sum(votes) == len(votes):
-        return None
-    return int(2 * sum(votes) > len(votes))
-
-
-Planned: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Method -> document -> searches that the method was to make about it."""
-_Search: TypeAlias = tuple[QuestionKey, int]
-"""A question, and which of its searches."""
-_Judged: TypeAlias = tuple[int | None, bool]
-"""A score, and whether there was nothing to judge."""
-_NOT_MADE: _Judged = (None, False)
-_NESTED = {"result", "family", "sign", "inference"}
-_FAMILY_FIGURES = tuple(each.name for each in fields(FamilyFigures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +112,45 @@ class Comparison:
     def shown(self) -> tuple[str, str] | None:
         """The method that is shown to be better, and the other; None when neither is."""
         return {1: (self.a, self.b), -1: (self.b, self.a), 0: None}[self.sign]
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The methods that the comparisons on the primary metric leave over.
+
+    ``winner`` is shown to be better than every other method; None when none is, or there is only
+    one. ``contenders``: those with a mean that no other is shown to be better than, the highest
+    mean first. ``beaten``: method -> the one with the highest mean that is shown to be better.
+    """
+
+    winner: str | None
+    contenders: tuple[str, ...]
+    beaten: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON-ready values."""
+        return {**asdict(self), "contenders": list(self.contenders)}
+
+
+def find_best(means: Mapping[str, float | None], shown: Iterable[tuple[str, str] | None]) -> Best:
+    """Return what is left over.
+
+    ``means``: method -> mean of the primary metric, or area under it; None without any. ``shown``:
+    a method, and one that it is shown to be better than on that metric; None is left out.
+    """
+    known = {method: mean for method, mean in means.items() if mean is not None}
+    ranked = sorted(known, key=lambda method: -known[method])
+    worse_than = {method: set[str]() for method in ranked}
+    for better, worse in filter(None, shown):
+        worse_than[worse].add(better)
+    contenders = tuple(method for method in ranked if not worse_than[method])
+    others = len(means) - 1
+    winners = [m for m in contenders if sum(m in w for w in worse_than.values()) == others > 0]
+    return Best(
+        winner=winners[0] if winners else None,
+        contenders=contenders,
+        beaten={m: min(w, key=ranked.index) for m, w in worse_than.items() if w},
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +198,7 @@ class Analysis:
         Of a run at several context budgets ``BudgetCurves.best`` says it.
         """
         means = {m: found[self.primary].mean.mean for m, found in self.outcomes.items()}
-        pairs = [each.shown for each in self.comparisons if each.in_family]
-        return find_best(means, [pair for pair in pairs if pair is not None])
+        return find_best(means, [each.shown for each in self.comparisons if each.in_family])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures as JSON-ready sections; undefined is None."""
@@ -380,27 +227,14 @@ def analyse(
     margin: float = EQUIVALENCE_MARGIN,
     is_compared: bool = True,
 ) -> Analysis:
-    """Compute every figure of a run.
+    """Compute every figure of a run from one row a question, method and trial.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        Of every search; at most one a question, method and trial.
-    methods, metrics : sequence of str
-        In the order in which they are reported; the first metric is the primary one. On a metric
-        that is not among them failed searches alone are no mean.
-    planned : dict, optional
-        Method -> document -> searches that it was to make about it. None: those that the rows
-        hold of any method.
-    margin : float
-        Within which methods are equivalent, in (0, 1).
-    is_compared : bool
-        Whether the methods are compared pair by pair.
+    ``methods``, ``metrics``: in the order in which they are reported; the first metric is the
+    primary one. On a metric that is not among them failed searches alone are no mean. ``planned``:
+    by default the searches that the rows hold of any method. ``margin``: within which methods are
+    equivalent, in (0, 1). ``is_compared``: whether the methods are compared pair by pair.
 
-    Raises
-    ------
-    ValueError
-        If a row was not planned.
+    ValueError if a row was not planned.
     """
     if planned is None:
         searches = dict.fromkeys((row.key, row.trial) for row in rows)
@@ -412,21 +246,11 @@ def analyse(
             raise ValueError(msg)
     primary = metrics[0] if metrics else METRICS[0]
     by_method = {m: [row for row in rows if row.method == m] for m in methods}
-    documents = list(dict.fromkeys(row.document for row in rows))
-    on_document: dict[tuple[str, str], list[Row]] = {}
+    on_document: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
-        on_document.setdefault((row.method, row.document), []).append(row)
+        on_document.setdefault(row.document, {}).setdefault(row.method, []).append(row)
     outcomes = {
-        method: {
-            metric: _outcomes(
-                of_method,
-                metric,
-                metric in metrics,
-                n_planned=sum(planned.get(method, {}).values()),
-                stratified=True,
-            )
-            for metric in METRICS
-        }
+        method: _outcomes(of_method, metrics, sum(planned.get(method, {}).values()), True)
         for method, of_method in by_method.items()
     }
     return Analysis(
@@ -434,37 +258,58 @@ def analyse(
         outcomes=outcomes,
         outcomes_by_document={
             document: {
-                method: {
-                    metric: _outcomes(
-                        here,
-                        metric,
-                        metric in metrics,
-                        n_planned=planned[method][document],
-                        stratified=False,
-                    )
-                    for metric in METRICS
-                }
+                method: _outcomes(here[method], metrics, planned[method][document], False)
                 for method in methods
-                if (here := on_document.get((method, document)))
+                if method in here
             }
-            for document in documents
+            for document, here in on_document.items()
         },
-        comparisons=compare_methods(by_method, planned, metrics, margin) if is_compared else [],
+        comparisons=_compare_methods(by_method, planned, metrics, margin) if is_compared else [],
         efficiency=_efficiency(by_method, outcomes, primary),
     )
 
 
-def compare_methods(
+def _outcomes(
+    rows: Sequence[Row], asked: Sequence[str], n_planned: int, stratified: bool
+) -> dict[str, Outcomes]:
+    """Return metric -> Outcomes of one method."""
+    return {
+        metric: _outcomes_on(rows, metric, metric in asked, n_planned, stratified)
+        for metric in METRICS
+    }
+
+
+def _outcomes_on(
+    rows: Sequence[Row], metric: str, is_asked: bool, n_planned: int, stratified: bool
+) -> Outcomes:
+    ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
+    outcome_of = {end: Outcome(*end) for end in ends}
+    questions: dict[QuestionKey, list[Outcome]] = {}
+    if any(row.trial for row in rows):
+        for row in rows:
+            end = row.states[metric], row.scores[metric], row.document
+            questions.setdefault(row.key, []).append(outcome_of[end])
+    return summarize_outcomes(
+        {outcome_of[end]: times for end, times in ends.items()},
+        n_planned=n_planned,
+        failed_search_is_zero=metric in ZERO_IF_FAILED,
+        stratified=stratified,
+        is_asked=is_asked,
+        repeated=list(questions.values()),
+    )
+
+
+def _compare_methods(
     by_method: Mapping[str, Sequence[Row]],
     planned: Planned,
     metrics: Sequence[str],
-    margin: float = EQUIVALENCE_MARGIN,
+    margin: float,
 ) -> list[Comparison]:
-    """Compare every pair of methods on every metric; the pairs on the first one are a family.
+    """Compare every pair of methods on every metric, by the means of questions over searches.
 
-    By the means of questions over their searches.
+    The pairs on the first metric are a family.
     """
-    found: list[Comparison] = []
+    comparisons: list[Comparison] = []
     pairs = list(combinations(by_method, 2))
     for metric in metrics:
         in_family = metric == metrics[0]  # document by document only where something is claimed
@@ -485,15 +330,13 @@ def compare_methods(
             )
             for (a, b), each in zip(pairs, counts, strict=True)
         ]
-        family: list[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
             results = correct_family(results)
-        inferences = [
-            inference_of(result, each) for result, each in zip(results, counts, strict=True)
-        ]
+        inferences = [inference_of(*each) for each in zip(results, counts, strict=True)]
+        family: list[FamilyFigures | None] = [None] * len(pairs)
         if in_family:
             family = list(compare_family(results, inferences, margin))
-        found += [
+        comparisons += [
             Comparison(
                 a=a,
                 b=b,
@@ -509,32 +352,7 @@ def compare_methods(
                 pairs, results, inferences, family, strict=True
             )
         ]
-    return found
-
-
-def _outcomes(
-    rows: Sequence[Row],
-    metric: str,
-    is_asked: bool,
-    *,
-    n_planned: int,
-    stratified: bool,
-) -> Outcomes:
-    ends = Counter((row.states[metric], row.scores[metric], row.document) for row in rows)
-    outcome_of = {end: Outcome(*end) for end in ends}
-    questions: dict[QuestionKey, list[Outcome]] = {}
-    if any(row.trial for row in rows):
-        for row in rows:
-            end = row.states[metric], row.scores[metric], row.document
-            questions.setdefault(row.key, []).append(outcome_of[end])
-    return summarize_outcomes(
-        {outcome_of[end]: times for end, times in ends.items()},
-        n_planned=n_planned,
-        failed_search_is_zero=metric in ZERO_IF_FAILED,
-        stratified=stratified,
-        is_asked=is_asked,
-        repeated=list(questions.values()),
-    )
+    return comparisons
 
 
 def _pair_items(
@@ -614,13 +432,9 @@ def _cost_per_correct(rows: Sequence[Row]) -> CostPerCorrect:
     for row in rows:
         costs.setdefault(row.key, []).append(row.cost_usd)
     correct = item_scores(rows, "correctness")
-    means = [fmean(known) if (known := _all_known(each)) else None for each in costs.values()]
+    known = {key: [cost for cost in each if cost is not None] for key, each in costs.items()}
+    means = [fmean(known[key]) if len(known[key]) == len(costs[key]) else None for key in costs]
     return cost_per_correct(means, [correct[key] for key in costs])
-
-
-def _all_known(values: Sequence[float | None]) -> list[float]:
-    known = [value for value in values if value is not None]
-    return known if len(known) == len(values) else []
 
 
 def _mean_tokens(rows: Sequence[Row]) -> float | None:
@@ -637,3 +451,76 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatFigures:
+    """One method on one metric.
+
+    ``search_flip_rate``: chance in [0, 1] that asking a question again changes the score.
+    ``judge_flip_rate``: that asking the judge again changes its verdict, over the responses that it
+    was asked about (no failed search). None without repeats.
+    """
+
+    method: str
+    metric: str
+    search_flip_rate: float | None
+    judge_flip_rate: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatAnalysis:
+    """How often each question was searched, each response judged, and what it changed."""
+
+    n_trials: int
+    n_verdicts: int
+    figures: tuple[RepeatFigures, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON-ready values."""
+        return asdict(self)
+
+
+def analyse_repeats(
+    results: Sequence[QueryResult], methods: Sequence[str], metrics: Sequence[str]
+) -> RepeatAnalysis | None:
+    """Compute what repeats of questions and verdicts tell; None when nothing was repeated."""
+    n_trials = 1 + max((result.trial for result in results), default=0)
+    n_verdicts = max([1, *(len(r.scores.get(m).repeats) for r in results for m in metrics)])
+    if n_trials == n_verdicts == 1:
+        return None
+    by_method = {method: [r for r in results if r.method == method] for method in methods}
+    return RepeatAnalysis(
+        n_trials,
+        n_verdicts,
+        tuple(
+            RepeatFigures(method, metric, *_flips(of_method, metric))
+            for method, of_method in by_method.items()
+            for metric in metrics
+        ),
+    )
+
+
+def _flips(results: Sequence[QueryResult], metric: str) -> tuple[float | None, float | None]:
+    """Return how often searches, and verdicts, of one question differ."""
+    searches: dict[QuestionKey, list[int | None]] = {}
+    judged: list[list[int | None]] = []
+    for result in results:
+        verdicts = _verdicts(result, metric)
+        if result.failure is None:  # a failed search was not judged at all
+            judged.append(verdicts)
+        votes = [score for score in verdicts if score is not None]
+        tied = 2 * sum(votes) == len(votes)
+        majority = None if tied else int(2 * sum(votes) > len(votes))
+        key = result.imdb_key, result.sample_id or result.question
+        searches.setdefault(key, []).append(majority)
+    return flip_rate(list(searches.values())), flip_rate(judged)
+
+
+def _verdicts(result: QueryResult, metric: str) -> list[int | None]:
+    state, verdict = state_of(result, metric), result.scores.get(metric)
+    if state is State.SEARCH_FAILED:
+        return [0 if metric in ZERO_IF_FAILED else None]
+    if state in (State.ABSTAINED, State.NOT_JUDGED):
+        return []
+    return list(verdict.repeats or (verdict.score,))

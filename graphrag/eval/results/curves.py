@@ -15,58 +15,6 @@ from graphrag.eval.stats.intervals import Estimate, Score, mean_binary, mean_rea
 from graphrag.eval.stats.paired import MIN_COVERAGE, ScaleDifference, holm, paired_scale
 from graphrag.eval.stats.power import ALPHA
 
-
-def area_weights(budgets: Sequence[float]) -> tuple[float, ...]:
-    """Return the weight of each budget's score in the area under the curve.
-
-    Parameters
-    ----------
-    budgets : sequence of float
-        Two or more, each > 0, ascending.
-
-    Returns
-    -------
-    tuple of float
-        Each > 0; they add up to 1.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two budgets, or they do not ascend from above 0.
-
-    Notes
-    -----
-    The trapezoidal rule over log2 of the budget, by the width of the whole: half the distance
-    between a budget's neighbours (at an end: to its one neighbour). So each doubling counts alike,
-    and scores in [0, 1] give an area in [0, 1].
-    """
-    if len(budgets) < 2 or budgets[0] <= 0:
-        msg = f"an area needs two budgets or more above 0, not {list(budgets)}"
-        raise ValueError(msg)
-    places = [log2(budget) for budget in budgets]
-    if any(after <= before for before, after in pairwise(places)):
-        msg = f"budgets must ascend, unlike {list(budgets)}"
-        raise ValueError(msg)
-    last = len(places) - 1
-    width = 2 * (places[-1] - places[0])
-    return tuple(
-        (places[min(i + 1, last)] - places[max(i - 1, 0)]) / width for i in range(len(places))
-    )
-
-
-def area_under(scores: Mapping[int, Score], budgets: Sequence[int]) -> float | None:
-    """Return the area under one question's curve; None unless every budget has a score.
-
-    As the area is a weighted mean of scores, the mean of the questions' areas is the area under
-    the curve of the means, and has the intervals and tests of any other score of a question.
-    """
-    found = [scores.get(budget) for budget in budgets]
-    known = [float(score) for score in found if score is not None]
-    if len(known) < len(found):
-        return None
-    return sum(w * s for w, s in zip(area_weights(budgets), known, strict=True))
-
-
 EVIDENCE: Mapping[str, str] = {
     "shown_hit_rate": "evidence shown, any",
     "shown_recall": "evidence shown, share",
@@ -80,18 +28,10 @@ _Scores: TypeAlias = dict[QuestionKey, Score]
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A method at one budget.
+    """A method, by its name at one budget of tokens (None of a method that is asked once).
 
-    Attributes
-    ----------
-    budget : int or None
-        Tokens of context; None of a method that is asked once.
-    name : str
-        Of the method at this budget.
-    prompt_tokens : Estimate
-        A question, over all calls of the search; without a mean where one was not counted.
-    scores : dict
-        Figure -> mean in [0, 1] over the questions that have it.
+    ``prompt_tokens`` a question, over all calls of the search, without a mean where one was not
+    counted. ``scores``: figure -> mean in [0, 1] over the questions that have it.
     """
 
     budget: int | None
@@ -102,19 +42,11 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A method over the budgets.
+    """A method over the budgets, ascending; one point of a method that is asked once.
 
-    Attributes
-    ----------
-    method : str
-    points : tuple of CurvePoint
-        The budget ascending; one of a method that is asked once.
-    areas : dict
-        Figure -> area in [0, 1], the mean of the questions' own, see ``statistics.area_under``;
-        over the questions that have a score at every budget. Empty of a method that was not asked
-        at every budget.
-    n_left_out : dict
-        Figure -> questions that have a score at some budget and not at every one.
+    ``areas``: figure -> area in [0, 1], the mean of the questions' own, see ``area_under``, over
+    those that have a score at every budget; empty of a method that was not asked at every budget.
+    ``n_left_out``: figure -> questions that have a score at some budget and not at every one.
     """
 
     method: str
@@ -153,19 +85,11 @@ class AreaDifference:
 
 @dataclass(frozen=True, slots=True)
 class BudgetCurves:
-    """Every curve of a run at several context budgets.
+    """Every curve of a run at several context budgets in tokens, ascending.
 
-    Attributes
-    ----------
-    budgets : tuple of int
-        Tokens of context, ascending.
-    figures : tuple of str
-        What is drawn, the primary one first: the first judged metric, then how much of the
-        evidence was shown.
-    curves : tuple of Curve
-        Methods in the order of the run; those that are asked once have a single point.
-    differences : tuple of AreaDifference
-        Every pair of methods with areas, on every figure.
+    ``figures``: what is drawn, the primary one first: the first judged metric, then how much of the
+    evidence was shown. ``curves``: methods in the order of the run. ``differences``: every pair of
+    methods with areas, on every figure.
     """
 
     budgets: tuple[int, ...]
@@ -182,12 +106,14 @@ class BudgetCurves:
     def best(self) -> Best:
         """What the areas on the primary figure leave over of the methods with one."""
         areas = {c.method: c.areas[self.figures[0]].mean for c in self.curves if c.areas}
-        shown = [
-            (each.larger, each.b if each.larger == each.a else each.a)
-            for each in self.differences
-            if each.larger is not None
-        ]
-        return find_best(areas, shown)
+        return find_best(
+            areas,
+            [
+                (each.larger, each.b if each.larger == each.a else each.a)
+                for each in self.differences
+                if each.larger is not None
+            ],
+        )
 
     @property
     def winner(self) -> str | None:
@@ -209,77 +135,103 @@ class BudgetCurves:
         }
 
 
+def area_weights(budgets: Sequence[float]) -> tuple[float, ...]:
+    """Return the weight, > 0, of each budget's score in the area under the curve; their sum is 1.
+
+    The trapezoidal rule over log2 of the budget, by the width of the whole: half the distance
+    between a budget's neighbours (at an end: to its one neighbour). So each doubling counts alike,
+    and scores in [0, 1] give an area in [0, 1]. ValueError if there are fewer than two budgets, or
+    they do not ascend from above 0.
+    """
+    if len(budgets) < 2 or budgets[0] <= 0:
+        msg = f"an area needs two budgets or more above 0, not {list(budgets)}"
+        raise ValueError(msg)
+    places = [log2(budget) for budget in budgets]
+    if any(after <= before for before, after in pairwise(places)):
+        msg = f"budgets must ascend, unlike {list(budgets)}"
+        raise ValueError(msg)
+    last = len(places) - 1
+    width = 2 * (places[-1] - places[0])
+    return tuple(
+        (places[min(i + 1, last)] - places[max(i - 1, 0)]) / width for i in range(len(places))
+    )
+
+
+def area_under(scores: Mapping[int, Score], budgets: Sequence[int]) -> float | None:
+    """Return the area under one question's curve; None unless every budget has a score.
+
+    As the area is a weighted mean of scores, the mean of the questions' areas is the area under
+    the curve of the means, and has the intervals and tests of any other score of a question.
+    """
+    at_each = [scores.get(budget) for budget in budgets]
+    known = [float(score) for score in at_each if score is not None]
+    if len(known) < len(at_each):
+        return None
+    return sum(w * s for w, s in zip(area_weights(budgets), known, strict=True))
+
+
 def draw_curves(
     groups: Groups,
     results: Sequence[QueryResult],
     metrics: Sequence[str],
     measured: Sequence[MeasuredAnswer] = (),
 ) -> BudgetCurves | None:
-    """Compute the curves of a run; None of a run that is at no budgets.
+    """Compute the curves of a run; None of one that is at no budgets (no ``groups``).
 
-    Where questions were searched more than once, of the means of each; evidence of the first.
-
-    Parameters
-    ----------
-    groups : mapping
-        ``EvaluationConfig.curves``.
-    results : sequence of QueryResult
-    metrics : sequence of str
-        What responses were to be judged on, the primary one first; that one is drawn.
-    measured : sequence of MeasuredAnswer
-        Without them no evidence is drawn.
+    Of what responses were to be judged on the first metric is drawn. Where questions were searched
+    more than once, of the means of each; evidence of the first, and none without ``measured``.
     """
     if not groups or not results:
         return None
-    found = _scores(results, metrics[:1], measured)
-    figures = tuple(name for name, by_name in found.items() if any(by_name.values()))
+    scores = _scores(results, metrics[:1], measured)
+    figures = tuple(name for name, by_name in scores.items() if any(by_name.values()))
     budgets = tuple(sorted({budget for of_method in groups.values() for budget in of_method}))
     names = list(dict.fromkeys(result.method for result in results))
-    tokens = {name: _tokens([r for r in results if r.method == name]) for name in names}
-    at = {
-        name: (m, budget) for m, of_method in groups.items() for budget, name in of_method.items()
-    }
-    curves: dict[str, Curve] = {}
+    method_at = {name: method for method, at in groups.items() for name in at.values()}
+    curves: list[Curve] = []
     areas: dict[str, dict[str, _Scores]] = {}
-    for name in names:
-        method = at[name][0] if name in at else name
-        if method in curves:
-            continue
+    for method in dict.fromkeys(method_at.get(name, name) for name in names):
         asked = {b: n for b, n in sorted(groups.get(method, {}).items()) if n in names}
-        budgeted: list[tuple[int | None, str]] = list(asked.items()) if asked else [(None, name)]
-        own = {f: _areas(found[f], asked, budgets) for f in figures} if asked else {}
-        areas[method] = {f: each for f, each in own.items() if len(asked) == len(budgets)}
-        curves[method] = Curve(
-            method,
-            tuple(
-                CurvePoint(
-                    budget, n, tokens[n], {f: _mean(f, found[f].get(n, {})) for f in figures}
-                )
-                for budget, n in budgeted
-            ),
-            {f: _area(each) for f, each in areas[method].items()},
-            {f: sum(v is None for v in each.values()) for f, each in areas[method].items()},
+        points: dict[int | None, str] = {**asked} if asked else {None: method}
+        areas[method] = {}
+        if asked and len(asked) == len(budgets):
+            areas[method] = {f: _areas(scores[f], asked, budgets) for f in figures}
+        curves.append(
+            Curve(
+                method,
+                tuple(
+                    CurvePoint(
+                        budget,
+                        n,
+                        _tokens([r for r in results if r.method == n]),
+                        {f: _mean(f, scores[f].get(n, {})) for f in figures},
+                    )
+                    for budget, n in points.items()
+                ),
+                {f: _area(each) for f, each in areas[method].items()},
+                {f: sum(v is None for v in each.values()) for f, each in areas[method].items()},
+            )
         )
-    return BudgetCurves(budgets, figures, tuple(curves.values()), _compare(areas, figures))
+    return BudgetCurves(budgets, figures, tuple(curves), _compare(areas, figures))
 
 
 def _scores(
     results: Sequence[QueryResult], metrics: Sequence[str], measured: Sequence[MeasuredAnswer]
 ) -> dict[str, dict[str, _Scores]]:
     """Return figure -> method's name -> question -> score; what has none is left out."""
-    found: dict[str, dict[str, _Scores]] = {name: {} for name in (*metrics, *EVIDENCE)}
+    scores: dict[str, dict[str, _Scores]] = {name: {} for name in (*metrics, *EVIDENCE)}
     rows = rows_of(results)
     for method in dict.fromkeys(row.method for row in rows):
         for metric in metrics:
-            scores = item_scores([row for row in rows if row.method == method], metric)
-            found[metric][method] = {k: score for k, score in scores.items() if score is not None}
+            items = item_scores([row for row in rows if row.method == method], metric)
+            scores[metric][method] = {k: score for k, score in items.items() if score is not None}
     for each in measured:
         for name in EVIDENCE:
             value = each.values.get(name)
             if value is not None:
                 key = (each.imdb_key, each.sample_id)
-                found[name].setdefault(each.method, {})[key] = value
-    return found
+                scores[name].setdefault(each.method, {})[key] = value
+    return scores
 
 
 def _areas(
@@ -320,7 +272,7 @@ def _tokens(results: Sequence[QueryResult]) -> Estimate:
 def _compare(
     areas: Mapping[str, Mapping[str, _Scores]], figures: Sequence[str]
 ) -> tuple[AreaDifference, ...]:
-    found: list[AreaDifference] = []
+    differences: list[AreaDifference] = []
     for figure in figures:
         of_figure = {method: each[figure] for method, each in areas.items() if figure in each}
         compared = [
@@ -332,8 +284,8 @@ def _compare(
             compared = [
                 replace(each, p_holm=p) for each, p in zip(compared, corrected, strict=True)
             ]
-        found += compared
-    return tuple(found)
+        differences += compared
+    return tuple(differences)
 
 
 def _difference(a: _Scores, b: _Scores) -> ScaleDifference:

@@ -17,6 +17,8 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records import (
     DEFAULT_METRICS,
     METRICS,
+    EfficiencyMetrics,
+    MetricScores,
     QueryResult,
     ReadWhole,
 )
@@ -24,8 +26,6 @@ from graphrag.eval.results.analysis import Analysis, RepeatAnalysis, analyse, an
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.rows import rows_of, state_of
 from graphrag.eval.results.usage import (
-    AVERAGES,
-    MethodSummary,
     cost_of_searches,
     cost_of_verdicts,
     label_embedded,
@@ -40,129 +40,74 @@ from graphrag.text.phrases import counted
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = [
+    "EfficiencyMetrics",
+    "EvaluationResults",
+    "MethodSummary",
+    "MetricScores",
+    "QueryResult",
+    "aggregate_results",
+]
 
-def list_questions(results: Sequence[QueryResult]) -> Iterator[dict[str, Any]]:
-    """Yield each question with every response to it, in the order of the results.
-
-    Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
-    """
-    by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
-    for result in results:
-        key = (result.imdb_key, result.sample_id, result.question)
-        by_question.setdefault(key, []).append(result)
-    return (_question(found) for found in by_question.values())
-
-
-def list_states(result: QueryResult) -> dict[str, str]:
-    """Return metric -> the state of its verdict."""
-    return {metric: state_of(result, metric).value for metric in METRICS}
-
-
-def _question(found: Sequence[QueryResult]) -> dict[str, Any]:
-    first = found[0]
-    entry: dict[str, Any] = {
-        "id": first.sample_id,
-        "imdb_key": first.imdb_key,
-        "question": first.question,
-        "ground_truth": first.ground_truth,
-        "methods": {},
-    }
-    for result in found:
-        if result.trial == 0:
-            entry["methods"][result.method] = _detail(result)
-        else:
-            entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
-    return entry
-
-
-def _detail(result: QueryResult) -> dict[str, object]:
-    values = result.to_dict()
-    names = (
-        *("response", "scores", "reasons", "efficiency", "failure"),
-        *("cut_replies", "cached_prompt_tokens"),
-    )
-    repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
-    return {
-        **{name: values[name] for name in names},
-        "states": list_states(result),
-        **({"repeats": repeats} if any(repeats.values()) else {}),
-        **result.grades,
-    }
-
-
+_NOTEBOOK_VIEW = "graphrag.eval.web.cell:render_cell"  # by name: how results look stands above them
+_NESTED = ("scores", "reasons", "efficiency", "failure")
+_AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
+_DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **_AVERAGES}
 # Types that know a missing value: integers beside None would become floats, and None NaN.
 _COLUMNS = {
-    "imdb_key": "string",
-    "sample_id": "string",
-    "question": "string",
-    "method": "string",
-    "trial": "Int64",
-    "metric": "string",
-    "score": "Int64",
-    "state": "string",
-    "reason": "string",
-    "latency": "Float64",
-    "tokens": "Int64",
-    "cost_usd": "Float64",
+    **dict.fromkeys(("imdb_key", "sample_id", "question", "method"), "string"),
+    **{"trial": "Int64", "metric": "string", "score": "Int64", "state": "string"},
+    **{"reason": "string", "latency": "Float64", "tokens": "Int64", "cost_usd": "Float64"},
     "embedded_models": "string",
 }
 
 
-def tidy_frame(
-    results: Iterable[QueryResult], metrics: Sequence[str], label: str | None
-) -> "pd.DataFrame":
-    """Return one row a question, method, trial and metric, in the order of the results.
+@dataclass(frozen=True, slots=True)
+class MethodSummary:
+    """The figures of one method.
 
-    Parameters
+    Attributes
     ----------
-    results : iterable of QueryResult
-        Every trial.
-    metrics : sequence of str
-        What responses were to be judged on.
-    label : str or None
-        What results that offline baseline models had a part in are labelled with.
-
-    Returns
-    -------
-    pandas.DataFrame
-        ``score`` is 0 or 1, 0 of a search that failed, and missing without a verdict; ``state``
-        says why. Its mean, missing ones left out, is what ``by_method`` says (of several trials,
-        the mean of each question first); the tables take faithfulness and relevance over the rows
-        whose state is ``scored``.
-        ``latency`` (seconds), ``tokens`` and ``cost_usd`` are of the search, the same in each of
-        its rows: add them up over one metric. ``embedded_models`` is the label.
+    correctness, faithfulness, relevance, completeness : float or None
+        Mean score in [0, 1], as in ``means``.
+    avg_latency : float or None
+        Seconds, over responses whose latency was measured.
+    avg_llm_calls, avg_prompt_tokens, avg_output_tokens : float or None
+        A search; None when they are not counted.
+    count, n_search_failed : int
+        Results, and failed ones; they count 0 in the mean of every metric that was asked.
+    method : str
+    means : dict
+        Metric -> mean score in [0, 1] over failed searches and scored responses; None when
+        there is none, and for failed searches alone on a metric that was not asked.
+    n_scored, n_unscored, n_not_judged : dict
+        Metric -> responses with a verdict, failed searches left out; whose verdict is missing
+        because the judge failed; that were not to be judged on it.
     """
-    import pandas as pd
 
-    rows = [
-        {
-            "imdb_key": result.imdb_key,
-            "sample_id": result.sample_id,
-            "question": result.question,
-            "method": result.method,
-            "trial": result.trial,
-            "metric": metric,
-            "score": _score(result, metric),
-            "state": state_of(result, metric).value,
-            "reason": result.scores.get(metric).reason,
-            "latency": result.efficiency.to_dict()["latency"],
-            "tokens": result.efficiency.tokens,
-            "cost_usd": None if result.usage is None else result.usage.cost_usd,
-            "embedded_models": label,
+    correctness: float | None
+    faithfulness: float | None
+    relevance: float | None
+    completeness: float | None
+    avg_latency: float | None
+    avg_llm_calls: float | None
+    avg_prompt_tokens: float | None
+    avg_output_tokens: float | None
+    count: int
+    method: str = ""
+    n_search_failed: int = 0
+    means: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
+    n_scored: Mapping[str, int] = field(default_factory=dict[str, int])
+    n_unscored: Mapping[str, int] = field(default_factory=dict[str, int])
+    n_not_judged: Mapping[str, int] = field(default_factory=dict[str, int])
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Return the first nine: scores and seconds to 3 digits, calls to 1, tokens to 0."""
+        values: dict[str, float | None] = {name: getattr(self, name) for name in _DIGITS}
+        return {
+            **{k: v if v is None else float(round(v, _DIGITS[k])) for k, v in values.items()},
+            "count": self.count,
         }
-        for result in results
-        for metric in metrics
-    ]
-    return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
-
-
-def _score(result: QueryResult, metric: str) -> int | None:
-    counts = state_of(result, metric) in (State.SCORED, State.SEARCH_FAILED)
-    return result.scores.get(metric).score if counts else None
-
-
-_NOTEBOOK_VIEW = "graphrag.eval.web.cell:render_cell"  # by name: how results look stands above them
-_NESTED = ("scores", "reasons", "efficiency", "failure")
 
 
 @dataclass(frozen=True)
@@ -237,33 +182,29 @@ class EvaluationResults:
 
     def to_dict(self) -> dict[str, object]:
         """Return the summary as JSON-ready values; sections that were not computed are left out."""
-        given = {
+        values: dict[str, object] = {
             "metadata": self.metadata,
             "by_method": self.by_method,
             "by_movie": self.by_movie,
             "efficiency": self.efficiency,
         }
-        if self.analysis is None:
-            return {**given, **self.figures}
-        return {
-            **given,
-            "counts": self.counts,
-            **self.analysis.to_dict(),
-            "repeats": None if self.repeats is None else self.repeats.to_dict(),
-            **({} if self.curves is None else self.curves.sections()),
-            **self.figures,
-        }
+        if self.analysis is not None:
+            values |= {"counts": self.counts, **self.analysis.to_dict()}
+            values["repeats"] = None if self.repeats is None else self.repeats.to_dict()
+            values |= {} if self.curves is None else self.curves.sections()
+        return {**values, **self.figures}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the summary as JSON; there is no NaN in it."""
-        return _to_json(self.to_dict(), indent)
+        values = self.to_dict()
+        return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"
 
     def to_detailed_dict(self) -> dict[str, object]:
         """Return every response with its verdicts, grouped by question.
 
         Responses of further trials stand under ``trials``, repeated verdicts under ``repeats``.
         """
-        return {"metadata": self.metadata, "results": list(list_questions(self.results))}
+        return {"metadata": self.metadata, "results": list(_list_questions(self.results))}
 
     def to_detailed_json(self, indent: int | None = 2) -> str:
         """Return every response as JSON."""
@@ -271,22 +212,14 @@ class EvaluationResults:
 
     def detailed_pieces(self, indent: int | None = 2) -> Iterator[str]:
         """Yield every response as JSON, a question a piece."""
-        values = {"metadata": self.metadata, "results": list_questions(self.results)}
+        values = {"metadata": self.metadata, "results": _list_questions(self.results)}
         yield from json_pieces(values, indent)
         yield "\n"
 
     def save(self, output_dir: Path | str) -> tuple[Path, Path]:
-        """Write the summary and the detailed file, both whole or neither.
+        """Write the summary and the detailed file, both whole or neither, and return their paths.
 
-        Returns
-        -------
-        tuple of Path
-            The summary and the detailed file.
-
-        Raises
-        ------
-        StoreError
-            If the folder can't be written.
+        StoreError if the folder can't be written.
         """
         summary, detailed = write_whole(
             Path(output_dir),
@@ -298,30 +231,23 @@ class EvaluationResults:
         """Return one row a result: question, method, response, scores, reasons and costs.
 
         What further judges said stands in columns such as ``rubric_relevance``,
-        ``rubric_relevance_reasoning`` and ``quality_reasoning``. With ``tidy``: one row a
-        question, method, trial and metric that was asked for, as ``analysis.tidy_frame`` says.
+        ``rubric_relevance_reasoning`` and ``quality_reasoning``.
+
+        With ``tidy``: one row a question, method, trial and metric that was asked for, in the order
+        of the results. ``score`` is 0 or 1, 0 of a search that failed, and missing without a
+        verdict; ``state`` says why. Its mean, missing ones left out, is what ``by_method`` says (of
+        several trials, the mean of each question first); the tables take faithfulness and
+        relevance over the rows whose state is ``scored``. ``latency`` (seconds), ``tokens`` and
+        ``cost_usd`` are of the search, the same in each of its rows: add them up over one metric.
+        ``embedded_models`` labels results that offline baseline models had a part in.
         """
-        if tidy:
-            label = self.metadata.get("embedded_models")
-            return tidy_frame(self.results, self.metrics, label)
         import pandas as pd
 
-        rows: list[dict[str, object]] = []
-        for result in self.results:
-            scores, failure = result.scores, result.failure
-            ungraded = replace(result, grades={})
-            rows.append(
-                {
-                    **{k: v for k, v in ungraded.to_dict().items() if k not in _NESTED},
-                    **scores.to_dict(),
-                    **{f"{metric}_state": state for metric, state in list_states(result).items()},
-                    **{f"{metric}_reason": scores.get(metric).reason for metric in METRICS},
-                    **result.efficiency.to_dict(),
-                    "failure": failure.message if failure else None,
-                    **_spread(result.grades),
-                }
-            )
-        return pd.DataFrame(rows)
+        if tidy:
+            label = self.metadata.get("embedded_models")
+            rows = [_tidy(result, m, label) for result in self.results for m in self.metrics]
+            return pd.DataFrame(rows, columns=list(_COLUMNS)).astype(_COLUMNS)
+        return pd.DataFrame([_wide(result) for result in self.results])
 
     def summaries(self) -> list[MethodSummary]:
         """Return the figures of each method, in the order of the methods."""
@@ -333,7 +259,7 @@ class EvaluationResults:
             found.append(
                 MethodSummary(
                     **{metric: means.get(metric) for metric in DEFAULT_METRICS},
-                    **{name: efficiency.get(name) for name in AVERAGES},
+                    **{name: efficiency.get(name) for name in _AVERAGES},
                     method=method,
                     means=means,
                     count=counts["n"],
@@ -387,12 +313,16 @@ def aggregate_results(
     """
     results, repeated = _number_repeats(results)
     if repeated:
-        warnings.warn(_describe_repeated(repeated), stacklevel=2)
+        first, verb = repeated[0], "repeats" if len(repeated) == 1 else "repeat"
+        message = (
+            f"{counted(len(repeated), 'result')} {verb} the question of another, e.g. "
+            f"{first.method}'s for {first.question!r} of {first.imdb_key!r}; they count as repeats "
+            "of one question."
+        )
+        warnings.warn(message, stacklevel=2)
     _check(results, metrics)
     methods = list(dict.fromkeys(result.method for result in results))
-    movies = list(dict.fromkeys(result.imdb_key for result in results))
     usages = [u for r in results for u in (r.usage, r.judge_usage) if u is not None]
-    models = sorted({model for usage in usages for model in usage.models})
     costs = [cost_of_searches(results), cost_of_verdicts(results)]
     of_method = {m: [r for r in results if r.method == m] for m in methods}
     rows = rows_of(results)
@@ -402,20 +332,20 @@ def aggregate_results(
             "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
             "total_questions": len({(r.imdb_key, r.sample_id, r.question) for r in results}),
             "methods": methods,
-            "movies": movies,
+            "movies": list(dict.fromkeys(result.imdb_key for result in results)),
             "metrics": list(metrics),
-            "models": models,
+            "models": sorted({model for usage in usages for model in usage.models}),
             "embedded_models": label_embedded(results),
             "cost_usd": None if None in costs else sum(cost for cost in costs if cost),
         },
         results=results,
-        by_method={m: _plain_means(found) for m, found in analysis.outcomes.items()},
+        by_method={m: _plain_means(outcomes) for m, outcomes in analysis.outcomes.items()},
         by_movie={
-            movie: {m: _plain_means(found) for m, found in by_method.items()}
+            movie: {m: _plain_means(outcomes) for m, outcomes in by_method.items()}
             for movie, by_method in analysis.outcomes_by_document.items()
         },
-        efficiency={m: mean_efficiency(found) for m, found in of_method.items()},
-        counts={m: _counts(found, of_method[m]) for m, found in analysis.outcomes.items()},
+        efficiency={m: mean_efficiency(of) for m, of in of_method.items()},
+        counts={m: _counts(outcomes, of_method[m]) for m, outcomes in analysis.outcomes.items()},
         analysis=analysis,
         repeats=analyse_repeats(results, methods, metrics),
         curves=draw_curves(curves or {}, results, metrics),
@@ -426,45 +356,22 @@ def _number_repeats(
     results: Iterable[QueryResult],
 ) -> tuple[list[QueryResult], list[QueryResult]]:
     """Return the results, each a trial of its own, and those that had the trial of another."""
-    given = list(results)
-    folded = {text: fold_wording(text) for text in {r.question for r in given}}
-    keys = [(r.imdb_key, r.sample_id, folded[r.question], r.method) for r in given]
+    numbered = list(results)
+    folded = {text: fold_wording(text) for text in {r.question for r in numbered}}
+    keys = [(r.imdb_key, r.sample_id, folded[r.question], r.method) for r in numbered]
     taken = defaultdict[tuple[str, ...], set[int]](set)
-    for key, result in zip(keys, given, strict=True):
+    for key, result in zip(keys, numbered, strict=True):
         taken[key].add(result.trial)
     seen = set[tuple[tuple[str, ...], int]]()
     repeated: list[QueryResult] = []
-    for place, (key, result) in enumerate(zip(keys, given, strict=True)):
+    for place, (key, result) in enumerate(zip(keys, numbered, strict=True)):
         if (key, result.trial) in seen and any(key[1:3]):
             trial = next(n for n in itertools.count() if n not in taken[key])
             taken[key].add(trial)
-            given[place] = replace(result, trial=trial)
+            numbered[place] = replace(result, trial=trial)
             repeated.append(result)
         seen.add((key, result.trial))
-    return given, repeated
-
-
-def _describe_repeated(repeated: Sequence[QueryResult]) -> str:
-    first, verb = repeated[0], "repeats" if len(repeated) == 1 else "repeat"
-    return (
-        f"{counted(len(repeated), 'result')} {verb} the question of another, e.g. "
-        f"{first.method}'s for {first.question!r} of {first.imdb_key!r}; they count as repeats of "
-        "one question."
-    )
-
-
-def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:
-    return {metric: found.end_to_end.mean for metric, found in outcomes.items()}
-
-
-def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) -> dict[str, Any]:
-    return {
-        "n": len(results),
-        "n_search_failed": sum(result.failure is not None for result in results),
-        "n_scored": {m: of.n_scored for m, of in outcomes.items()},
-        "n_unscored": {m: of.n_judge_failed + of.n_judge_unparseable for m, of in outcomes.items()},
-        "n_not_judged": {m: of.n_not_judged + of.n_abstained for m, of in outcomes.items()},
-    }
+    return numbered, repeated
 
 
 def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
@@ -473,7 +380,6 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
             msg = f"There is no metric {metric!r}{nearest(metric, METRICS)}"
             raise UsageError(as_sentence(msg))
     by_id = Counter((r.imdb_key, r.sample_id, r.method, r.trial) for r in results if r.sample_id)
-    # A run that an old release kept without its questions has no text to tell them apart by.
     folded = {text: fold_wording(text) for text in {r.question for r in results if r.question}}
     by_text = Counter(
         (r.imdb_key, folded[r.question], r.method, r.trial) for r in results if r.question
@@ -490,6 +396,93 @@ def _check(results: Sequence[QueryResult], metrics: Sequence[str]) -> None:
             raise UsageError(msg)
 
 
+def _plain_means(outcomes: Mapping[str, Outcomes]) -> dict[str, float | None]:
+    return {metric: found.end_to_end.mean for metric, found in outcomes.items()}
+
+
+def _counts(outcomes: Mapping[str, Outcomes], results: Sequence[QueryResult]) -> dict[str, Any]:
+    return {
+        "n": len(results),
+        "n_search_failed": sum(result.failure is not None for result in results),
+        "n_scored": {m: of.n_scored for m, of in outcomes.items()},
+        "n_unscored": {m: of.n_judge_failed + of.n_judge_unparseable for m, of in outcomes.items()},
+        "n_not_judged": {m: of.n_not_judged + of.n_abstained for m, of in outcomes.items()},
+    }
+
+
+def _list_questions(results: Sequence[QueryResult]) -> Iterator[dict[str, Any]]:
+    """Yield each question with every response to it, in the order of the results."""
+    by_question: dict[tuple[str, str, str], list[QueryResult]] = {}
+    for result in results:
+        key = (result.imdb_key, result.sample_id, result.question)
+        by_question.setdefault(key, []).append(result)
+    for first, *others in by_question.values():
+        entry: dict[str, Any] = {
+            "id": first.sample_id,
+            "imdb_key": first.imdb_key,
+            "question": first.question,
+            "ground_truth": first.ground_truth,
+            "methods": {},
+        }
+        for result in (first, *others):
+            if result.trial == 0:
+                entry["methods"][result.method] = _detail(result)
+            else:
+                entry.setdefault("trials", {}).setdefault(result.method, []).append(_detail(result))
+        yield entry
+
+
+def _detail(result: QueryResult) -> dict[str, object]:
+    values = result.to_dict()
+    names = (
+        *("response", "scores", "reasons", "efficiency", "failure"),
+        *("cut_replies", "cached_prompt_tokens"),
+    )
+    repeats = {metric: list(result.scores.get(metric).repeats) for metric in METRICS}
+    return {
+        **{name: values[name] for name in names},
+        "states": _states(result),
+        **({"repeats": repeats} if any(repeats.values()) else {}),
+        **result.grades,
+    }
+
+
+def _states(result: QueryResult) -> dict[str, str]:
+    return {metric: state_of(result, metric).value for metric in METRICS}
+
+
+def _tidy(result: QueryResult, metric: str, label: str | None) -> dict[str, object]:
+    state, verdict = state_of(result, metric), result.scores.get(metric)
+    return {
+        "imdb_key": result.imdb_key,
+        "sample_id": result.sample_id,
+        "question": result.question,
+        "method": result.method,
+        "trial": result.trial,
+        "metric": metric,
+        "score": verdict.score if state in (State.SCORED, State.SEARCH_FAILED) else None,
+        "state": state.value,
+        "reason": verdict.reason,
+        "latency": result.efficiency.to_dict()["latency"],
+        "tokens": result.efficiency.tokens,
+        "cost_usd": None if result.usage is None else result.usage.cost_usd,
+        "embedded_models": label,
+    }
+
+
+def _wide(result: QueryResult) -> dict[str, object]:
+    ungraded = replace(result, grades={}).to_dict()
+    return {
+        **{name: value for name, value in ungraded.items() if name not in _NESTED},
+        **result.scores.to_dict(),
+        **{f"{metric}_state": state for metric, state in _states(result).items()},
+        **{f"{metric}_reason": result.scores.get(metric).reason for metric in METRICS},
+        **result.efficiency.to_dict(),
+        "failure": result.failure.message if result.failure else None,
+        **_spread(result.grades),
+    }
+
+
 def _spread(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]:
     """Return what further judges said as columns; a score goes by the name of what it scores."""
     columns: dict[str, object] = {}
@@ -501,7 +494,3 @@ def _spread(grades: Mapping[str, object], prefix: str = "") -> dict[str, object]
         else:
             columns[prefix.removesuffix("_") if name == "score" else f"{prefix}{name}"] = value
     return columns
-
-
-def _to_json(values: dict[str, object], indent: int | None) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=indent, allow_nan=False) + "\n"

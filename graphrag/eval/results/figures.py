@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import Met, SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import QueryResult, ReadWhole, Retrieved, measured_latency
+from graphrag.eval.records import QueryResult, ReadWhole, measured_latency
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.rows import paired_score, rows_of
-from graphrag.eval.results.usage import calls_of, tokens_of
+from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
 from graphrag.eval.scorers.combined import CombinedSettings
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
@@ -34,12 +34,16 @@ from graphrag.eval.scorers.measuring import (
 )
 from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
-from graphrag.eval.scorers.response import Answered, JudgeSource, MeasureSettings
+from graphrag.eval.scorers.response import Answered, MeasureSettings
 from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
 from graphrag.eval.stats.intervals import Estimate, mean_real
 from graphrag.eval.store.records import Judgement, Unit, pair_kind
 from graphrag.query.usage import Usage, sum_usages
 from graphrag.text.json_pieces import json_pieces
+
+_Judged: TypeAlias = Sequence[tuple[Unit, Judgement]]
+_UNSAFE = re.compile(r"[^\w.-]")
+_AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,303 +59,6 @@ class CriterionResult:
     lower_is_better: bool = False
 
 
-def check_criteria(
-    criteria: Iterable[SuccessCriterion], means: Mapping[str, Mapping[str, float | None]]
-) -> list[CriterionResult]:
-    """Hold every method's means to every criterion.
-
-    Parameters
-    ----------
-    criteria : iterable of SuccessCriterion
-    means : mapping
-        Method -> metric -> mean. A metric that is not there is "not measured".
-    """
-    return [
-        CriterionResult(
-            method=method,
-            metric=criterion.metric,
-            value=values.get(criterion.metric),
-            minimum=criterion.minimum,
-            target=criterion.target,
-            result=criterion.check(values.get(criterion.metric)),
-            lower_is_better=criterion.lower_is_better,
-        )
-        for criterion in criteria
-        for method, values in means.items()
-    ]
-
-
-_UNSAFE = re.compile(r"[^\w.-]")
-_AVERAGED = ("hit_rate", "mrr", "judge_score", "combined_score", "num_tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluatedAnswer:
-    """One response: the question's text, what is known of it, and its measures.
-
-    Attributes
-    ----------
-    question : str
-    answered : Answered
-    judge_score : float or None
-        Of the judge that counts, in [0, 1].
-    measured : MeasuredAnswer or None
-        None where the index can't be looked at.
-    """
-
-    question: str
-    answered: Answered
-    judge_score: float | None
-    measured: MeasuredAnswer | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry of the file; undefined is None."""
-        values: Mapping[str, float | None] = {}
-        if self.measured is not None:
-            values = self.measured.values
-        return {
-            "question": self.question,
-            "hit_rate": values.get("hit_rate"),
-            "mrr": values.get("mrr"),
-            "judge_score": self.judge_score,
-            "num_tokens": self.answered.tokens,
-            "combined_score": values.get("combined_score"),
-        }
-
-
-def judge_source(config: EvaluationConfig) -> JudgeSource:
-    """Return whose score counts as the judge's in a run."""
-    return "quality" if config.judge.quality else "correctness"
-
-
-def evaluation_reports(
-    config: EvaluationConfig, given: Sequence[EvaluatedAnswer], metadata: Mapping[str, Any]
-) -> dict[str, dict[str, Any]]:
-    """Put each method's questions together.
-
-    Parameters
-    ----------
-    config : EvaluationConfig
-    given : sequence of EvaluatedAnswer
-        Of the first trial, in the order of the dataset.
-    metadata : mapping
-        Of the run's results; ``timestamp`` is needed.
-
-    Returns
-    -------
-    dict
-        Method -> ``timestamp``, ``num_questions``, ``summary`` (means over the questions for which
-        a figure is defined, the best combined score, and all tokens, None as soon as those of one
-        question are not known), ``metadata``, ``results``: one entry a question.
-    """
-    judge: Mapping[str, Any] = metadata.get("judge") or {}
-    reports: dict[str, dict[str, Any]] = {}
-    for method in dict.fromkeys((*config.methods, *(each.answered.method for each in given))):
-        rows = [each.to_dict() for each in given if each.answered.method == method]
-        reports[method] = {
-            "timestamp": metadata["timestamp"],
-            "num_questions": len(rows),
-            "summary": _summarize(rows),
-            "metadata": {
-                "ground_truth_file": config.dataset.path,
-                "search_mode": method,
-                "judge_model": judge.get("model"),
-                "judge_score": judge_source(config),
-                **{
-                    name: metadata.get(name)
-                    for name in ("embedded_models", "run_id", "is_complete")
-                },
-            },
-            "results": rows,
-        }
-    return reports
-
-
-def evaluation_names(methods: Sequence[str]) -> dict[str, str]:
-    """Return method -> name of its file; what no file may be called is written as in a URL."""
-    if len(methods) == 1:
-        return {methods[0]: "evaluation.json"}
-    return {name: f"evaluation_{_UNSAFE.sub(_quoted, name)}.json" for name in methods}
-
-
-def _quoted(found: re.Match[str]) -> str:
-    return quote(found[0], safe="")
-
-
-def _summarize(rows: Sequence[Mapping[str, Any]]) -> dict[str, float | int | None]:
-    known = {name: [row[name] for row in rows if row[name] is not None] for name in _AVERAGED}
-    means = {f"avg_{name}": fmean(known[name]) if known[name] else None for name in _AVERAGED}
-    tokens = means.pop("avg_num_tokens")
-    return {
-        **means,
-        "best_combined_score": max(known["combined_score"], default=None),
-        "avg_num_tokens": tokens,
-        "total_tokens": sum(known["num_tokens"]) if len(known["num_tokens"]) == len(rows) else None,
-    }
-
-
-def retrieval_report(
-    samples: Iterable[Sample],
-    responses: Sequence[tuple[Answered, MeasuredAnswer]],
-    *,
-    criteria: Sequence[SuccessCriterion] = (),
-    settings: MeasureSettings | None = None,
-    means: Mapping[str, Mapping[str, float | None]] | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    timestamp: datetime | None = None,
-    tells_retrieved: bool = True,
-) -> dict[str, Any]:
-    """Put the measures of a run together.
-
-    Parameters
-    ----------
-    samples : iterable of Sample
-        The questions that were asked.
-    responses : sequence of (Answered, MeasuredAnswer)
-        One for each question and method, of these samples.
-    criteria : sequence of SuccessCriterion
-        Held against each method's means.
-    settings : MeasureSettings or None
-        Those that the responses were measured with.
-    means : mapping or None
-        Method -> name -> mean of what criteria may name beside these measures.
-    metadata : mapping or None
-        JSON-ready; written as it is, beside the settings.
-    timestamp : datetime or None
-        With a time zone; now when None.
-    tells_retrieved : bool
-        Whether each response has what it retrieved; if not, :func:`retrieval_pieces` adds it.
-
-    Returns
-    -------
-    dict
-        ``timestamp``, ``num_questions``, ``summary`` {averages: method -> measure -> {mean, n,
-        low, high, interval, n_excluded}; totals: method -> counts}, ``success_criteria``,
-        ``metadata`` and ``results``: one entry a question, methods beneath it. Undefined is None.
-    """
-    settings = settings or MeasureSettings()
-    by_method = summarize_measures([measured for _, measured in responses], settings)
-    results = {sample.id: _question(sample) for sample in samples}
-    for answered, measured in responses:
-        entry = _response(answered, measured)
-        if tells_retrieved:
-            entry = _with_retrieved(entry, answered.retrieved)
-        results[answered.sample_id]["methods"][answered.method] = entry
-    averages = {
-        method: {
-            name: {**_estimate(asdict(summary.estimate)), "n_excluded": summary.n_excluded}
-            for name, summary in found.measures.items()
-        }
-        for method, found in by_method.items()
-    }
-    totals: dict[str, dict[str, Any]] = {}
-    for method, found in by_method.items():
-        given = [answered for answered, _ in responses if answered.method == method]
-        totals[method] = {
-            "responses": len(given),
-            "failed": sum(answered.failed for answered in given),
-            "without_list": found.n_without_list,
-            "with_unmatched_sources": found.n_with_unmatched_sources,
-            "without_matched_sources": found.n_without_matched_sources,
-            "tokens": _total([answered.tokens for answered in given]),
-            "latency_s": _total([answered.latency_s for answered in given]),
-            "combined": asdict(found.combined),
-        }
-    held = {
-        method: {**found.means(), **(means or {}).get(method, {})}
-        for method, found in by_method.items()
-    }
-    return {
-        "timestamp": (timestamp or datetime.now(UTC)).isoformat(),
-        "num_questions": len(results),
-        "summary": {"averages": averages, "totals": totals},
-        "success_criteria": [asdict(result) for result in check_criteria(criteria, held)],
-        "metadata": {**(metadata or {}), "settings": asdict(settings)},
-        "results": list(results.values()),
-    }
-
-
-def render_retrieval_report(report: Mapping[str, Any]) -> str:
-    """Return a report as JSON; raises ValueError if a value is NaN or infinite."""
-    return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-
-
-def retrieval_pieces(
-    report: Mapping[str, Any], results: Iterable[QueryResult], read_whole: ReadWhole
-) -> Iterator[str]:
-    """Yield a report as JSON, a question a piece, with what each response retrieved.
-
-    Parameters
-    ----------
-    report : mapping
-        Made without it.
-    results : iterable of QueryResult
-        Those that it is of, at least.
-    read_whole : callable
-        Gives them with what they retrieved.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite.
-    """
-    entries: list[dict[str, Any]] = report["results"]
-    by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
-    whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
-    questions = (
-        {
-            **entry,
-            "methods": {
-                name: _with_retrieved(told, next(whole).retrieved)
-                for name, told in entry["methods"].items()
-            },
-        }
-        for entry in entries
-    )
-    yield from json_pieces({**report, "results": questions}, indent=2)
-    yield "\n"
-
-
-def _with_retrieved(response: Mapping[str, Any], found: Retrieved | None) -> dict[str, Any]:
-    return {
-        "measures": response["measures"],
-        "retrieved": None if found is None else found.to_dict(),
-        **response,
-    }
-
-
-def _estimate(values: dict[str, Any]) -> dict[str, Any]:
-    return {"interval" if name == "method" else name: value for name, value in values.items()}
-
-
-def _total(values: Sequence[float | None]) -> float | None:
-    """Return the sum, None as soon as one is not known."""
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-def _question(sample: Sample) -> dict[str, Any]:
-    return {
-        "id": sample.id,
-        "imdb_key": sample.imdb_key,
-        "question": sample.question,
-        "expected_sources": list(sample.expected_sources or sample.evidence),
-        "methods": {},
-    }
-
-
-def _response(answered: Answered, measured: MeasuredAnswer) -> dict[str, Any]:
-    return {
-        "measures": dict(measured.values),
-        "n_unmatched_sources": measured.n_unmatched,
-        "correctness": answered.correctness,
-        "quality": answered.quality,
-        "tokens": answered.tokens,
-        "latency_s": answered.latency_s,
-        "failed": answered.failed,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of the first trial.
@@ -363,10 +70,9 @@ class Figures:
     loss : list of LossRow
         Where answers were lost: by method and index, then by method.
     criteria : list of CriterionResult
-    rubric : dict
-        Method -> dimension -> summary; empty unless judged.
-    quality : dict
-        Method -> measure -> mean in [0, 1] with t limits; empty unless judged.
+    rubric, quality : dict
+        Method -> dimension -> summary; method -> measure -> mean in [0, 1] with t limits; empty
+        unless judged.
     pairwise : dict
         (a, b) -> preferences; empty unless judged.
     usage : Usage
@@ -393,6 +99,8 @@ class Figures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sections of the summary file."""
+        cost = self.usage.cost_usd
+        taken = {"calls": calls_of(self.usage), "tokens": tokens_of(self.usage), "cost_usd": cost}
         return {
             "measures": {method: found.to_dict() for method, found in self.measures.items()},
             "loss": [row.to_dict() for row in self.loss],
@@ -406,14 +114,8 @@ class Figures:
                 for method, found in self.quality.items()
             },
             "pairwise": {f"{a} vs {b}": asdict(found) for (a, b), found in self.pairwise.items()},
-            "further_judges_cost_usd": self.usage.cost_usd,
-            "further_judges": {
-                "calls": calls_of(self.usage),
-                "tokens": tokens_of(self.usage),
-                "cost_usd": self.usage.cost_usd,
-            }
-            if self.rubric or self.quality or self.pairwise
-            else None,
+            "further_judges_cost_usd": cost,
+            "further_judges": taken if self.rubric or self.quality or self.pairwise else None,
         }
 
 
@@ -440,7 +142,7 @@ class FigureSources:
     samples: Sequence[Sample]
     views: Mapping[str, IndexView]
     search_methods: Mapping[str, str]
-    judged: Sequence[tuple[Unit, Judgement]] = ()
+    judged: _Judged = ()
     means: Mapping[str, Mapping[str, float | None]] = field(
         default_factory=dict[str, Mapping[str, float | None]]
     )
@@ -457,11 +159,23 @@ def compute_figures(
     """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
     first = [result for result in results if result.trial == 0]
     samples = {sample.id: sample for sample in sources.samples}
-    settings = _measure_settings(config)
-    overall = _overall_scores(sources.judged)
-    given = [_answered(result, config, sources.is_judged, overall) for result in first]
+    given = config.measures
+    settings = MeasureSettings(
+        judge_score="quality" if config.judge.quality else "correctness",
+        cutoffs=given.cutoffs,
+        aspect_share=given.aspect_share,
+        time_limit_s=given.time_limit_s,
+        combined=CombinedSettings(given.alpha, given.beta, given.gamma),
+        aliases=given.aliases,
+    )
+    overall = {
+        (unit.sample.id, unit.method): QualityEvaluation.from_dict(found.value).overall_score
+        for unit, found in sources.judged
+        if found.kind == "quality" and unit.trial == 0
+    }
+    outlines = [_answered(result, config, sources.is_judged, overall) for result in first]
     measurable = [r for r in first if r.imdb_key in sources.views and r.sample_id in samples]
-    answered = [a for a in given if a.imdb_key in sources.views and a.sample_id in samples]
+    answered = [a for a in outlines if a.imdb_key in sources.views and a.sample_id in samples]
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
     telling = {each.method for each in measurable if each.retrieved is not None}
     loss_settings = LossSettings(
@@ -480,19 +194,23 @@ def compute_figures(
         measured.append(measure(sample, whole, view, settings, is_told=is_told))
         records.append(trace_loss(sample, whole, view, loss_settings))
     by_method = summarize_measures(measured, settings)
-    rubric = _rubric(config, first, sources.judged)
-    quality = _quality(config, first, sources.judged)
-    by_answer = {(m.sample_id, m.method): m for m in measured}
-    evaluations = evaluation_reports(
-        config,
-        [
-            EvaluatedAnswer(
-                result.question, a, settings.judged(a), by_answer.get((a.sample_id, a.method))
-            )
-            for result, a in zip(first, given, strict=True)
-        ],
-        metadata,
-    )
+    methods = list(dict.fromkeys(result.method for result in first))
+    rubric = _rubric(methods, first, sources.judged) if config.judge.rubric else {}
+    quality = _quality(methods, sources.judged) if config.judge.quality else {}
+    by_answer = {(m.sample_id, m.method): m.values for m in measured}
+    questions = [
+        (
+            each.method,
+            _evaluated(
+                result.question,
+                by_answer.get((each.sample_id, each.method), {}),
+                settings.judged(each),
+                each.tokens,
+            ),
+        )
+        for result, each in zip(first, outlines, strict=True)
+    ]
+    evaluations = _evaluation_files(config, questions, settings.judge_score, metadata)
     means: dict[str, dict[str, float | None]] = {
         method: {
             **sources.means.get(method, {}),
@@ -506,7 +224,7 @@ def compute_figures(
     return Figures(
         measures=by_method,
         loss=summarize_loss(records),
-        criteria=check_criteria(config.measures.criteria, means),
+        criteria=check_criteria(given.criteria, means),
         rubric=rubric,
         quality=quality,
         pairwise=_pairwise(config, first, sources.judged),
@@ -514,29 +232,15 @@ def compute_figures(
         retrieval=retrieval_report(
             [samples[key] for key in dict.fromkeys(a.sample_id for a in answered)],
             list(zip(answered, measured, strict=True)),
-            criteria=config.measures.criteria,
+            criteria=given.criteria,
             settings=settings,
             means=means,
             metadata=metadata,
-            timestamp=datetime.fromisoformat(metadata["timestamp"]),
-            tells_retrieved=False,
         ),
         evaluations=evaluations,
         curves=draw_curves(
             config.curves, results, config.metrics if sources.is_judged else (), measured
         ),
-    )
-
-
-def _measure_settings(config: EvaluationConfig) -> MeasureSettings:
-    given = config.measures
-    return MeasureSettings(
-        judge_score=judge_source(config),
-        cutoffs=given.cutoffs,
-        aspect_share=given.aspect_share,
-        time_limit_s=given.time_limit_s,
-        combined=CombinedSettings(given.alpha, given.beta, given.gamma),
-        aliases=given.aliases,
     )
 
 
@@ -568,20 +272,7 @@ def _answered(
     )
 
 
-def _overall_scores(
-    judged: Sequence[tuple[Unit, Judgement]],
-) -> dict[tuple[str, str], float | None]:
-    """Return (sample's id, method) -> what the quality judge says of the first trial."""
-    return {
-        (unit.sample.id, unit.method): QualityEvaluation.from_dict(found.value).overall_score
-        for unit, found in judged
-        if found.kind == "quality" and unit.trial == 0
-    }
-
-
-def _values(
-    judged: Sequence[tuple[Unit, Judgement]], kind: str, method: str
-) -> list[tuple[dict[str, Any], str]]:
+def _values(judged: _Judged, kind: str, method: str) -> list[tuple[dict[str, Any], str]]:
     """Return what was judged of each first answer, with its document."""
     return [
         (found.value, unit.sample.imdb_key)
@@ -591,56 +282,255 @@ def _values(
 
 
 def _rubric(
-    config: EvaluationConfig,
-    results: Sequence[QueryResult],
-    judged: Sequence[tuple[Unit, Judgement]],
+    methods: Sequence[str], results: Sequence[QueryResult], judged: _Judged
 ) -> dict[str, dict[str, DimensionSummary]]:
-    if not config.judge.rubric:
-        return {}
-    found: dict[str, dict[str, DimensionSummary]] = {}
-    for method in dict.fromkeys(result.method for result in results):
-        given = _values(judged, "rubric", method)
-        missing = [None] * (sum(result.method == method for result in results) - len(given))
-        found[method] = summarize_rubric(
-            [*(LLMEvaluation.from_dict(value) for value, _ in given), *missing],
-            [*(document for _, document in given), *missing],
+    summaries: dict[str, dict[str, DimensionSummary]] = {}
+    for method in methods:
+        values = _values(judged, "rubric", method)
+        missing = [None] * (sum(result.method == method for result in results) - len(values))
+        summaries[method] = summarize_rubric(
+            [*(LLMEvaluation.from_dict(value) for value, _ in values), *missing],
+            [*(document for _, document in values), *missing],
         )
-    return found
+    return summaries
 
 
-def _quality(
-    config: EvaluationConfig,
-    results: Sequence[QueryResult],
-    judged: Sequence[tuple[Unit, Judgement]],
-) -> dict[str, dict[str, Estimate]]:
-    if not config.judge.quality:
-        return {}
-    found: dict[str, dict[str, Estimate]] = {}
-    for method in dict.fromkeys(result.method for result in results):
-        given = _values(judged, "quality", method)
-        graded = [QualityEvaluation.from_dict(value) for value, _ in given]
-        documents = [document for _, document in given]
-        found[method] = {
+def _quality(methods: Sequence[str], judged: _Judged) -> dict[str, dict[str, Estimate]]:
+    means: dict[str, dict[str, Estimate]] = {}
+    for method in methods:
+        values = _values(judged, "quality", method)
+        graded = [QualityEvaluation.from_dict(value) for value, _ in values]
+        documents = [document for _, document in values]
+        means[method] = {
             name: mean_real([getattr(each, name) for each in graded], documents, (0.0, 1.0))
             for name in QUALITY_MEASURES
         }
-    return found
+    return means
 
 
 def _pairwise(
-    config: EvaluationConfig,
-    results: Sequence[QueryResult],
-    judged: Sequence[tuple[Unit, Judgement]],
+    config: EvaluationConfig, results: Sequence[QueryResult], judged: _Judged
 ) -> dict[tuple[str, str], PreferenceSummary]:
-    found: dict[tuple[str, str], PreferenceSummary] = {}
+    summaries: dict[tuple[str, str], PreferenceSummary] = {}
     for a, b in config.judge.pairs(config.methods):
         compared = {
-            unit.sample.id: PairwiseResult.from_dict(given.value)
-            for unit, given in judged
-            if given.kind == pair_kind(a, b)
+            unit.sample.id: PairwiseResult.from_dict(found.value)
+            for unit, found in judged
+            if found.kind == pair_kind(a, b)
         }
         asked = {r.sample_id: r.imdb_key for r in results if r.method == a}
-        found[a, b] = summarize_preferences(
+        summaries[a, b] = summarize_preferences(
             [compared.get(sample_id) for sample_id in asked], list(asked.values())
         )
-    return found
+    return summaries
+
+
+def check_criteria(
+    criteria: Iterable[SuccessCriterion], means: Mapping[str, Mapping[str, float | None]]
+) -> list[CriterionResult]:
+    """Hold every method's means to every criterion: the minimum and the target of a metric.
+
+    ``means``: method -> metric -> mean. A metric that is not there is "not measured".
+    """
+    return [
+        CriterionResult(
+            method=method,
+            metric=criterion.metric,
+            value=values.get(criterion.metric),
+            minimum=criterion.minimum,
+            target=criterion.target,
+            result=criterion.check(values.get(criterion.metric)),
+            lower_is_better=criterion.lower_is_better,
+        )
+        for criterion in criteria
+        for method, values in means.items()
+    ]
+
+
+def evaluation_names(methods: Sequence[str]) -> dict[str, str]:
+    """Return method -> name of its file; what no file may be called is written as in a URL."""
+    if len(methods) == 1:
+        return {methods[0]: "evaluation.json"}
+    return {
+        name: f"evaluation_{_UNSAFE.sub(lambda found: quote(found[0], safe=''), name)}.json"
+        for name in methods
+    }
+
+
+def _evaluated(
+    question: str,
+    measures: Mapping[str, float | None],
+    judge_score: float | None,
+    tokens: int | None,
+) -> dict[str, Any]:
+    """Return the entry of one response in the evaluation file; undefined is None."""
+    return {
+        "question": question,
+        "hit_rate": measures.get("hit_rate"),
+        "mrr": measures.get("mrr"),
+        "judge_score": judge_score,
+        "num_tokens": tokens,
+        "combined_score": measures.get("combined_score"),
+    }
+
+
+def _evaluation_files(
+    config: EvaluationConfig,
+    questions: Sequence[tuple[str, Mapping[str, Any]]],
+    judge_score: str,
+    metadata: Mapping[str, Any],
+) -> dict[str, dict[str, Any]]:
+    """Return method -> its file: means over the questions for which a figure is defined.
+
+    ``questions``: method and entry of each response of the first trial, in the dataset's order.
+    """
+    judge: Mapping[str, Any] = metadata.get("judge") or {}
+    files: dict[str, dict[str, Any]] = {}
+    for method in dict.fromkeys((*config.methods, *(name for name, _ in questions))):
+        rows = [entry for name, entry in questions if name == method]
+        known = {name: [r[name] for r in rows if r[name] is not None] for name in _AVERAGED}
+        averages = {f"avg_{k}": fmean(values) if values else None for k, values in known.items()}
+        tokens = averages.pop("avg_num_tokens")
+        files[method] = {
+            "timestamp": metadata["timestamp"],
+            "num_questions": len(rows),
+            "summary": {
+                **averages,
+                "best_combined_score": max(known["combined_score"], default=None),
+                "avg_num_tokens": tokens,
+                "total_tokens": sum_known([row["num_tokens"] for row in rows]),
+            },
+            "metadata": {
+                "ground_truth_file": config.dataset.path,
+                "search_mode": method,
+                "judge_model": judge.get("model"),
+                "judge_score": judge_score,
+                **{k: metadata.get(k) for k in ("embedded_models", "run_id", "is_complete")},
+            },
+            "results": rows,
+        }
+    return files
+
+
+def retrieval_report(
+    samples: Iterable[Sample],
+    responses: Sequence[tuple[Answered, MeasuredAnswer]],
+    *,
+    criteria: Sequence[SuccessCriterion] = (),
+    settings: MeasureSettings | None = None,
+    means: Mapping[str, Mapping[str, float | None]] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Put the measures of a run together, but for what was retrieved, see ``retrieval_pieces``.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        The questions that were asked.
+    responses : sequence of (Answered, MeasuredAnswer)
+        One for each question and method, of these samples.
+    criteria : sequence of SuccessCriterion
+        Held against each method's means.
+    settings : MeasureSettings or None
+        Those that the responses were measured with.
+    means : mapping or None
+        Method -> name -> mean of what criteria may name beside these measures.
+    metadata : mapping or None
+        JSON-ready; written as it is, beside the settings.
+
+    Returns
+    -------
+    dict
+        ``timestamp`` (of the metadata, else now), ``num_questions``, ``summary`` {averages: method
+        -> measure -> {mean, n, low, high, interval, n_excluded}; totals: method -> counts},
+        ``success_criteria``, ``metadata`` and ``results``: one entry a question, methods beneath
+        it. Undefined is None.
+    """
+    settings, metadata = settings or MeasureSettings(), metadata or {}
+    by_method = summarize_measures([measured for _, measured in responses], settings)
+    results: dict[str, dict[str, Any]] = {
+        sample.id: {
+            "id": sample.id,
+            "imdb_key": sample.imdb_key,
+            "question": sample.question,
+            "expected_sources": list(sample.expected_sources or sample.evidence),
+            "methods": {},
+        }
+        for sample in samples
+    }
+    for answered, measured in responses:
+        results[answered.sample_id]["methods"][answered.method] = {
+            "measures": dict(measured.values),
+            "n_unmatched_sources": measured.n_unmatched,
+            "correctness": answered.correctness,
+            "quality": answered.quality,
+            "tokens": answered.tokens,
+            "latency_s": answered.latency_s,
+            "failed": answered.failed,
+        }
+    averages: dict[str, dict[str, Any]] = {}
+    totals: dict[str, dict[str, Any]] = {}
+    for method, found in by_method.items():
+        averages[method] = {
+            name: {**_estimate(summary.estimate), "n_excluded": summary.n_excluded}
+            for name, summary in found.measures.items()
+        }
+        own = [answered for answered, _ in responses if answered.method == method]
+        totals[method] = {
+            "responses": len(own),
+            "failed": sum(answered.failed for answered in own),
+            "without_list": found.n_without_list,
+            "with_unmatched_sources": found.n_with_unmatched_sources,
+            "without_matched_sources": found.n_without_matched_sources,
+            "tokens": sum_known([answered.tokens for answered in own]),
+            "latency_s": sum_known([answered.latency_s for answered in own]),
+            "combined": asdict(found.combined),
+        }
+    held = {m: {**found.means(), **(means or {}).get(m, {})} for m, found in by_method.items()}
+    return {
+        "timestamp": metadata.get("timestamp") or datetime.now(UTC).isoformat(),
+        "num_questions": len(results),
+        "summary": {"averages": averages, "totals": totals},
+        "success_criteria": [asdict(result) for result in check_criteria(criteria, held)],
+        "metadata": {**metadata, "settings": asdict(settings)},
+        "results": list(results.values()),
+    }
+
+
+def render_retrieval_report(report: Mapping[str, Any]) -> str:
+    """Return a report as JSON; raises ValueError if a value is NaN or infinite."""
+    return json.dumps(report, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+
+
+def retrieval_pieces(
+    report: Mapping[str, Any], results: Iterable[QueryResult], read_whole: ReadWhole
+) -> Iterator[str]:
+    """Yield a report as JSON, a question a piece, with what each response retrieved.
+
+    ``results`` are those that it is of, at least; ``read_whole`` gives them with what they
+    retrieved. ValueError if a value is NaN or infinite.
+    """
+    entries: list[dict[str, Any]] = report["results"]
+    by_answer = {(r.sample_id, r.method): r for r in results if r.trial == 0}
+    whole = iter(read_whole(by_answer[e["id"], name] for e in entries for name in e["methods"]))
+    questions = (
+        {
+            **entry,
+            "methods": {
+                name: {
+                    "measures": told["measures"],
+                    "retrieved": None if retrieved is None else retrieved.to_dict(),
+                    **told,
+                }
+                for name, told in entry["methods"].items()
+                for retrieved in [next(whole).retrieved]
+            },
+        }
+        for entry in entries
+    )
+    yield from json_pieces({**report, "results": questions}, indent=2)
+    yield "\n"
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {"interval" if k == "method" else k: value for k, value in asdict(estimate).items()}

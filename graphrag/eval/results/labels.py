@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -35,6 +36,7 @@ from graphrag.eval.stats.paired import Pair, PairedDifference
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.whole_files import run_folder
 
+NO_SPREAD = "no label and no verdict differs from the others, which leaves no interval"
 Stratum: TypeAlias = tuple[str, tuple[str, ...]]
 """A document, and how each method's response ended."""
 
@@ -55,16 +57,9 @@ class KeptLabel:
 class KeptLabels:
     """The labels of one run and metric, as an import keeps them; no text of a response.
 
-    Attributes
-    ----------
-    metric : str
-    methods : tuple of str
-        Of the run, in the order of the strata.
-    fingerprint : str
-        Code of all verdicts of the run on the metric: labels are of no use once they change.
-    strata : dict
-        Code of each group that questions were drawn from -> its questions.
-    responses : tuple of KeptLabel
+    ``methods`` of the run, in the order of the strata. ``fingerprint``: code of all verdicts of the
+    run on the metric: labels are of no use once they change. ``strata``: code of each group that
+    questions were drawn from -> its questions.
     """
 
     metric: str
@@ -77,17 +72,8 @@ class KeptLabels:
 class LabelledQuestion(NamedTuple):
     """A question with what the judge and people said of its responses.
 
-    Attributes
-    ----------
-    key : (str, str)
-        Document and id.
-    stratum : Stratum
-    scores : dict
-        Method -> 0, 1 or None; a failed search is 0 where the metric says so.
-    judged : collection of str
-        Methods whose score is the judge's.
-    labels : dict
-        Method -> 0 or 1.
+    ``scores``: method -> 0, 1 or None; a failed search is 0 where the metric says so. ``judged``:
+    methods whose score is the judge's. ``labels``: method -> 0 or 1.
     """
 
     key: QuestionKey
@@ -129,16 +115,11 @@ def keep_labels(
     """Return what a later correction needs of a run's questions and labels."""
     answered = [question for question in questions if question.scores]
     fingerprint = _fingerprint(answered)
-    strata: dict[str, int] = {}
-    for question in answered:
-        if question.judged:
-            code = group_code(question.stratum, fingerprint)
-            strata[code] = strata.get(code, 0) + 1
     return KeptLabels(
         metric=metric,
         methods=tuple(methods),
         fingerprint=fingerprint,
-        strata=strata,
+        strata=dict(Counter(group_code(q.stratum, fingerprint) for q in answered if q.judged)),
         responses=tuple(
             KeptLabel(
                 *question.key,
@@ -154,28 +135,17 @@ def keep_labels(
 
 
 def read_labels(output_dir: Path, run_id: str | None, rows: Sequence[Row]) -> dict[str, RunLabels]:
-    """Read the labels that imports left in a run's folder.
+    """Read the labels that imports left in a run's folder below that of eval.db, metric by metric.
 
-    Parameters
-    ----------
-    output_dir : Path
-        The folder of eval.db.
-    run_id : str or None
-        None: of a file that names no run, which has no labels.
-    rows : sequence of Row
-        The run's rows, of which those on the labelled metrics must be as they were.
-
-    Returns
-    -------
-    dict
-        Metric -> RunLabels, of the metrics that labels were imported for.
+    ``run_id`` is None of a file that names no run, which has no labels. The run's rows on the
+    labelled metrics must be as they were.
     """
-    found: dict[str, RunLabels] = {}
+    labels: dict[str, RunLabels] = {}
     for metric in METRICS if run_id is not None else ():
         path = run_folder(output_dir, run_id or "") / f"audit_{metric}.json"
         if path.exists():
-            found[metric] = _join(_read(path), rows, metric)
-    return found
+            labels[metric] = _join(_read(path), rows, metric)
+    return labels
 
 
 def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str]) -> Corrected:
@@ -207,9 +177,7 @@ def correct_methods(questions: Sequence[LabelledQuestion], methods: Sequence[str
 
 
 def _known(question: LabelledQuestion, method: str) -> int | None:
-    if method in question.judged:
-        return question.labels.get(method)
-    return question.scores.get(method)
+    return (question.labels if method in question.judged else question.scores).get(method)
 
 
 def _binary(value: int | None) -> Literal[0, 1]:
@@ -232,30 +200,27 @@ def _fingerprint(answered: Sequence[LabelledQuestion]) -> str:
 
 def _read(path: Path) -> KeptLabels | str:
     """Return the labels of a file, or why there are none."""
+    # Its sheet lies in the run's folder where another's was drawn since.
+    own = path.with_suffix(".csv")
+    sheet = own if own.exists() else path.parents[2] / own.name
+    remedy = f"import its sheet again with: {eval_line_here('audit', 'import', sheet)}"
     try:
         values: Any = json.loads(path.read_text(encoding="utf-8"))
         kept = cast("dict[str, Any]", values).get("labels")
         if kept is None:
-            return f"{path.name} was written without them; {_import_again(path)}"
+            return f"{path.name} was written without them; {remedy}"
         return TypeAdapter(KeptLabels).validate_python(kept)
     except (OSError, ValueError, AttributeError, ValidationError):
-        return f"{path.name} can't be read; {_import_again(path)}"
-
-
-def _import_again(path: Path) -> str:
-    """Name the command for its sheet: in the run's folder, where another's was drawn since."""
-    own = path.with_suffix(".csv")
-    sheet = own if own.exists() else path.parents[2] / own.name
-    return f"import its sheet again with: {eval_line_here('audit', 'import', sheet)}"
+        return f"{path.name} can't be read; {remedy}"
 
 
 def _join(kept: KeptLabels | str, rows: Sequence[Row], metric: str) -> RunLabels:
     if isinstance(kept, str):
         return RunLabels({}, kept)
-    said: dict[QuestionKey, dict[str, int]] = {}
+    labels: dict[QuestionKey, dict[str, int]] = {}
     for each in kept.responses:
-        said.setdefault((each.document, each.id), {})[each.method] = each.label
-    questions = list(_questions(rows, kept.methods, metric, said))
+        labels.setdefault((each.document, each.id), {})[each.method] = each.label
+    questions = list(_questions(rows, kept.methods, metric, labels))
     if _fingerprint(questions) != kept.fingerprint:
         return RunLabels(
             {}, "the verdicts have changed since they were imported; export the audit again"
@@ -267,44 +232,31 @@ def _questions(
     rows: Sequence[Row],
     methods: Sequence[str],
     metric: str,
-    said: Mapping[QuestionKey, Mapping[str, int]],
+    labels: Mapping[QuestionKey, Mapping[str, int]],
 ) -> Iterator[LabelledQuestion]:
-    found: dict[QuestionKey, dict[str, Row]] = {}
+    by_question: dict[QuestionKey, dict[str, Row]] = {}
     for row in rows:
-        found.setdefault(row.key, {})[row.method] = row
-    for key, by_method in found.items():
+        by_question.setdefault(row.key, {})[row.method] = row
+    for key, by_method in by_question.items():
         yield LabelledQuestion(
             key=key,
             stratum=question_stratum(by_method, methods, metric),
             scores={method: paired_score(row, metric) for method, row in by_method.items()},
             judged=[m for m, row in by_method.items() if row.states[metric] is State.SCORED],
-            labels=said.get(key, {}),
+            labels=labels.get(key, {}),
         )
 
 
-NO_SPREAD = "no label and no verdict differs from the others, which leaves no interval"
-
-
-def correct_comparisons(analysis: Analysis, found: Mapping[str, RunLabels]) -> Analysis:
+def correct_comparisons(analysis: Analysis, labels: Mapping[str, RunLabels]) -> Analysis:
     """Decide the comparisons on labelled metrics by what the labels correct them to.
 
-    Parameters
-    ----------
-    analysis : Analysis
-    found : dict
-        Metric -> the run's labels, see ``read_labels``.
-
-    Returns
-    -------
-    Analysis
-        ``corrected`` of each comparison on those metrics, and its verdict by it. A comparison
-        that is not corrected keeps its own figures, and its place in the family.
+    ``labels`` by metric, see ``read_labels``. A comparison that is not corrected keeps its own
+    figures, and its place in the family; ``corrected`` of each says why.
     """
     comparisons: list[Comparison] = []
     for metric in dict.fromkeys(compared.metric for compared in analysis.comparisons):
         of_metric = [each for each in analysis.comparisons if each.metric == metric]
-        labels = found.get(metric)
-        comparisons += of_metric if labels is None else _correct(of_metric, labels)
+        comparisons += _correct(of_metric, labels[metric]) if metric in labels else of_metric
     return replace(analysis, comparisons=comparisons)
 
 
@@ -315,68 +267,47 @@ def correct_change(
     new: RunLabels | None,
     baseline: RunLabels | None,
 ) -> Corrected | None:
-    """Correct the difference between two runs by the labels of both.
+    """Correct the difference between two runs by the labels of both; None when neither has any.
 
-    Parameters
-    ----------
-    pairs : sequence of (Row, Row)
-        New row and baseline row of each question that both hold.
-    scores : sequence of (new, baseline)
-        What they count in the comparison, 0, 1 or None; same length.
-    method : str
-    new, baseline : RunLabels or None
-        Of the metric; None for a run without labels.
-
-    Returns
-    -------
-    Corrected or None
-        None when neither run has labels.
+    ``pairs``: new row and baseline row of each question that both hold; ``scores``: what they count
+    in the comparison, 0, 1 or None.
     """
-    sides = (new, baseline)
     if new is None and baseline is None:
         return None
-    for name, side in zip(("the new run", "the baseline"), sides, strict=True):
+    for name, side in (("the new run", new), ("the baseline", baseline)):
         if side is None or side.refused is not None:
             why = "no labels" if side is None else f"labels that can't be used: {side.refused}"
             return not_corrected(f"{name} has {why}")
     cells = [(_cell(new, row, method), _cell(baseline, old, method)) for row, old in pairs]
     return corrected_change(
         scores,
-        [(of_new.label, of_old.label) for of_new, of_old in cells],
-        [(of_new.stratum, of_old.stratum) for of_new, of_old in cells],
+        [(ours[0], theirs[0]) for ours, theirs in cells],
+        [(ours[1], theirs[1]) for ours, theirs in cells],
         [row.document or old.document or None for row, old in pairs],
     )
 
 
-class _Cell(NamedTuple):
-    """A response's label, and the group that it was drawn in: none where none is needed."""
-
-    label: int | None
-    stratum: Stratum | None
-
-
-def _cell(labels: RunLabels | None, row: Row, method: str) -> _Cell:
+def _cell(labels: RunLabels | None, row: Row, method: str) -> tuple[int | None, Stratum | None]:
+    """Return a response's label, and the group that it was drawn in: none where none is needed."""
     question = None if labels is None else labels.questions[row.key]
     if question is None or method not in question.judged:
-        return _Cell(None, None)
-    return _Cell(question.labels.get(method), question.stratum)
+        return None, None
+    return question.labels.get(method), question.stratum
 
 
 def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Comparison]:
     questions = list(labels.questions.values())
-    found: list[Corrected | None] = []
-    refused: list[CorrectedComparison] = []
-    for compared in comparisons:
-        corrected, why = _correct_pair(questions, compared, labels.refused)
-        refused.append(CorrectedComparison(why, 0 if corrected is None else corrected.n_labels))
-        found.append(None if why else corrected)
+    corrections = [_correct_pair(questions, compared, labels.refused) for compared in comparisons]
     results = [
-        compared.result if corrected is None else corrected_result(compared.result, corrected)
-        for compared, corrected in zip(comparisons, found, strict=True)
-    ]
-    if not any(found):
+        compared.result if isinstance(each, CorrectedComparison)
+        else corrected_result(compared.result, each)
+        for compared, each in zip(comparisons, corrections, strict=True)
+    ]  # fmt: skip
+    usable = [None if isinstance(each, CorrectedComparison) else each for each in corrections]
+    if not any(usable):
         return [
-            replace(each, corrected=kept) for each, kept in zip(comparisons, refused, strict=True)
+            replace(compared, corrected=cast("CorrectedComparison", each))
+            for compared, each in zip(comparisons, corrections, strict=True)
         ]
     family: list[FamilyFigures | None] = [None] * len(results)
     margins = [c.family.equivalence_margin for c in comparisons if c.family is not None]
@@ -387,29 +318,28 @@ def _correct(comparisons: Sequence[Comparison], labels: RunLabels) -> list[Compa
             result
             if corrected is None
             else replace(result, detectable_at_80=corrected.detectable(ALPHA / n_tests))
-            for result, corrected in zip(results, found, strict=True)
+            for result, corrected in zip(results, usable, strict=True)
         ]
         inferences = [
             compared.inference if corrected is None else _inference(corrected)
-            for compared, corrected in zip(comparisons, found, strict=True)
+            for compared, corrected in zip(comparisons, usable, strict=True)
         ]
         family = list(compare_family(results, inferences, margins[0]))
-    return [
-        _decided(*each) for each in zip(comparisons, found, refused, results, family, strict=True)
-    ]
+    return [_decided(*each) for each in zip(comparisons, corrections, results, family, strict=True)]
 
 
 def _correct_pair(
     questions: Sequence[LabelledQuestion], compared: Comparison, refused: str | None
-) -> tuple[Corrected | None, str | None]:
-    """Return the correction, and why it can't be used."""
+) -> Corrected | CorrectedComparison:
+    """Return the correction, or why there is none that can be used."""
     if refused is not None:
-        return None, refused
+        return CorrectedComparison(refused, 0)
     try:
         corrected = correct_methods(questions, [compared.a, compared.b])
     except UsageError as error:  # a package is missing, and a run is shown even so
-        return None, str(error).removesuffix(".")
-    return corrected, corrected.refused or (NO_SPREAD if corrected.se is None else None)
+        return CorrectedComparison(str(error).removesuffix("."), 0)
+    why = corrected.refused or (NO_SPREAD if corrected.se is None else None)
+    return corrected if why is None else CorrectedComparison(why, corrected.n_labels)
 
 
 def corrected_result(result: PairedDifference, corrected: Corrected) -> PairedDifference:
@@ -441,35 +371,30 @@ def _inference(corrected: Corrected) -> Inference:
 
 def _decided(
     compared: Comparison,
-    corrected: Corrected | None,
-    kept: CorrectedComparison,
+    correction: Corrected | CorrectedComparison,
     result: PairedDifference,
     family: FamilyFigures | None,
 ) -> Comparison:
     words = verdict_in_words(result, compared.a, compared.b, family=family)
-    compared = replace(compared, sign=shown_sign(result))
-    if corrected is None:
+    decided = replace(compared, sign=shown_sign(result))
+    if isinstance(correction, CorrectedComparison):
         # Its own figures, but the place in a family that holds corrected p values.
-        return replace(compared, corrected=kept, result=result, family=family, verdict=words)
-    filled = replace(
-        kept,
+        return replace(decided, corrected=correction, result=result, family=family, verdict=words)
+    figures = {} if family is None else asdict(family)
+    figures.pop("equivalence_margin", None)
+    corrected = CorrectedComparison(
+        None,
+        correction.n_labels,
         difference=result.difference,
         low=result.low,
         high=result.high,
-        se=corrected.se,
+        se=correction.se,
         p=result.p,
         p_holm=result.p_holm,
         detectable_at_80=result.detectable_at_80,
         interval=result.interval,
         judged_alone=compared.verdict,
+        **figures,
     )
-    if family is not None:
-        filled = replace(
-            filled,
-            low_simultaneous=family.low_simultaneous,
-            high_simultaneous=family.high_simultaneous,
-            p_equivalence=family.p_equivalence,
-            is_equivalent=family.is_equivalent,
-        )
-    verdict = f"{words} (corrected by labels on {kept.n_labels} questions)"
-    return replace(compared, corrected=filled, verdict=verdict)
+    verdict = f"{words} (corrected by labels on {correction.n_labels} questions)"
+    return replace(decided, corrected=corrected, verdict=verdict)

@@ -1,11 +1,11 @@
 """Results as rows: what became of each question, and what it counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from math import isfinite
 from statistics import fmean
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from graphrag.eval.judged.discovery import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult
@@ -13,6 +13,7 @@ from graphrag.eval.stats.outcomes import State
 
 QuestionKey: TypeAlias = tuple[str, str]
 """A document, and the id of a question in it: two documents may number their questions alike."""
+_Ends: TypeAlias = tuple[Mapping[str, State], Mapping[str, int | None]]
 
 FAILED_AS_0 = ", failed as 0"
 """After the name of a metric: its mean over failed searches as well, each 0."""
@@ -23,30 +24,14 @@ ZERO_IF_FAILED = {name for name, metric in JUDGED_METRICS.items() if metric.zero
 class Row:
     """One question answered by one method, as far as figures need it.
 
-    Attributes
-    ----------
-    question_id, document, method : str
-    states : dict
-        Metric -> State.
-    scores : dict
-        Metric -> 0, 1, or None unless the state is scored.
-    latency_s : float or None
-        Seconds; None when it was not measured.
-    censored : bool
-        Whether the search failed, so that its answer would have taken longer.
-    tokens : int or None
-        Prompt and output tokens of the search's completions; None when they are not counted.
-    cost_usd : float or None
-        Of the search; None when a price is not known.
-    trial : int
-        Which repeat of the search it is, from 0.
-    question, reference : str or None
-        The question's text and a digest of the accepted answer; None where they were not kept.
+    ``states``: metric -> State; ``scores``: metric -> 0, 1, or None unless the state is scored.
+    ``latency_s`` is None when it was not measured; ``censored``: the search failed, so that its
+    answer would have taken longer. ``tokens``: prompt and output tokens of its completions, None
+    when they are not counted; ``cost_usd`` of the search, None when a price is not known.
+    ``question``, ``reference``: the text and a digest of the accepted answer, None where they were
+    not kept. ``trial``: which repeat of the search it is, from 0.
 
-    Raises
-    ------
-    ValueError
-        If a state and its score do not fit, or a count is negative, NaN or infinite.
+    ValueError if a state and its score do not fit, or a count is negative, NaN or infinite.
     """
 
     question_id: str
@@ -75,41 +60,40 @@ class Row:
         return self.document, self.question_id
 
 
-class End(NamedTuple):
-    """How one search and its verdicts ended; among many results few ends differ.
-
-    Attributes
-    ----------
-    failed, abstained : bool
-        Of the search.
-    verdicts : tuple
-        One (score or None, kind of the judge's failure or None) for each of ``METRICS``.
-    """
-
-    failed: bool
-    abstained: bool
-    verdicts: tuple[tuple[int | None, str | None], ...]
-
-
-def end_of(result: QueryResult) -> End:
-    """Return how a search and its verdicts ended."""
-    verdicts = [result.scores.get(metric) for metric in METRICS]
-    return End(
-        result.failure is not None,
-        result.abstained,
-        tuple([(v.score, v.failure.kind if v.failure else None) for v in verdicts]),
-    )
-
-
 def rows_of(results: Sequence[QueryResult]) -> list[Row]:
     """Make rows of results; those that ended alike share their states and scores."""
-    ends: dict[End, tuple[Mapping[str, State], Mapping[str, int | None]]] = {}
+    ends: dict[object, _Ends] = {}
     rows: list[Row] = []
     for result in results:
-        end = end_of(result)
+        verdicts = [result.scores.get(metric) for metric in METRICS]
+        kinds = tuple([(v.score, v.failure.kind if v.failure else None) for v in verdicts])
+        end = (result.failure is not None, result.abstained, kinds)
         if end not in ends:
-            ends[end] = _states_and_scores(result)
-        rows.append(_row(result, *ends[end]))
+            states = {metric: state_of(result, metric) for metric in METRICS}
+            ends[end] = (
+                states,
+                {
+                    metric: verdict.score if states[metric] is State.SCORED else None
+                    for metric, verdict in zip(METRICS, verdicts, strict=True)
+                },
+            )
+        states, scores = ends[end]
+        rows.append(
+            Row(
+                question_id=result.sample_id or result.question,
+                document=result.imdb_key,
+                method=result.method,
+                states=states,
+                scores=scores,
+                latency_s=result.efficiency.latency,
+                censored=result.failure is not None,
+                tokens=result.efficiency.tokens,
+                cost_usd=result.usage.cost_usd if result.usage is not None else None,
+                question=result.question or None,
+                reference=digest_reference(result.ground_truth),
+                trial=result.trial,
+            )
+        )
     return rows
 
 
@@ -165,11 +149,17 @@ def item_scores(rows: Sequence[Row], metric: str) -> dict[QuestionKey, float | N
     """Return the mean score of each question over its searches; None where none has a score."""
     if not any(row.trial for row in rows):
         return {row.key: paired_score(row, metric) for row in rows}
-    scores: dict[QuestionKey, list[int]] = {}
-    for row in rows:
-        score = paired_score(row, metric)
-        scores.setdefault(row.key, []).extend([] if score is None else [score])
-    return {key: fmean(known) if known else None for key, known in scores.items()}
+    return item_means((row.key, paired_score(row, metric)) for row in rows)
+
+
+def item_means(
+    values: Iterable[tuple[QuestionKey, float | None]],
+) -> dict[QuestionKey, float | None]:
+    """Return the mean of the values that each question has; None where it has none."""
+    known: dict[QuestionKey, list[float]] = {}
+    for key, value in values:
+        known.setdefault(key, []).extend([] if value is None else [value])
+    return {key: fmean(each) if each else None for key, each in known.items()}
 
 
 def gate_score(row: Row, metric: str) -> int | None:
@@ -187,35 +177,7 @@ def gate_score(row: Row, metric: str) -> int | None:
     return row.scores[metric]
 
 
-def digest_reference(text: str) -> str:
-    """Return a digest of an accepted answer that case and blanks do not change."""
+def digest_reference(text: str) -> str | None:
+    """Return a digest of an accepted answer that case and blanks do not change; None of none."""
     folded = " ".join(text.casefold().split())
-    return blake2b(folded.encode(), digest_size=8).hexdigest()
-
-
-def _states_and_scores(
-    result: QueryResult,
-) -> tuple[Mapping[str, State], Mapping[str, int | None]]:
-    states = {metric: state_of(result, metric) for metric in METRICS}
-    scores = {
-        metric: result.scores.get(metric).score if state is State.SCORED else None
-        for metric, state in states.items()
-    }
-    return states, scores
-
-
-def _row(result: QueryResult, states: Mapping[str, State], scores: Mapping[str, int | None]) -> Row:
-    return Row(
-        question_id=result.sample_id or result.question,
-        document=result.imdb_key,
-        method=result.method,
-        states=states,
-        scores=scores,
-        latency_s=result.efficiency.latency,
-        censored=result.failure is not None,
-        tokens=result.efficiency.tokens,
-        cost_usd=result.usage.cost_usd if result.usage is not None else None,
-        question=result.question or None,
-        reference=digest_reference(result.ground_truth) if result.ground_truth else None,
-        trial=result.trial,
-    )
+    return blake2b(folded.encode(), digest_size=8).hexdigest() if text else None

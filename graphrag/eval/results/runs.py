@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal, NamedTuple, Self, TypeAlias, cast
@@ -29,11 +29,12 @@ from graphrag.eval.results.rows import (
     Row,
     check_states,
     digest_reference,
+    item_means,
     item_scores,
     rows_of,
     with_every_metric,
 )
-from graphrag.eval.results.usage import label_usages, names_no_model
+from graphrag.eval.results.usage import label_usages
 from graphrag.eval.scorers.judge import judgeable
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
 from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation
@@ -52,28 +53,24 @@ from graphrag.eval.store.whole_files import REPORT_FILE
 from graphrag.query.model_labels import label_names
 from graphrag.query.usage import Usage, sum_usages
 
-_NO_INDEXES: Mapping[str, Mapping[str, str | int | None]] = {}
+Indexes: TypeAlias = Mapping[str, Mapping[str, str | int | None]]
+"""Index key -> what is known of it beside its fingerprint, see ``RunDetails``."""
+Values: TypeAlias = Mapping[QuestionKey, float | None]
+"""Question -> value; None where there is none."""
+ByMethod: TypeAlias = dict[str, dict[str, Values]]
+"""Method -> figure -> values."""
+Means: TypeAlias = dict[str, dict[str, float | None]]
+_Collected: TypeAlias = dict[str, dict[str, dict[QuestionKey, float | None]]]
+_UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 
 
 @dataclass(frozen=True, slots=True)
 class RunMetadata:
-    """Where rows come from.
+    """Where rows come from; what a file does not say is None, or left out of ``setup``.
 
-    Attributes
-    ----------
-    name : str
-        Run id, or the file's path.
-    run_id, started_at, status : str or None
-        None when a file does not say.
-    setup : RunSetup
-        Sections that are not known are left out.
-    asked : str or None
-        The label of the embedded models by what was really asked, "" when none of them was;
-        None when that is not known, as of a file of an older release.
-    indexes : mapping
-        Index key -> what is known of it beside its fingerprint, see ``RunDetails``.
-    roomy : tuple of str
-        The warnings of contexts that held most of a text; none where a run's are not known.
+    ``name``: run id, or the file's path. ``asked``: the label of the embedded models by what was
+    really asked, "" when none of them was; None when that is not known. ``roomy``: the warnings of
+    contexts that held most of a text; none where a run's are not known.
     """
 
     name: str
@@ -82,9 +79,7 @@ class RunMetadata:
     status: str | None = None
     setup: RunSetup = field(default_factory=lambda: RunSetup({}))
     asked: str | None = None
-    indexes: Mapping[str, Mapping[str, str | int | None]] = field(
-        default_factory=dict[str, Mapping[str, str | int | None]]
-    )
+    indexes: Indexes = field(default_factory=dict[str, Mapping[str, str | int | None]])
     roomy: tuple[str, ...] = ()
 
     @property
@@ -102,13 +97,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 class RunRows(NamedTuple):
-    """The rows of a run and where they come from.
-
-    Attributes
-    ----------
-    rows : list of Row
-    metadata : RunMetadata
-    """
+    """The rows of a run and where they come from."""
 
     rows: list[Row]
     metadata: RunMetadata
@@ -120,27 +109,17 @@ class RunRows(NamedTuple):
         if described is not None:
             return tuple(metric for metric in described if metric in METRICS)
         states = {metric: {row.states[metric] for row in self.rows} for metric in METRICS}
-        judged = (m for m in METRICS if states[m] - {State.SEARCH_FAILED, State.NOT_JUDGED})
+        judged = (m for m in METRICS if states[m].difference(_UNJUDGED))
         return tuple(judged) or DEFAULT_METRICS
 
 
 def read_rows(source: str, store_path: Path) -> RunRows:
     """Read one side of a comparison.
 
-    Parameters
-    ----------
-    source : str
-        A run id or the beginning of one, "latest", "pinned", or the path of an
-        eval_results_detailed.json or of a baseline.json.
-    store_path : Path
-        The eval.db of the output folder.
-
-    Raises
-    ------
-    UsageError
-        If there is no such run or file, or the file holds something else.
-    StoreError
-        If another process holds the store.
+    ``source``: a run id or the beginning of one, "latest", "pinned", or the path of an
+    eval_results_detailed.json or of a baseline.json. ``store_path``: the eval.db of the output
+    folder. UsageError if there is no such run or file, or the file holds something else;
+    StoreError if another process holds the store.
     """
     if source == PINNED:
         return _read_file(baseline_path(store_path), store_path)
@@ -148,8 +127,7 @@ def read_rows(source: str, store_path: Path) -> RunRows:
         return _read_file(Path(source), store_path)
     with open_store(store_path) as store:
         run = find_run(store.runs(), source, store_path)
-        rows, metadata = stored_rows(store, run), stored_metadata(store, run)
-    return RunRows(rows, metadata)
+        return RunRows(stored_rows(store, run), stored_metadata(store, run))
 
 
 def pinned_run_id(store_path: Path) -> str | None:
@@ -161,8 +139,7 @@ def pinned_run_id(store_path: Path) -> str | None:
 def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> list[Row]:
     """Return the rows of a run in the store, ordered by method, then by question id.
 
-    Of repeated searches the first is taken, or every one. The document is "" in a run that an older
-    release kept without its questions.
+    Of repeated searches the first is taken, or every one.
     """
     samples = {sample.id: sample for sample in store.samples(run.run_id)}
     unknown = Sample("", "", "", "")
@@ -176,6 +153,35 @@ def stored_rows(store: EvaluationStore, run: Run, every_trial: bool = False) -> 
     )
     order = run.setup.methods
     return sorted(rows, key=lambda row: (order.index(row.method), _in_numbers(row.question_id)))
+
+
+def _stored_result(
+    found: StoredResponse, sample: Sample, verdicts: Mapping[str, JudgeResult]
+) -> QueryResult:
+    if found.failure is None:
+        scores = MetricScores.of(verdicts)
+    else:
+        scores = failed_search_scores(judgeable(sample, METRICS))
+    return QueryResult(
+        imdb_key=sample.imdb_key,
+        question=sample.question,
+        ground_truth=sample.ground_truth,
+        method=found.method,
+        response=found.response,
+        scores=scores,
+        efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
+        sample_id=found.sample_id,
+        failure=found.failure,
+        usage=found.usage,
+        trial=found.trial,
+        abstained=found.abstained,
+    )
+
+
+def _in_numbers(question_id: str) -> list[tuple[int, str]]:
+    """Return a key that sorts q2 before q10."""
+    parts = re.split(r"(\d+)", question_id)
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
 
 
 def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
@@ -193,10 +199,19 @@ def stored_metadata(store: EvaluationStore, run: Run) -> RunMetadata:
         for unit in {**usages, **verdicts}
     ]
     judged += [(False, judgement.usage) for judgement in store.judgements(run.run_id)]
-    silent = names_no_model(usage for _, usage in (*answered, *judged))
-    asked = None if silent else label_usages(answered, judged) or ""
-    told = RunMetadata(run.run_id, run.run_id, run.started_at, run.status, run.setup, asked)
-    return replace(told, indexes=run.details.indexes, roomy=_roomy(run.details.warnings))
+    asked = None  # where no model is named at all only the setup may tell
+    if any(usage.models for _, usage in (*answered, *judged)):
+        asked = label_usages(answered, judged) or ""
+    return RunMetadata(
+        name=run.run_id,
+        run_id=run.run_id,
+        started_at=run.started_at,
+        status=run.status,
+        setup=run.setup,
+        asked=asked,
+        indexes=run.details.indexes,
+        roomy=_roomy(run.details.warnings),
+    )
 
 
 def _roomy(warnings: object) -> tuple[str, ...]:
@@ -250,41 +265,12 @@ class PinnedBaseline(BaseModel):
     rows: list[Row] = Field(min_length=1)
 
 
-def _stored_result(
-    found: StoredResponse, sample: Sample, verdicts: Mapping[str, JudgeResult]
-) -> QueryResult:
-    if found.failure is None:
-        scores = MetricScores.of(verdicts)
-    else:
-        scores = failed_search_scores(judgeable(sample, METRICS))
-    return QueryResult(
-        imdb_key=sample.imdb_key,
-        question=sample.question,
-        ground_truth=sample.ground_truth,
-        method=found.method,
-        response=found.response,
-        scores=scores,
-        efficiency=EfficiencyMetrics.of(found.latency_s, found.usage),
-        sample_id=found.sample_id,
-        failure=found.failure,
-        usage=found.usage,
-        trial=found.trial,
-        abstained=found.abstained,
-    )
-
-
-def _in_numbers(question_id: str) -> list[tuple[int, str]]:
-    """Return a key that sorts q2 before q10."""
-    parts = re.split(r"(\d+)", question_id)
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
-
-
 def _read_file(path: Path, store_path: Path) -> RunRows:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(values, dict) and "pinned_at" in values:
             pinned = PinnedBaseline.model_validate(values)
-            return RunRows(_whole(pinned.rows), pinned.metadata)
+            return RunRows([with_every_metric(row) for row in pinned.rows], pinned.metadata)
         detailed = _Detailed.model_validate(values)
     except FileNotFoundError as error:
         raise no_such_file(path, store_path) from error
@@ -299,44 +285,34 @@ def _read_file(path: Path, store_path: Path) -> RunRows:
             f"({where}: {first['msg']}); name the run itself."
         )
         raise UsageError(msg) from error
-    return RunRows(
-        _whole(_file_rows(detailed)), _file_metadata(path, detailed.metadata, store_path)
-    )
+    rows = [with_every_metric(row) for row in _file_rows(detailed)]
+    return RunRows(rows, _file_metadata(path, detailed.metadata, store_path))
 
 
-def _whole(rows: Iterable[Row]) -> list[Row]:
-    return [with_every_metric(row) for row in rows]
-
-
-def _file_rows(detailed: _Detailed) -> list[Row]:
-    return [
-        Row(
-            question_id=entry.id or entry.question,
-            document=entry.imdb_key,
-            method=method,
-            states=found.states,
-            scores={
-                metric: found.scores[metric] if state is State.SCORED else None
-                for metric, state in found.states.items()
-            },
-            latency_s=found.efficiency.latency,
-            censored=found.failure is not None,
-            tokens=EfficiencyMetrics(llm_calls=None, **dict(found.efficiency)).tokens,
-            question=entry.question or None,
-            reference=digest_reference(entry.ground_truth) if entry.ground_truth else None,
-        )
-        for entry in detailed.results
-        for method, found in entry.methods.items()
-    ]
+def _file_rows(detailed: _Detailed) -> Iterator[Row]:
+    for entry in detailed.results:
+        for method, found in entry.methods.items():
+            yield Row(
+                question_id=entry.id or entry.question,
+                document=entry.imdb_key,
+                method=method,
+                states=found.states,
+                scores={
+                    metric: found.scores[metric] if state is State.SCORED else None
+                    for metric, state in found.states.items()
+                },
+                latency_s=found.efficiency.latency,
+                censored=found.failure is not None,
+                tokens=EfficiencyMetrics(llm_calls=None, **dict(found.efficiency)).tokens,
+                question=entry.question or None,
+                reference=digest_reference(entry.ground_truth),
+            )
 
 
 def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> RunMetadata:
-    run_id = given.get("run_id")
-    setup = given.get("setup")
-    if setup is None:
-        setup = {"judge": given["judge"]} if "judge" in given else {}
-    complete = given.get("is_complete")
+    run_id, complete = given.get("run_id"), given.get("is_complete")
     stored = _stored_run(run_id, store_path)
+    setup = given.get("setup") or ({"judge": given["judge"]} if "judge" in given else {})
     return RunMetadata(
         name=str(path),
         run_id=run_id,
@@ -344,7 +320,7 @@ def _file_metadata(path: Path, given: Mapping[str, Any], store_path: Path) -> Ru
         status=None if complete is None else "finished" if complete else "unfinished",
         setup=RunSetup(setup) if stored is None else stored.setup,
         asked=(given["embedded_models"] or "") if "embedded_models" in given else None,
-        indexes=_NO_INDEXES if stored is None or not stored.details else stored.details.indexes,
+        indexes={} if stored is None else stored.details.indexes,
         roomy=_roomy(given.get("warnings")),
     )
 
@@ -355,18 +331,9 @@ def _stored_run(run_id: str | None, store_path: Path) -> Run | None:
         return None
     try:
         with open_store(store_path) as store:
-            found = [run for run in store.runs() if run.run_id == run_id]
-            return found[0] if found else None
+            return next((run for run in store.runs() if run.run_id == run_id), None)
     except StoreError:  # the rows are in the file; only what they can be warned of is lost
         return None
-
-
-Values = Mapping[QuestionKey, float | None]
-"""Question -> value; None where there is none."""
-ByMethod = dict[str, dict[str, Values]]
-"""Method -> figure -> values."""
-
-_UNJUDGED = (State.SEARCH_FAILED, State.NOT_JUDGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,79 +367,61 @@ def read_question_figures(store: EvaluationStore, run: Run) -> QuestionFigures:
     further = _further(store, run, {row.question_id: row.key for row in rows})
     retrieval = _retrieval(store.path.parent, run.run_id)
     return QuestionFigures(
-        {m: {**_verdicts(run, of), **further.get(m, {})} for m, of in by_method.items()},
+        {m: {**_judged(run, of), **further.get(m, {})} for m, of in by_method.items()},
         {m: {**_efficiency(of), **retrieval.get(m, {})} for m, of in by_method.items()},
         {m: _failed_as_0(of) for m, of in by_method.items()},
     )
 
 
-def mean_of(values: Values) -> float | None:
-    """Return the mean of the values that there are; None without any."""
-    known = [value for value in values.values() if value is not None]
-    return fmean(known) if known else None
-
-
-def _verdicts(run: Run, rows: list[Row]) -> dict[str, Values]:
+def _judged(run: Run, rows: list[Row]) -> dict[str, Values]:
     """Return the verdicts; without any, failed searches alone are no figure of 0."""
-    found: dict[str, Values] = {}
+    figures: dict[str, Values] = {}
     for metric in METRICS:
         if metric not in (run.setup.metrics or ()):
             continue
         states = {row.states[metric] for row in rows}
         waiting = State.NOT_JUDGED in states and not states.difference(_UNJUDGED)
         scores = item_scores(rows, metric)
-        found[metric] = dict.fromkeys(scores) if waiting else scores
-    return found
+        figures[metric] = dict.fromkeys(scores) if waiting else scores
+    return figures
 
 
 def _failed_as_0(rows: list[Row]) -> dict[str, Values]:
-    found: dict[str, Values] = {}
+    figures: dict[str, Values] = {}
     for metric in METRICS:
         states = {row.states[metric] for row in rows}
-        if metric in ZERO_IF_FAILED or not {State.SEARCH_FAILED, State.SCORED} <= states:
-            continue
-        found[f"{metric}{FAILED_AS_0}"] = _item_means(
-            rows, lambda row, m=metric: 0 if row.censored else row.scores[m]
-        )
-    return found
+        if metric not in ZERO_IF_FAILED and {State.SEARCH_FAILED, State.SCORED} <= states:
+            figures[f"{metric}{FAILED_AS_0}"] = item_means(
+                (row.key, 0 if row.censored else row.scores[metric]) for row in rows
+            )
+    return figures
 
 
 def _efficiency(rows: list[Row]) -> dict[str, Values]:
     return {
-        "latency_s": _item_means(
-            rows, lambda row: None if row.censored else measured_latency(row.latency_s)
+        "latency_s": item_means(
+            (row.key, None if row.censored else measured_latency(row.latency_s)) for row in rows
         ),
-        "tokens": _item_means(rows, lambda row: row.tokens),
-        "cost_usd": _item_means(rows, lambda row: row.cost_usd),
+        "tokens": item_means((row.key, row.tokens) for row in rows),
+        "cost_usd": item_means((row.key, row.cost_usd) for row in rows),
     }
 
 
-def _item_means(rows: list[Row], read: Callable[[Row], float | None]) -> Values:
-    values: dict[QuestionKey, list[float]] = {row.key: [] for row in rows}
-    for row in rows:
-        value = read(row)
-        values[row.key] += [] if value is None else [value]
-    return {key: fmean(known) if known else None for key, known in values.items()}
-
-
-def _further(
-    store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]
-) -> dict[str, dict[str, Values]]:
+def _further(store: EvaluationStore, run: Run, keys: Mapping[str, QuestionKey]) -> ByMethod:
     asked = run.setup.further
     responses = store.responses(run.run_id, with_texts=False)
     units = {u: found for u, found in responses.items() if found.trial == 0}
     names = [f"rubric.{name}" for name in DIMENSIONS if "rubric" in asked]
     names += [f"quality.{name}" for name in QUALITY_MEASURES if "quality" in asked]
-    found: dict[str, dict[str, dict[QuestionKey, float | None]]] = {
-        method: {name: {} for name in names} for method in run.setup.methods
-    }
+    figures: _Collected = {m: {name: {} for name in names} for m in run.setup.methods}
     for judged in store.judgements(run.run_id):
         unit = units.get(judged.subject)
         if unit is None or judged.kind not in ("rubric", "quality"):
             continue
+        of_method = figures[unit.method]
         for name, value in _grades(judged.kind, judged.value).items():
-            found[unit.method].setdefault(f"{judged.kind}.{name}", {})[keys[unit.sample_id]] = value
-    return {method: dict(figures) for method, figures in found.items()}
+            of_method.setdefault(f"{judged.kind}.{name}", {})[keys[unit.sample_id]] = value
+    return cast("ByMethod", figures)
 
 
 def _grades(kind: str, value: dict[str, Any]) -> dict[str, float | None]:
@@ -483,23 +432,20 @@ def _grades(kind: str, value: dict[str, Any]) -> dict[str, float | None]:
     return {name: getattr(quality, name) for name in QUALITY_MEASURES}
 
 
-def _retrieval(output_dir: Path, run_id: str) -> dict[str, dict[str, Values]]:
+def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
     """Return the measures that the run's own file holds; empty where it is not there."""
     path = output_dir / "runs" / run_id / REPORT_FILE
+    figures: _Collected = {}
     try:
         results: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]
-        found: dict[str, dict[str, dict[QuestionKey, float | None]]] = {}
         for question in results:
             key = question["imdb_key"], question["id"]
             for method, told in question["methods"].items():
                 for name, value in told["measures"].items():
-                    found.setdefault(method, {}).setdefault(name, {})[key] = value
+                    figures.setdefault(method, {}).setdefault(name, {})[key] = value
     except (OSError, ValueError, TypeError, KeyError, AttributeError):  # not measured, or cut short
         return {}
-    return {method: dict(figures) for method, figures in found.items()}
-
-
-Means: TypeAlias = dict[str, dict[str, float | None]]
+    return cast("ByMethod", figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,7 +468,7 @@ class StoredRun:
     embedded_models : str or None
         The label of the embedded models when they had a part.
     origin : str
-        Who began it; "not recorded" in a run of an older release.
+        Who began it.
     means : dict
         method -> metric -> mean, of what a judge gave: the metrics that the run asked for, as its
         tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1]; and
@@ -530,9 +476,7 @@ class StoredRun:
     n : dict
         method -> figure -> questions behind its mean, of those in ``means``.
     measured : dict
-        method -> figure -> mean, of what needs no judge: ``latency_s`` of searches that answered,
-        ``tokens`` and ``cost_usd`` of a search, and the retrieval measures, where the run's own
-        file of them is there.
+        method -> figure -> mean, of what needs no judge, see ``QuestionFigures``.
     """
 
     run_id: str
@@ -556,12 +500,7 @@ class StoredRun:
 def list_runs(store_path: Path) -> list[StoredRun]:
     """Return the runs of a store, the newest first.
 
-    Raises
-    ------
-    UsageError
-        If there is no store.
-    StoreError
-        If another process holds it.
+    UsageError if there is no store, StoreError if another process holds it.
     """
     pinned = pinned_run_id(store_path)
     with open_store(store_path) as store:
@@ -569,14 +508,9 @@ def list_runs(store_path: Path) -> list[StoredRun]:
 
 
 def read_usages(store_path: Path, run_ids: Iterable[str | None]) -> dict[str, Usage]:
-    """Return run id -> all that a run took, of those runs that the store holds.
+    """Return run id -> all that a run took, what was asked again included, of those in the store.
 
-    Searches and judge, what was asked again included.
-
-    Raises
-    ------
-    StoreError
-        If another process holds the store.
+    StoreError if another process holds it.
     """
     if not store_path.is_file():
         return {}
@@ -626,4 +560,9 @@ def paid_usages(store: EvaluationStore, run: Run) -> list[Usage]:
 
 
 def _means(figures: ByMethod) -> Means:
-    return {m: {name: mean_of(values) for name, values in f.items()} for m, f in figures.items()}
+    """Return the mean of the values that there are of each figure; None without any."""
+    known = {
+        m: {name: [v for v in values.values() if v is not None] for name, values in of.items()}
+        for m, of in figures.items()
+    }
+    return {m: {k: fmean(v) if v else None for k, v in of.items()} for m, of in known.items()}

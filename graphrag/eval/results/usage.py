@@ -1,16 +1,9 @@
 """What searches and verdicts took, and the label of the models that were asked."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from statistics import fmean
 
-from graphrag.eval.records import (
-    DEFAULT_METRICS,
-    METRICS,
-    SEARCH_FAILED,
-    QueryResult,
-    measured_latency,
-)
+from graphrag.eval.records import METRICS, SEARCH_FAILED, QueryResult, measured_latency
 from graphrag.query.model_labels import (
     ANSWERS,
     EMBEDDINGS,
@@ -23,36 +16,23 @@ from graphrag.query.usage import Usage, sum_usages
 
 
 def label_embedded(results: Iterable[QueryResult], further: Iterable[Usage] = ()) -> str | None:
-    """Return the label of results; ``further`` is what further judges asked."""
-    given = list(results)
-    judged = [(_is_judged(result), result.judge_usage) for result in given]
+    """Return the label of the embedded models; ``further`` is what further judges asked."""
+    whole = list(results)
+    judged = [(_has_verdict(result), result.judge_usage or Usage()) for result in whole]
     return label_usages(
-        answered=[(result.failure is None, result.usage or Usage()) for result in given],
-        judged=[
-            *((was, usage or Usage()) for was, usage in judged),
-            *((False, u) for u in further),
-        ],
+        answered=[(result.failure is None, result.usage or Usage()) for result in whole],
+        judged=[*judged, *((False, usage) for usage in further)],
     )
 
 
 def label_usages(
     answered: Sequence[tuple[bool, Usage]], judged: Sequence[tuple[bool, Usage]]
 ) -> str | None:
-    """Return the label of what was asked.
+    """Return the label of what was asked, see :func:`~graphrag.query.model_labels.label_roles`.
 
-    Parameters
-    ----------
-    answered : sequence of (bool, Usage)
-        Of each search whether it gave an answer, which then came from somewhere though no model
-        may be named, and what it asked.
-    judged : sequence of (bool, Usage)
-        The same of each response's verdicts.
-
-    Returns
-    -------
-    str or None
-        See :func:`~graphrag.query.model_labels.label_roles`. Usages that an older release kept do
-        not tell who answered from who embedded: then the models' names decide alone.
+    ``answered``: of each search whether it gave an answer, which then came from somewhere though no
+    model may be named, and what it asked; ``judged`` the same of each response's verdicts. Usages
+    that do not tell who answered from who embedded are labelled by the models' names alone.
     """
     usages = [usage for _, usage in (*answered, *judged)]
     if any(usage.models and usage.completion_models is None for usage in usages):
@@ -63,11 +43,6 @@ def label_usages(
     )
 
 
-def names_no_model(usages: Iterable[Usage]) -> bool:
-    """Say whether no model is named at all, so that only a run's setup may tell."""
-    return not any(usage.models for usage in usages)
-
-
 def _part(asked: Sequence[tuple[bool, Usage]]) -> Part:
     return Part(
         frozenset(model for _, usage in asked for model in usage.completion_models or ()),
@@ -75,63 +50,9 @@ def _part(asked: Sequence[tuple[bool, Usage]]) -> Part:
     )
 
 
-def _is_judged(result: QueryResult) -> bool:
+def _has_verdict(result: QueryResult) -> bool:
     verdicts = [result.scores.get(metric) for metric in METRICS]
     return any(v.score is not None and v.reason != SEARCH_FAILED for v in verdicts)
-
-
-AVERAGES = {"avg_latency": 3, "avg_llm_calls": 1, "avg_prompt_tokens": 0, "avg_output_tokens": 0}
-_DIGITS = {**dict.fromkeys(DEFAULT_METRICS, 3), **AVERAGES}
-
-
-@dataclass(frozen=True, slots=True)
-class MethodSummary:
-    """The figures of one method.
-
-    Attributes
-    ----------
-    correctness, faithfulness, relevance, completeness : float or None
-        Mean score in [0, 1], as in ``means``.
-    avg_latency : float or None
-        Seconds, over responses whose latency was measured.
-    avg_llm_calls, avg_prompt_tokens, avg_output_tokens : float or None
-        A search; None when they are not counted.
-    count : int
-        Results.
-    method : str
-    n_search_failed : int
-        Searches that failed; they count 0 in the mean of every metric that was asked.
-    means : dict
-        Metric -> mean score in [0, 1] over failed searches and scored responses; None when
-        there is none, and for failed searches alone on a metric that was not asked.
-    n_scored : dict
-        Metric -> responses with a verdict, failed searches left out.
-    n_unscored : dict
-        Metric -> responses whose verdict is missing because the judge failed.
-    n_not_judged : dict
-        Metric -> responses that were not to be judged on it.
-    """
-
-    correctness: float | None
-    faithfulness: float | None
-    relevance: float | None
-    completeness: float | None
-    avg_latency: float | None
-    avg_llm_calls: float | None
-    avg_prompt_tokens: float | None
-    avg_output_tokens: float | None
-    count: int
-    method: str = ""
-    n_search_failed: int = 0
-    means: Mapping[str, float | None] = field(default_factory=dict[str, float | None])
-    n_scored: Mapping[str, int] = field(default_factory=dict[str, int])
-    n_unscored: Mapping[str, int] = field(default_factory=dict[str, int])
-    n_not_judged: Mapping[str, int] = field(default_factory=dict[str, int])
-
-    def to_dict(self) -> dict[str, float | int | None]:
-        """Return the first nine: scores and seconds to 3 digits, calls to 1, tokens to 0."""
-        rounded = {name: _rounded(getattr(self, name), digits) for name, digits in _DIGITS.items()}
-        return {**rounded, "count": self.count}
 
 
 def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
@@ -163,8 +84,8 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
         "cached_prompt_tokens": usage.cached_prompt_tokens,
         "calls_reporting_cached_tokens": usage.calls_reporting_cached_tokens,
         "judge_cached_prompt_tokens": judging.cached_prompt_tokens,
-        "calls": _sum([calls_of(usage), *(calls for calls, _ in efforts)]),
-        "tokens": _sum([tokens_of(usage), *(tokens for _, tokens in efforts)]),
+        "calls": sum_known([calls_of(usage), *(calls for calls, _ in efforts)]),
+        "tokens": sum_known([tokens_of(usage), *(tokens for _, tokens in efforts)]),
         "judge_calls": calls_of(judging) if is_told else None,
         "judge_tokens": tokens_of(judging) if is_told else None,
         "cost_usd": cost_of_searches(results),
@@ -175,14 +96,15 @@ def mean_efficiency(results: Sequence[QueryResult]) -> dict[str, object]:
 
 def cost_of_searches(results: Sequence[QueryResult]) -> float | None:
     """Return US dollars; None when a price is not known, or a result does not say what it took."""
-    usages = [result.usage for result in results]
-    known = [usage for usage in usages if usage is not None]
-    return sum_usages(known).cost_usd if len(known) == len(usages) else None
+    return _cost([result.usage for result in results])
 
 
 def cost_of_verdicts(results: Sequence[QueryResult]) -> float | None:
     """Return the same of the judge, over the results that it was asked about."""
-    usages = [r.judge_usage for r in results if r.judge_usage is not None or is_judged(r)]
+    return _cost([r.judge_usage for r in results if r.judge_usage is not None or is_judged(r)])
+
+
+def _cost(usages: Sequence[Usage | None]) -> float | None:
     known = [usage for usage in usages if usage is not None]
     return sum_usages(known).cost_usd if len(known) == len(usages) else None
 
@@ -203,8 +125,8 @@ def describe_forgotten(usages: Sequence[Usage]) -> dict[str, object]:
 
 def has_impossible_latency(result: QueryResult) -> bool:
     """Say whether a result has a latency that can't be one."""
-    given = result.efficiency.latency
-    return given is not None and measured_latency(given) is None
+    latency = result.efficiency.latency
+    return latency is not None and measured_latency(latency) is None
 
 
 def is_judged(result: QueryResult) -> bool:
@@ -226,16 +148,13 @@ def tokens_of(usage: Usage) -> int | None:
     return tokens if usage.is_counted else None
 
 
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
+def sum_known(values: Sequence[float | None]) -> float | None:
+    """Return the sum, None as soon as one is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _mean(counts: Sequence[int | None]) -> float | None:
     """Return the mean, None as soon as one is not counted."""
     known = [count for count in counts if count is not None]
     return fmean(known) if known and len(known) == len(counts) else None
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else float(round(value, digits))

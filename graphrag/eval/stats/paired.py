@@ -379,6 +379,7 @@ def paired_items(
 
 def paired_scale(
     pairs: Sequence[Pair],
+    alternative: Alternative = "two-sided",
     limits: tuple[float, float] | None = None,
     documents: Sequence[Hashable] | None = None,
 ) -> ScaleDifference:
@@ -392,7 +393,7 @@ def paired_scale(
     places: Sequence[Hashable] = [None] * len(pairs) if documents is None else documents
     differences = [signed_difference(pair) for pair in pairs]
     estimate = mean_real(differences, places, limits)
-    p, exact, test = flip_signs(differences, places)
+    p, exact, test = flip_signs(differences, places, alternative)
     return ScaleDifference(
         n_pairs=estimate.n,
         n_dropped_pairs=len(pairs) - estimate.n,
