@@ -10,19 +10,10 @@ def json_pieces(
     indent: int | None = None,
     separators: tuple[str, str] | None = None,
 ) -> Iterator[str]:
-    """Yield, in pieces, what ``json.dumps`` gives of a mapping.
+    """Yield, in pieces, what ``json.dumps`` gives of a JSON-ready mapping.
 
-    Parameters
-    ----------
-    values : mapping
-        JSON-ready; each value that is an iterator is written as a list, an item a piece.
-    indent, separators
-        As of ``json.dumps``; other characters than ASCII are written as they are.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite.
+    Each value that is an iterator is written as a list, an item a piece. Other characters than
+    ASCII are written as they are; a value that is NaN or infinite raises ValueError.
     """
     encoder = json.JSONEncoder(
         ensure_ascii=False, allow_nan=False, indent=indent, separators=separators

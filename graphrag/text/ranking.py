@@ -54,15 +54,9 @@ class WordIndex:
     ) -> list[tuple[int, float]]:
         """Return the `k` best places (None: all) with their scores > 0, best first.
 
-        Parameters
-        ----------
-        question : str
-            A word that is repeated in it counts once; English function words count only where
-            there are no others.
-        k : int or None
-        precedence : numpy.ndarray or None
-            Shape (number of texts,): of equal scores the text with the smaller number comes
-            first; None: the earlier text.
+        A word that is repeated in the question counts once; English function words count only
+        where there are no others. Of equal scores the text with the smaller `precedence`, which
+        has a number for each text, comes first; None: the earlier text.
         """
         terms = split_terms([question])[0]
         telling = [term for term in terms if term not in STOP_WORDS] or terms

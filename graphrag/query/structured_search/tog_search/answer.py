@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pandas as pd
 from pydantic_core import from_json
@@ -15,7 +15,6 @@ from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
     ReasonedAnswer,
     ToGSearchError,
-    Tokenizer,
     ask,
     csv_line,
     fill,
@@ -37,6 +36,9 @@ from graphrag.query.structured_search.tog_search.store import (
 from graphrag.query.usage import OutputBound, phase
 from graphrag.text.path_tree import name_row
 from graphrag.text.terms import shorten
+
+if TYPE_CHECKING:
+    from graphrag_llm.tokenizer import Tokenizer
 
 NOT_FOUND = "I could not find this in the provided context."
 WITHDRAWN = "(The text above could not be traced to the index and is withdrawn.)"
@@ -61,35 +63,28 @@ class Context:
     sources: tuple[TextUnit, ...] = ()
 
 
-@dataclass(slots=True)
 class _Draft:
     """The rows chosen so far, each with its rendered line, and the tokens they take."""
 
-    used: int = 0
-    paths: dict[Path, str] = field(default_factory=dict[Path, str])
-    relationships: dict[int, tuple[RelationshipRow, str]] = field(
-        default_factory=dict[int, tuple[RelationshipRow, str]]
-    )
-    entities: dict[int, tuple[EntityRow, str]] = field(
-        default_factory=dict[int, tuple[EntityRow, str]]
-    )
-    sources: list[tuple[TextUnit, str]] = field(default_factory=list[tuple[TextUnit, str]])
+    def __init__(self) -> None:
+        self.used = 0
+        self.paths: dict[Path, str] = {}
+        self.relationships: dict[int, tuple[RelationshipRow, str]] = {}
+        self.entities: dict[int, tuple[EntityRow, str]] = {}
+        self.sources: list[tuple[TextUnit, str]] = []
 
     def render(self) -> str:
         """Join the lines to the context; a section without rows keeps its heading."""
-        sections: tuple[tuple[str, Iterable[str]], ...] = (
-            ("Sources-----\nid|text", (line for _, line in self.sources)),
-            (
-                "Entities-----\nid|entity|description",
-                (line for _, line in self.entities.values()),
-            ),
-            (
-                "Relationships-----\nid|source|target|description",
-                (line for _, line in self.relationships.values()),
-            ),
-            ("Paths-----", self.paths.values()),
+        sources = [line for _, line in self.sources]
+        entities = [line for _, line in self.entities.values()]
+        relationships = [line for _, line in self.relationships.values()]
+        sections = (
+            ["-----Sources-----", "id|text", *sources],
+            ["-----Entities-----", "id|entity|description", *entities],
+            ["-----Relationships-----", "id|source|target|description", *relationships],
+            ["-----Paths-----", *self.paths.values()],
         )
-        return "\n\n".join("\n".join([f"-----{name}", *rows]) for name, rows in sections)
+        return "\n\n".join(map("\n".join, sections))
 
     def drop_last(self) -> bool:
         """Take the least important row out; False when there is none left."""
@@ -109,24 +104,16 @@ class _Draft:
 
 
 class Grounder:
-    """Builds contexts over one index.
+    """Builds contexts over one index, in the tokens of the completion model.
 
-    Parameters
-    ----------
-    store : GraphStore
-    text_units : TextUnits
-    tokenizer : Tokenizer
-        The completion model's.
-    config : PPRSearchConfig
-    texts_first : bool
-        Whether paths and entities get no more than text units leave.
+    With ``texts_first`` paths and entities get no more than text units leave.
     """
 
     def __init__(
         self,
         store: GraphStore,
         text_units: TextUnits,
-        tokenizer: Tokenizer,
+        tokenizer: "Tokenizer",
         config: PPRSearchConfig,
         texts_first: bool,
     ) -> None:
@@ -152,11 +139,6 @@ class Grounder:
             Best first.
         passages : Passages
             Ranks the text units.
-
-        Returns
-        -------
-        Context
-            At most ``max_context_tokens`` tokens, unless the bare headings take more.
         """
         draft = _Draft()
         draft.used = self._count_line(draft.render())
@@ -280,17 +262,9 @@ class LiveText:
 
 @dataclass(frozen=True, slots=True)
 class Reasoner:
-    """Asks whether the context suffices, and for the answer.
+    """Asks whether the context suffices, and for the answer in the form of ``response_type``.
 
-    Parameters
-    ----------
-    model : CompletionModel
-    prompt : str
-        With the fields {context_data} and {response_type}.
-    response_type : str
-        Form of the answer, e.g. ``Multiple Paragraphs``.
-    bound : OutputBound
-        Of each reply.
+    The prompt has the fields {context_data} and {response_type}; the bound is each reply's.
     """
 
     model: CompletionModel
@@ -301,18 +275,8 @@ class Reasoner:
     async def check(self, question: str, context: Context, live: LiveText | None = None) -> Verdict:
         """Ask once; once more if the reply can't be read or cites nothing of the context.
 
-        Parameters
-        ----------
-        question : str
-        context : Context
-        live : LiveText or None
-            Where to show the answer while it arrives.
-
-        Returns
-        -------
-        Verdict
-            Its response cites at least one id of the context, or says plainly that the
-            answer was not found.
+        The response cites at least one id of the context, or says plainly that the answer was
+        not found; `live` shows the answer while it arrives.
 
         Raises
         ------

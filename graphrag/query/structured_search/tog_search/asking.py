@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,6 +15,9 @@ from graphrag.query.calls import CutOffReplyError
 from graphrag.query.output import blame, bound_in_force, describe_cut
 from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
 from graphrag.query.usage import CUT_OFF, OutputBound
+
+if TYPE_CHECKING:
+    from graphrag_llm.tokenizer import Tokenizer
 
 Reply = TypeVar("Reply", bound=BaseModel)
 """The form of a structured reply."""
@@ -75,20 +78,12 @@ class ToGSearchError(RuntimeError):
     """A search can't give an answer; the message is one sentence saying why."""
 
 
-class Tokenizer(Protocol):
-    """Counts tokens as the completion model does."""
-
-    def num_tokens(self, text: str) -> int:
-        """Return the number of tokens of a text."""
-        ...
-
-
 class CompletionModel(Protocol):
     """The part of graphrag_llm's completion that a search uses."""
 
     @property
-    def tokenizer(self) -> Any:
-        """The model's :class:`Tokenizer`."""
+    def tokenizer(self) -> "Tokenizer":
+        """What counts tokens as the model does."""
         ...
 
     async def completion_async(self, /, **kwargs: Any) -> Any:

@@ -108,16 +108,9 @@ class NameIndex:
 
 
 def index_names(hashes: Hashes, n_words: Ints, names: Ints, sieved: bool = False) -> NameIndex:
-    """Index names by the hashes of their words; names without a word are left out.
+    """Index ascending names by what :func:`hash_keys` gives of them, those without words left out.
 
-    Parameters
-    ----------
-    hashes, n_words : numpy.ndarray
-        From :func:`hash_keys`.
-    names : numpy.ndarray
-        int32, of the same length, ascending.
-    sieved : bool
-        Whether many texts will be looked through.
+    ``sieved`` says that many texts will be looked through.
     """
     some = n_words > 0
     known, first = np.unique(hashes[some], return_index=True)

@@ -46,16 +46,9 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Seeds:
-    """Where mass starts, and how much of it goes back there at each step.
+    """Where mass starts, 1 in all, and which part of it, in (0, 1], goes back at each step.
 
-    Attributes
-    ----------
-    units : dict of int to float
-        Row of the text units table -> mass.
-    names : dict of int to float
-        Node, or number of a further title -> mass; 1 together with the above.
-    restart : float
-        In (0, 1].
+    ``units`` are rows of the text units table, ``names`` nodes or numbers of further titles.
     """
 
     units: Mapping[int, float]
@@ -70,13 +63,7 @@ def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphS
     df of the rarest name, s = log(N / df) / log N says how telling the names are: they hold
     0.75 s of the mass, and 1 - 0.85 s of it goes back at each step. So rare names carry a question
     far, and one that stands in every text not at all. Where no word fits, names hold all.
-
-    Parameters
-    ----------
-    question : str
-    scored : sequence of tuple
-        Row of the text units table and BM25 score > 0.
-    store : GraphStore
+    ``scored`` are rows of the text units table with their BM25 scores > 0.
     """
     arrays = store.arrays
     frequency = {
@@ -175,14 +162,10 @@ def _positive(places: _Ints, masses: _Floats) -> dict[int, float]:
 
 
 class _Surroundings:
-    """The part of a graph that a search has come to: names, and behind them text units.
+    """The part of a graph that a search has come to.
 
-    Attributes
-    ----------
-    places : numpy.ndarray
-        int64, ascending: names as they are numbered, text units by row + ``n_names``.
-    start : numpy.ndarray
-        Mass of each place at the beginning.
+    ``places`` are, ascending, names as they are numbered, and text units by row + ``n_names``;
+    ``start`` is the mass of each at the beginning.
     """
 
     def __init__(self, seeds: Seeds, store: GraphStore, cap: int) -> None:

@@ -1,10 +1,11 @@
 """Walking the graph: where it starts, which edges lie ahead, what they score, which are kept."""
 
-import heapq
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from graphrag.query.calls import CutOffReplyError
 from graphrag.query.replies import UnreadableReplyError
@@ -76,10 +77,13 @@ def find_starts(
         A beam of paths without steps, named entities first; empty when none was found.
     """
     named = store.nodes_named_in(question)[:width]
-    others = [node for node in reached if node not in named]
-    # Titles are read of those only that may be among the best.
-    least = min(heapq.nlargest(width, (reached[node] for node in others)), default=0.0)
-    others = [node for node in others if reached[node] >= least - 2 * _EQUAL]
+    nodes = np.fromiter(reached, np.int64, len(reached))
+    masses = np.fromiter(reached.values(), np.float64, len(reached))
+    unnamed = ~np.isin(nodes, named)
+    nodes, masses = nodes[unnamed], masses[unnamed]
+    if len(nodes) > width:  # titles are read of those only that may be among the best
+        nodes = nodes[masses >= np.partition(masses, -width)[-width] - 2 * _EQUAL]
+    others: list[int] = nodes.tolist()
     # By title where masses are equal: rows may stand in any order.
     others.sort(key=lambda node: (-round(reached[node], 12), store.title(node)))
     starts = [*named, *others[:width]] or store.rank_by_words(question, width)
@@ -312,15 +316,8 @@ def describe_edge(candidate: Candidate, store: GraphStore, chars: tuple[int, int
 class Pruner:
     """Scores candidates by the completion model; made once, used at every depth.
 
-    Parameters
-    ----------
-    store : GraphStore
-    model : CompletionModel
-    prompt : ScoringPrompt
-    max_scored : int
-        Edges that the model is shown at a depth at most.
-    max_tokens : int
-        Tokens of the question and the edges in a scoring call; further edges are left out.
+    The model is shown at most ``max_scored`` edges at a depth, and no more than fit into
+    ``max_tokens`` together with the question.
     """
 
     store: GraphStore
