@@ -273,7 +273,7 @@ async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
         render_markdown(comparison),
         render_junit(comparison),
         *list_annotations(comparison),
-        runs.call("compare", "latest", run_id).output,
+        runs.call("compare", new.run_id, run_id).output,
         runs.call("history").output,
     ):
         if text.startswith("::warning") and "title=graphrag eval compare::tog" not in text:
