@@ -1,7 +1,6 @@
 """The label of the embedded models says who answered, who judged and who embedded."""
 
 import json
-import sqlite3
 
 import pytest
 import yaml
@@ -25,7 +24,6 @@ from graphrag.query.usage import CallAttempt, Usage, sum_usages, summarize_attem
 
 RULES, HASHED, GPT = "offline/rules", "offline/hashed-ngrams", "openai/gpt-4o"
 ALL = "offline baseline models"
-OLD_NAMES = ("completion_models", "embedding_models")
 
 
 def attempt(kind, model):
@@ -104,23 +102,15 @@ def test_a_role_is_named_just_where_an_embedded_model_played_it(parts):
         assert not any(part.others for part in parts.values())
 
 
-def old(given):
-    """Return a usage as an earlier release kept it."""
-    values = {k: v for k, v in given.to_dict().items() if k not in OLD_NAMES}
-    return Usage.from_dict(values)
-
-
-def test_rows_of_an_older_release_are_labelled_by_the_names_of_their_models():
-    assert label_embedded([result(old(usage(GPT, HASHED)), old(usage(GPT)))]) == ALL
-    assert label_embedded([result(old(usage(GPT)), old(usage(GPT)))]) is None
-    assert old(usage(GPT)).completion_models is None
+def test_usages_that_do_not_tell_who_answered_are_labelled_by_the_names_of_their_models():
+    assert label_embedded([result(Usage(models=(GPT, HASHED)), Usage(models=(GPT,)))]) == ALL
+    assert label_embedded([result(Usage(models=(GPT,)), Usage(models=(GPT,)))]) is None
 
 
 def test_kinds_of_models_survive_sums_and_storage():
     both = sum_usages([usage(GPT, HASHED), Usage(), usage(RULES)])
     assert (both.completion_models, both.embedding_models) == ((RULES, GPT), (HASHED,))
     assert Usage.from_dict(json.loads(json.dumps(both.to_dict()))) == both
-    assert sum_usages([usage(GPT), old(usage(RULES))]).completion_models is None
 
 
 @pytest.fixture
@@ -172,17 +162,6 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
         again = store.runs()[0].run_id
     against = " ".join(call(mixed, "eval", "compare", again, first).output.split())
     assert f"(new run: verdicts and embeddings: {ALL}; baseline: {label})" in against
-
-    with sqlite3.connect(mixed.store_path) as db:  # as an earlier release kept them
-        for table in ("responses", "judge_usage"):
-            db.execute(
-                f"UPDATE {table} SET usage = json_remove(usage, '$.completion_models', "
-                "'$.embedding_models')"
-            )
-    db.close()
-    history = call(mixed, "eval", "history").output
-    assert ALL in history
-    assert "embeddings" not in history
 
 
 def test_a_query_says_who_embedded_and_who_answered(mixed, make_evaluation):

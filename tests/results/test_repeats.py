@@ -20,7 +20,8 @@ from graphrag.eval.records import (
     QueryResult,
     combine_repeats,
 )
-from graphrag.eval.results.evaluation_results import aggregate_results
+from graphrag.eval.results.analysis import Analysis, RepeatFigures
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.testing import ScriptedJudge, ScriptedRunner, grade_by_containment
 from graphrag.query.graph_index import SearchError
@@ -34,6 +35,11 @@ SAMPLES = [
 
 def make_config(root: Path, **values: Any) -> EvaluationConfig:
     return EvaluationConfig(root=root, methods=("tog", "basic"), concurrency=1, **values)
+
+
+def flips_of(results: EvaluationResults) -> dict[tuple[str, str], RepeatFigures]:
+    assert results.repeats is not None
+    return {(f.method, f.metric): f for f in results.repeats.figures}
 
 
 async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(tmp_path: Path):
@@ -53,9 +59,7 @@ async def test_every_search_is_repeated_and_the_means_of_questions_are_analysed(
     assert results.analysis is not None
     mean = results.analysis.outcomes["tog"]["correctness"].mean
     assert (mean.mean, mean.n) == (pytest.approx(2 / 3), len(SAMPLES))
-    assert results.repeats is not None
-    figures = {(f.method, f.metric): f for f in results.repeats.figures}
-    tog = figures["tog", "correctness"]
+    tog = flips_of(results)["tog", "correctness"]
     assert tog.search_flip_rate == pytest.approx(2 / 3)
     assert tog.judge_flip_rate is None
     compared = results.analysis.comparisons[0]
@@ -77,10 +81,8 @@ async def test_a_failed_search_counts_0_in_its_trial_only(tmp_path: Path):
 
     found = await ScriptedRunner(make_config(tmp_path, trials=2), answer).run_evaluation(SAMPLES)
     results = aggregate_results(found)
-    repeats, analysis = results.repeats, results.analysis
-    assert repeats is not None
+    figures, analysis = flips_of(results), results.analysis
     assert analysis is not None
-    figures = {(f.method, f.metric): f for f in repeats.figures}
     assert analysis.outcomes["tog"]["correctness"].mean.mean == 0.5
     assert analysis.outcomes["tog"]["faithfulness"].mean.mean == 1
     assert results.by_method["tog"]["faithfulness"] == 0.5
@@ -100,9 +102,7 @@ async def test_verdicts_are_repeated_and_kept(tmp_path: Path):
     found = await runner.run_evaluation(SAMPLES)
     assert all(result.scores.correctness.score == 1 for result in found)
     assert all(sorted(result.scores.correctness.repeats) == [0, 1, 1] for result in found)
-    repeats = aggregate_results(found).repeats
-    assert repeats is not None
-    figures = {(f.method, f.metric): f for f in repeats.figures}["tog", "correctness"]
+    figures = flips_of(aggregate_results(found))["tog", "correctness"]
     assert figures.judge_flip_rate == pytest.approx(2 / 3)
     with EvaluationStore(config.output_folder / "eval.db") as store:
         (run,) = store.runs()
@@ -123,11 +123,9 @@ async def test_a_failed_search_is_no_verdict_that_did_not_flip(tmp_path: Path):
 
     config = make_config(tmp_path, judge=JudgeSettings(repeats=3), metrics=("correctness",))
     found = await ScriptedRunner(config, answer, ScriptedJudge(grade)).run_evaluation(SAMPLES)
-    repeats = aggregate_results(found, ["correctness"]).repeats
-    assert repeats is not None
-    figures = {f.method: f for f in repeats.figures}
-    assert figures["basic"].judge_flip_rate == pytest.approx(2 / 3)
-    assert figures["tog"].judge_flip_rate == pytest.approx(2 / 3)
+    figures = flips_of(aggregate_results(found, ["correctness"]))
+    assert figures["basic", "correctness"].judge_flip_rate == pytest.approx(2 / 3)
+    assert figures["tog", "correctness"].judge_flip_rate == pytest.approx(2 / 3)
 
 
 async def test_without_repeats_there_is_no_section(tmp_path: Path):
@@ -164,6 +162,12 @@ def trials_of(answers: dict[tuple[str, str], list[int]], document: str = "a") ->
     ]
 
 
+def analysed(results: list[QueryResult]) -> Analysis:
+    analysis = aggregate_results(results, ["correctness"]).analysis
+    assert analysis is not None
+    return analysis
+
+
 def test_the_same_ids_in_two_documents_are_different_questions():
     found = [
         each
@@ -177,8 +181,7 @@ def test_the_same_ids_in_two_documents_are_different_questions():
             document,
         )
     ]
-    analysis = aggregate_results(found, ["correctness"]).analysis
-    assert analysis is not None
+    analysis = analysed(found)
     assert analysis.outcomes["tog"]["correctness"].mean.n == 40
     assert analysis.outcomes["tog"]["correctness"].mean.mean == 0.5
     (compared,) = analysis.comparisons
@@ -188,9 +191,7 @@ def test_the_same_ids_in_two_documents_are_different_questions():
 def test_questions_that_one_method_alone_was_asked_are_dropped_and_counted():
     answers = {("tog", f"q{i}"): [1, 0] for i in range(10)}
     answers |= {("basic", f"q{i}"): [1, 1] for i in range(5, 15)}
-    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
-    assert analysis is not None
-    (compared,) = analysis.comparisons
+    (compared,) = analysed(trials_of(answers)).comparisons
     assert (compared.result.n_pairs, compared.result.n_dropped_pairs) == (5, 20)  # searches
     assert compared.result.coverage == pytest.approx(1 / 3)
     assert compared.verdict.startswith("undecided: 33 %")
@@ -200,9 +201,7 @@ def test_item_means_are_compared_and_not_their_rows():
     """Three times as many rows of the same questions are no surer than the questions are."""
     scores = {"tog": [[1, 1, 0], [1, 0, 0], [1, 1, 1]], "basic": [[0, 1, 0], [0, 0, 0], [1, 1, 0]]}
     answers = {(method, f"q{i}"): of[i % 3] for method, of in scores.items() for i in range(30)}
-    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
-    assert analysis is not None
-    (compared,) = analysis.comparisons
+    (compared,) = analysed(trials_of(answers)).comparisons
     result, family = compared.result, compared.family
     assert family is not None
     assert result.n_pairs == 30
@@ -210,9 +209,7 @@ def test_item_means_are_compared_and_not_their_rows():
     assert (result.interval, result.test[:20]) == ("t", "sign-flip by questio")
     assert result.low is None  # all differences are alike: a t interval would have no width
     answers["tog", "q0"] = [0, 0, 0]
-    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
-    assert analysis is not None
-    (compared,) = analysis.comparisons
+    (compared,) = analysed(trials_of(answers)).comparisons
     result, family = compared.result, compared.family
     assert family is not None
     assert result.low is not None
@@ -228,9 +225,7 @@ def test_item_means_that_differ_little_are_shown_to():
     for i in range(8):
         answers["tog", f"q{i}"] = [0, 1]
         answers["basic", f"q{i}"] = [1, 1] if i % 4 else [0, 0]
-    analysis = aggregate_results(trials_of(answers), ["correctness"]).analysis
-    assert analysis is not None
-    (compared,) = analysis.comparisons
+    (compared,) = analysed(trials_of(answers)).comparisons
     assert compared.result.interval == "t"
     assert compared.verdict == "equivalent within ±5 points"
 

@@ -171,18 +171,10 @@ class EfficiencyFigures:
 class Analysis:
     """Every figure of a run beyond its plain means.
 
-    Attributes
-    ----------
-    outcomes : dict
-        method -> metric -> Outcomes; intervals are of estimand A (new questions on these
-        documents), stratified by document.
-    outcomes_by_document : dict
-        document -> method -> metric -> Outcomes.
-    comparisons : list of Comparison
-        Every pair of methods on every metric; the primary metric comes first. None of a run at
-        several context budgets, whose methods are compared by the areas under their curves.
-    efficiency : dict
-        method -> EfficiencyFigures.
+    ``outcomes``: method -> metric -> Outcomes, with intervals of estimand A (new questions on these
+    documents), stratified by document; ``outcomes_by_document``: document -> the same.
+    ``comparisons``: every pair of methods on every metric, the primary one first; none of a run at
+    several context budgets, whose methods are compared by the areas under their curves.
     """
 
     primary: str

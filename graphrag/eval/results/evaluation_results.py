@@ -66,23 +66,12 @@ _COLUMNS = {
 class MethodSummary:
     """The figures of one method.
 
-    Attributes
-    ----------
-    correctness, faithfulness, relevance, completeness : float or None
-        Mean score in [0, 1], as in ``means``.
-    avg_latency : float or None
-        Seconds, over responses whose latency was measured.
-    avg_llm_calls, avg_prompt_tokens, avg_output_tokens : float or None
-        A search; None when they are not counted.
-    count, n_search_failed : int
-        Results, and failed ones; they count 0 in the mean of every metric that was asked.
-    method : str
-    means : dict
-        Metric -> mean score in [0, 1] over failed searches and scored responses; None when
-        there is none, and for failed searches alone on a metric that was not asked.
-    n_scored, n_unscored, n_not_judged : dict
-        Metric -> responses with a verdict, failed searches left out; whose verdict is missing
-        because the judge failed; that were not to be judged on it.
+    Mean scores in [0, 1], as in ``means``, over failed searches and scored responses; None when
+    there is none, and for failed searches alone on a metric that was not asked. ``avg_latency``:
+    seconds, over responses whose latency was measured; calls and tokens a search, None when they
+    are not counted. ``count`` results, ``n_search_failed`` of them failed. By metric: ``n_scored``
+    responses with a verdict, failed searches left out; ``n_unscored``, whose verdict is missing
+    because the judge failed; ``n_not_judged``, that were not to be judged on it.
     """
 
     correctness: float | None
@@ -114,52 +103,37 @@ class MethodSummary:
 class EvaluationResults:
     """The results of an evaluation and their plain means.
 
-    Attributes
-    ----------
-    metadata : dict
-        timestamp, total_questions (distinct), methods, movies, metrics (what responses were to
-        be judged on, the primary one first), models, embedded_models (a
-        label that says in which roles offline baseline models were asked, None when they were
-        not), cost_usd (of the searches and verdicts in ``results``, repeats included; further
-        judges stand apart in the section further_judges_cost_usd; None: a price is not known, or a
-        result does not say what it took),
-        earlier_attempts (of failed searches that were asked again and of calls that were not
-        used, in no other figure; only where there are any), and what the run adds.
-    results : list of QueryResult
-        Every trial.
-    by_method : dict
-        method -> metric -> mean in [0, 1] or None, ``analysis.outcomes[...].end_to_end``. A failed
-        search counts 0 where the metric was asked, an unscored verdict is left out. Where questions
-        were searched more than once it is the mean of their means.
-    by_movie : dict
-        index key -> method -> metric -> mean or None.
-    efficiency : dict
-        method -> avg_latency (seconds, over responses whose latency was measured, None
-        without any), n_latency, n_impossible_latency (searches whose stored latency can't be
-        one, left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls,
-        avg_prompt_tokens, avg_output_tokens (None for a method of one's own that does not count),
-        avg_exploring_calls, avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase,
-        prompt_tokens_by_phase, output_tokens_by_phase (sums), cached_prompt_tokens,
-        calls_reporting_cached_tokens and judge_cached_prompt_tokens (see ``Usage``), cost_usd,
-        cost_usd_by_model, judge_cost_usd (None: the price of a model, or of its cached tokens, is
-        not known).
-        Failed searches count with the calls that they made.
-    counts : dict
-        method -> n (searches), n_search_failed, and per metric n_scored, n_unscored, n_not_judged.
-    analysis : Analysis or None
-        States, means with intervals, comparisons of the methods, and efficiency figures; None
-        when the results were not put together by :func:`aggregate_results`.
-    repeats : RepeatAnalysis or None
-        What repeated searches or verdicts tell; None when nothing was repeated.
-    curves : BudgetCurves or None
-        Of a run at several context budgets: scores against tokens, and the areas under them.
-    figures : dict
-        Further sections of the summary file, by name; see ``figures.Figures``.
-    read_whole : callable
-        Gives results with their contexts; ``results`` hold these themselves but in the commands,
-        which leave them in the store.
-    command : str
-        That began the run, for the answer; in no file of the results.
+    ``metadata``: timestamp, total_questions (distinct), methods, movies, metrics (what responses
+    were to be judged on, the primary one first), models, embedded_models (a label that says in
+    which roles offline baseline models were asked, None when they were not), cost_usd (of the
+    searches and verdicts in ``results``, repeats included; further judges stand apart in the
+    section further_judges_cost_usd; None: a price is not known, or a result does not say what it
+    took), earlier_attempts (of failed searches that were asked again and of calls that were not
+    used, in no other figure; only where there are any), and what the run adds. ``results``: every
+    trial.
+
+    ``by_method``: method -> metric -> mean in [0, 1] or None,
+    ``analysis.outcomes[...].end_to_end``. A failed search counts 0 where the metric was asked, an
+    unscored verdict is left out. Where questions were searched more than once it is the mean of
+    their means. ``by_movie``: index key -> the same.
+
+    ``efficiency``: method -> avg_latency (seconds, over the n_latency responses whose latency was
+    measured, None without any), n_impossible_latency (searches whose stored latency can't be one,
+    left out), n_cut_off (searches of which a reply was cut off), avg_llm_calls, avg_prompt_tokens,
+    avg_output_tokens (None for a method of one's own that does not count), avg_exploring_calls,
+    avg_embedding_calls, avg_embedding_tokens, llm_calls_by_phase, prompt_tokens_by_phase,
+    output_tokens_by_phase (sums), cached_prompt_tokens, calls_reporting_cached_tokens and
+    judge_cached_prompt_tokens (see ``Usage``), cost_usd, cost_usd_by_model, judge_cost_usd (None:
+    the price of a model, or of its cached tokens, is not known). Failed searches count with the
+    calls that they made.
+
+    ``counts``: method -> n (searches), n_search_failed, and per metric n_scored, n_unscored,
+    n_not_judged. ``analysis``: states, means with intervals, comparisons of the methods, and
+    efficiency figures; None when the results were not put together by :func:`aggregate_results`.
+    ``repeats``: None when nothing was repeated. ``curves``: of a run at several context budgets.
+    ``figures``: further sections of the summary file, see ``figures.Figures``. ``read_whole`` gives
+    results with their contexts, which in the commands are left in the store. ``command``: that
+    began the run; in no file.
     """
 
     metadata: dict[str, Any]

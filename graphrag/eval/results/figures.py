@@ -63,27 +63,13 @@ class CriterionResult:
 class Figures:
     """The figures of the first trial.
 
-    Attributes
-    ----------
-    measures : dict
-        Method -> measures that need no model.
-    loss : list of LossRow
-        Where answers were lost: by method and index, then by method.
-    criteria : list of CriterionResult
-    rubric, quality : dict
-        Method -> dimension -> summary; method -> measure -> mean in [0, 1] with t limits; empty
-        unless judged.
-    pairwise : dict
-        (a, b) -> preferences; empty unless judged.
-    usage : Usage
-        What the further judges cost.
-    retrieval : dict
-        The content of retrieval_results.json but for what was retrieved; see
-        :func:`retrieval_pieces`.
-    evaluations : dict
-        Method -> content of its evaluation file.
-    curves : BudgetCurves or None
-        Of a run at several context budgets; no section of these.
+    ``measures``: method -> measures that need no model. ``loss``: where answers were lost, by
+    method and index, then by method. ``rubric``: method -> dimension -> summary, ``quality``:
+    method -> measure -> mean in [0, 1] with t limits, ``pairwise``: (a, b) -> preferences; empty
+    unless judged. ``usage``: what the further judges cost. ``retrieval``: the content of
+    retrieval_results.json but for what was retrieved, see :func:`retrieval_pieces`.
+    ``evaluations``: method -> content of its evaluation file. ``curves``: of a run at several
+    context budgets; no section of these.
     """
 
     measures: dict[str, MethodMeasures]
@@ -123,20 +109,11 @@ class Figures:
 class FigureSources:
     """What figures are computed from, beside the results.
 
-    Attributes
-    ----------
-    samples : sequence of Sample
-    views : mapping
-        Index key -> view; results of other indexes are not measured.
-    search_methods : mapping
-        Method name -> the search method behind it.
-    judged : sequence of (Unit, Judgement)
-    means : mapping
-        Method -> name -> mean of what the results hold, for success criteria.
-    is_judged : bool
-        Whether the judge was to be asked; else a failed search has no score of it either.
-    read_whole : callable
-        Gives the results with what they retrieved and were shown.
+    ``views``: index key -> view; results of other indexes are not measured. ``search_methods``:
+    method name -> the search method behind it. ``means``: method -> name -> mean of what the
+    results hold, for success criteria. ``is_judged``: the judge was to be asked; else a failed
+    search has no score of it either. ``read_whole`` gives the results with what they retrieved and
+    were shown.
     """
 
     samples: Sequence[Sample]
@@ -423,28 +400,14 @@ def retrieval_report(
 ) -> dict[str, Any]:
     """Put the measures of a run together, but for what was retrieved, see ``retrieval_pieces``.
 
-    Parameters
-    ----------
-    samples : iterable of Sample
-        The questions that were asked.
-    responses : sequence of (Answered, MeasuredAnswer)
-        One for each question and method, of these samples.
-    criteria : sequence of SuccessCriterion
-        Held against each method's means.
-    settings : MeasureSettings or None
-        Those that the responses were measured with.
-    means : mapping or None
-        Method -> name -> mean of what criteria may name beside these measures.
-    metadata : mapping or None
-        JSON-ready; written as it is, beside the settings.
+    ``responses``: one for each question and method, of these samples. ``criteria`` are held against
+    each method's means, those of these measures and the further ``means``. ``settings``: those that
+    the responses were measured with. ``metadata`` is JSON-ready, and written as it is.
 
-    Returns
-    -------
-    dict
-        ``timestamp`` (of the metadata, else now), ``num_questions``, ``summary`` {averages: method
-        -> measure -> {mean, n, low, high, interval, n_excluded}; totals: method -> counts},
-        ``success_criteria``, ``metadata`` and ``results``: one entry a question, methods beneath
-        it. Undefined is None.
+    Returns ``timestamp`` (of the metadata, else now), ``num_questions``, ``summary`` {averages:
+    method -> measure -> {mean, n, low, high, interval, n_excluded}; totals: method -> counts},
+    ``success_criteria``, ``metadata`` and ``results``: one entry a question, methods beneath it.
+    Undefined is None.
     """
     settings, metadata = settings or MeasureSettings(), metadata or {}
     by_method = summarize_measures([measured for _, measured in responses], settings)

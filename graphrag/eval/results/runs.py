@@ -340,19 +340,12 @@ def _stored_run(run_id: str | None, store_path: Path) -> Run | None:
 class QuestionFigures:
     """The figures of a run, question by question: of several searches, their mean.
 
-    What further judges gave, and the retrieval measures, are of the first search.
-
-    Attributes
-    ----------
-    judged : dict
-        Method -> what a judge gave: the metrics that were asked (0 or 1),
-        ``rubric.<dimension>`` (1 to 5), ``quality.<measure>`` (in [0, 1]).
-    measured : dict
-        Method -> what needs no judge: ``latency_s`` of searches that answered, ``tokens``,
-        ``cost_usd``, and the retrieval measures where the run's own file of them is there.
-    failed_as_0 : dict
-        Method -> metrics on which a failed search has nothing to judge, with 0 for it, where one
-        failed.
+    By method: ``judged``, what a judge gave: the metrics that were asked (0 or 1),
+    ``rubric.<dimension>`` (1 to 5), ``quality.<measure>`` (in [0, 1]); ``measured``, what needs no
+    judge: ``latency_s`` of searches that answered, ``tokens``, ``cost_usd``, and the retrieval
+    measures where the run's own file of them is there; ``failed_as_0``, metrics on which a failed
+    search has nothing to judge, with 0 for it, where one failed. What further judges gave, and the
+    retrieval measures, are of the first search.
     """
 
     judged: ByMethod
@@ -452,31 +445,18 @@ def _retrieval(output_dir: Path, run_id: str) -> ByMethod:
 class StoredRun:
     """A line of the history.
 
-    Attributes
-    ----------
-    run_id, started_at, status : str
-    n_questions : int
-        Questions planned.
-    correctness : dict
-        method -> mean in [0, 1] over scored responses and failed searches, which count 0;
-        None without any, while no response has been judged, and in a run that did not ask for it.
-    cost_usd : float or None
-        Of searches and judge, what was asked again included, and without the searches of a run
-        whose responses were judged again; None when a price is not known.
-    is_pinned : bool
-        Whether it is the pinned baseline.
-    embedded_models : str or None
-        The label of the embedded models when they had a part.
-    origin : str
-        Who began it.
-    means : dict
-        method -> metric -> mean, of what a judge gave: the metrics that the run asked for, as its
-        tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1]; and
-        ``<metric>, failed as 0`` where failed searches make the two differ.
-    n : dict
-        method -> figure -> questions behind its mean, of those in ``means``.
-    measured : dict
-        method -> figure -> mean, of what needs no judge, see ``QuestionFigures``.
+    ``n_questions`` were planned. ``correctness``: method -> mean in [0, 1] over scored responses
+    and failed searches, which count 0; None without any, while no response has been judged, and in
+    a run that did not ask for it. ``cost_usd``: of searches and judge, what was asked again
+    included, and without the searches of a run whose responses were judged again; None when a price
+    is not known. ``embedded_models``: the label of the embedded models when they had a part.
+    ``origin``: who began it.
+
+    ``means``: method -> metric -> mean, of what a judge gave: the metrics that the run asked for,
+    as its tables show them, ``rubric.<dimension>`` in [1, 5], ``quality.<measure>`` in [0, 1]; and
+    ``<metric>, failed as 0`` where failed searches make the two differ. ``n``: method -> figure ->
+    questions behind these. ``measured``: method -> figure -> mean of what needs no judge, see
+    ``QuestionFigures``.
     """
 
     run_id: str
