@@ -25,23 +25,13 @@ _EVALUATORS = {
     "query": "query_response",
     "question": "query_response",
 }
-_FRAMEWORK_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
+_OTHER_NAMES = {"question": "query", "time_limit_s": "max_processing_time"}
 """Keys of a suite's cases -> those that components and evaluators look at."""
 
 _LOOKED_AT = {
-    "input_data": ("query", "question", "text", "document", "context", "metadata", "language"),
-    "expected_output": ("entities", "keywords", "aspects", "max_processing_time", "time_limit_s"),
+    "input_data": ("query", "text", "document", "context", "metadata", "language"),
+    "expected_output": ("entities", "keywords", "aspects", "max_processing_time"),
 }
-_TOLD = {
-    "id": "Unique in its suite.",
-    "name": "Free text in any language.",
-    "description": "Free text in any language.",
-    "input_data": "What the suite's evaluator takes; ``index`` names one of eval_config.yaml.",
-    "expected_output": "What the suite's evaluator looks for.",
-    "metadata": "Free; it is kept with the run.",
-}
-"""What the schema says of a case's keys."""
-
 _SLIP = 0.85
 """How like a known key another one is that is taken for a slip of the pen; keys are free else."""
 
@@ -125,28 +115,14 @@ def check_ids(cases: Sequence[TestCase]) -> None:
 
 
 class CaseInput(StrictSection):
-    """What a case may give; ``language`` and ``context`` are only kept.
-
-    A question is found in ``query``, a time limit below in ``max_processing_time``, whichever of
-    its two names it has.
-    """
+    """What a case may give; ``language`` and ``context`` are only kept."""
 
     index: str | None = None
     language: str | None = None
-    context: dict[str, Any] | None = None
+    context: dict[str, object] | None = None
     text: str | None = None
     document: str | None = None
-    question: str | None = Field(default=None, min_length=1)
     query: str | None = Field(default=None, min_length=1)
-
-    @model_validator(mode="after")
-    def _one_question(self) -> "CaseInput":
-        if self.question is not None and self.query is not None:
-            msg = "give question or query, not both"
-            raise ValueError(msg)
-        if self.question is not None:
-            self.query = self.question
-        return self
 
 
 class CaseExpected(StrictSection):
@@ -158,17 +134,7 @@ class CaseExpected(StrictSection):
     entities: list[str] | None = None
     relationships: list[tuple[str, str]] | None = None
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
-    time_limit_s: float | None = Field(default=None, gt=0)
     max_processing_time: float | None = Field(default=None, gt=0)
-
-    @model_validator(mode="after")
-    def _one_limit(self) -> "CaseExpected":
-        if self.time_limit_s is not None and self.max_processing_time is not None:
-            msg = "give time_limit_s or max_processing_time, not both"
-            raise ValueError(msg)
-        if self.time_limit_s is not None:
-            self.max_processing_time = self.time_limit_s
-        return self
 
 
 def read_case(
@@ -177,26 +143,20 @@ def read_case(
     """Check what a case holds for an evaluator that takes and expects so much.
 
     ``takes`` and ``expects`` are keys beside those that every case may give, and the time limit.
-
-    Raises
-    ------
-    ValueError
-        If it holds anything else, or no question where one is taken; says where what is wrong.
+    ValueError if it holds anything else, or no question where one is taken.
     """
-    given = _read(
-        CaseInput, case.input_data, "input_data", {"index", "language", "context", *takes}
-    )
-    if "question" in takes and given.query is None:
+    renamed = framework_case(case)
+    given = _read(CaseInput, renamed, "input_data", {"index", "language", "context", *takes})
+    if "query" in takes and given.query is None:
         msg = "input_data.question is missing"
         raise ValueError(msg)
-    limits = _FRAMEWORK_NAMES.items() if expects else ()
-    known = {*expects, *(name for pair in limits for name in pair)}
-    return given, _read(CaseExpected, case.expected_output, "expected_output", known)
+    known = {*expects, "max_processing_time"} if expects else set[str]()
+    return given, _read(CaseExpected, renamed, "expected_output", known)
 
 
-def _read(form: type[Form], values: object, where: str, known: Collection[str]) -> Form:
+def _read(form: type[Form], case: TestCase, where: str, known: Collection[str]) -> Form:
     try:
-        made = form.model_validate({} if values is None else values)
+        made = form.model_validate(getattr(case, where))
     except ValidationError as error:
         msg = f"{where}: {explain_values(error)}"
         raise ValueError(msg) from error
@@ -206,17 +166,34 @@ def _read(form: type[Form], values: object, where: str, known: Collection[str]) 
     return made
 
 
-def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
-    """Read a suite.
+def framework_case(case: TestCase) -> TestCase:
+    """Return a case under the names that components and evaluators look at.
 
-    Parameters
-    ----------
-    path : Path or str
-        A .yaml, .yml or .json file. A suite without a name has that of its file. A list of
-        cases is a suite too, scored by ``entity_extraction`` or ``query_response`` as the first
-        case's input has a text or a question, at the thresholds 0.7 and 0.5.
-    unstated : Thresholds, optional
-        Of a suite whose file states none.
+    ValueError if it gives the same thing under two names.
+    """
+    given, expected = map(_renamed, (case.input_data, case.expected_output))
+    return replace(case, name=case.title, input_data=given, expected_output=expected)
+
+
+def _renamed(values: object) -> object:
+    if values is not None and not isinstance(values, Mapping):
+        return values
+    held = dict(mapping_of(cast("object", values)))
+    for other, name in _OTHER_NAMES.items():
+        if held.get(other) is not None and held.get(name) is not None:
+            msg = f"give {other} or {name}, not both"
+            raise ValueError(msg)
+        if other in held:
+            held[name] = held.pop(other)
+    return held
+
+
+def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
+    """Read a suite of a .yaml, .yml or .json file.
+
+    One without a name has that of its file. A list of cases is a suite too, scored by
+    ``entity_extraction`` or ``query_response`` as the first case's input has a text or a
+    question, at the thresholds 0.7 and 0.5. ``unstated`` are those of a suite that states none.
 
     Raises
     ------
@@ -226,24 +203,14 @@ def read_suite(path: Path | str, unstated: Thresholds | None = None) -> Suite:
     file = Path(path)
     values = read_values_of(file)
     if isinstance(values, list):
-        evaluator = _evaluator_of(cast("list[object]", values), file)
-        values = {
-            "evaluator": evaluator,
-            "cases": cast("object", values),
-            "thresholds": unstated or LISTED_THRESHOLDS,
-        }
-    return _suite(
-        file, cast("object", values), {} if unstated is None else {"thresholds": unstated}
-    )
+        cases = cast("list[object]", values)
+        unstated = unstated or LISTED_THRESHOLDS
+        values = cast("object", {"evaluator": _evaluator_of(cases, file), "cases": cases})
+    return _suite(file, values, {} if unstated is None else {"thresholds": unstated})
 
 
 def read_test_cases(path: Path | str) -> list[TestCase]:
-    """Read test cases from a list of them, or those of a suite.
-
-    Parameters
-    ----------
-    path : Path or str
-        A .yaml, .yml or .json file.
+    """Read test cases from a list of them, or those of a suite (.yaml, .yml or .json).
 
     Raises
     ------
@@ -256,28 +223,25 @@ def read_test_cases(path: Path | str) -> list[TestCase]:
     if isinstance(values, list):
         # What evaluates the cases does not matter here, so that any keys do.
         values = cast("object", {"evaluator": "none", "cases": values})
-    cases = _suite(file, values, {}).cases
-    for case in cases:
-        for key, known in _LOOKED_AT.items():
-            given: object = getattr(case, key)
-            problem = None
-            if given is not None and not isinstance(given, dict):
-                problem = f"{key} must hold keys, not {type(given).__name__}."
-            for name in mapping_of(cast("object", given)).keys() - set(known):
-                for meant in get_close_matches(str(name), known, n=1, cutoff=_SLIP):
-                    problem = f"{key} has {name!r}; did you mean {meant!r}?"
-            if problem is not None:
-                raise ConfigError(f"{file}: case {case.id!r}: {problem}")
-    return [framework_case(case) for case in cases]
+    read: list[TestCase] = []
+    for case in _suite(file, values, {}).cases:
+        try:
+            read.append(framework_case(case))
+            for key, known in _LOOKED_AT.items():
+                _check_keys(key, getattr(read[-1], key), known)
+        except ValueError as error:
+            raise ConfigError(as_sentence(f"{file}: case {case.id!r}: {error}")) from error
+    return read
 
 
-def framework_case(case: TestCase) -> TestCase:
-    """Return a case under the names that components and evaluators look at."""
-    given, expected = (
-        {_FRAMEWORK_NAMES.get(key, key): value for key, value in mapping_of(values).items()}
-        for values in (case.input_data, case.expected_output)
-    )
-    return replace(case, name=case.title, input_data=given, expected_output=expected)
+def _check_keys(key: str, given: object, known: Collection[str]) -> None:
+    if not isinstance(given, dict):
+        msg = f"{key} must hold keys, not {type(given).__name__}"
+        raise ValueError(msg)
+    for name in mapping_of(cast("object", given)).keys() - set(known):
+        for meant in get_close_matches(str(name), [*known, *_OTHER_NAMES], n=1, cutoff=_SLIP):
+            msg = f"{key} has {name!r}; did you mean {meant!r}?"
+            raise ValueError(msg)
 
 
 def _suite(file: Path, values: object, unstated: Mapping[str, object]) -> Suite:
@@ -347,17 +311,8 @@ def explain_values(error: ValidationError, values: Mapping[str, object] | None =
 def find_suite_files(target: str, root: Path) -> list[Path]:
     """Return the suite files that are meant.
 
-    Parameters
-    ----------
-    target : str
-        A file, the name of a file in the root's ``eval/suites``, or ``all`` for each file there,
-        in the order of their names.
-    root : Path
-
-    Raises
-    ------
-    ConfigError
-        If there is none.
+    ``target`` is a file, the name of one in the root's ``eval/suites``, or ``all`` for each file
+    there, by name. ConfigError if there is none.
     """
     folder = root / SUITES_FOLDER
     known = sorted(path for path in folder.glob("*") if path.suffix.lower() in _ENDINGS)
@@ -374,48 +329,36 @@ def find_suite_files(target: str, root: Path) -> list[Path]:
     return found[:1]
 
 
-class _Section(StrictSection):
-    model_config = ConfigDict(frozen=True)
-
-
-class SuiteEntry(_Section):
-    """A suite that is named; one without a file measures the whole graph."""
-
+class _SuiteEntry(StrictSection):
     enabled: bool = True
     test_cases_file: Path | None = None
 
 
-class ScoreThresholds(_Section):
-    """As ``Thresholds``, for suites that give none of their own."""
-
+class _ScoreThresholds(StrictSection):
     passing_score: float = Field(default=0.7, ge=0, le=1)
     warning_score: float = Field(default=0.5, ge=0, le=1)
 
 
-class TimeLimits(_Section):
-    """Seconds of questions, and of texts, whose case gives no limit of its own."""
-
+class _TimeLimits(StrictSection):
     max_query_time: float = Field(default=5.0, gt=0)
     max_extraction_time: float = Field(default=2.0, gt=0)
 
 
-class Reporting(_Section):
-    """What the command writes, where, and whether it looks for a fall against the pinned run."""
-
+class _Reporting(StrictSection):
     save_detailed_results: bool = True
     results_directory: Path = Path("evaluation_results")
     allow_outside: bool = False
     compare_with_baseline: bool = True
 
 
-class EvaluationSettings(_Section):
-    """What stands below ``evaluation``."""
+class EvaluationSettings(StrictSection):
+    """What stands below ``evaluation``, see docs/suites.md; times are seconds."""
 
     enabled: bool = True
-    test_suites: dict[str, SuiteEntry] = Field(default_factory=dict[str, SuiteEntry])
-    thresholds: ScoreThresholds = ScoreThresholds()
-    performance: TimeLimits = TimeLimits()
-    reporting: Reporting = Reporting()
+    test_suites: dict[str, _SuiteEntry] = Field(default_factory=dict[str, _SuiteEntry])
+    thresholds: _ScoreThresholds = _ScoreThresholds()
+    performance: _TimeLimits = _TimeLimits()
+    reporting: _Reporting = _Reporting()
 
 
 class _File(StrictSection):
@@ -456,12 +399,27 @@ class EvaluationFile:
         """
         given = self.settings.thresholds
         own = Thresholds(passing=given.passing_score, warning=given.warning_score)
-        return [
-            self._graph_suite(name, own, indexes)
-            if file is None
-            else self._read_suite(name, own, file)
-            for name, file in self.files.items()
-        ]
+        suites: list[Suite] = []
+        for name, file in self.files.items():
+            values: dict[str, object]
+            if file is None:
+                if not indexes:
+                    what = f"the suite {name} measures each index, and none is configured"
+                    raise ConfigError(f"{self.path}: {what}.")
+                cases = [
+                    TestCase(
+                        f"graph_{key}" if len(indexes) > 1 else "graph", "", "", {"index": key}
+                    )
+                    for key in indexes
+                ]
+                values = {"evaluator": "graph_connectivity", "thresholds": own, "cases": cases}
+            else:
+                suite = read_suite(file, own)
+                values = dict(suite)
+                if suite.evaluator in _EVALUATORS.values():
+                    values["cases"] = [self._limited(case) for case in suite.cases]
+            suites.append(parse_suite({**values, "name": name}, str(file or self.path)))
+        return suites
 
     def test_cases(self) -> dict[str, list[TestCase]]:
         """Return name -> cases of the enabled suites, as a framework runs them.
@@ -475,47 +433,22 @@ class EvaluationFile:
             for name, file in self.files.items()
         }
 
-    def _graph_suite(self, name: str, own: Thresholds, indexes: Sequence[str]) -> Suite:
-        if not indexes:
-            msg = f"{self.path}: the suite {name} measures each index, and none is configured."
-            raise ConfigError(msg)
-        cases = [
-            {"id": f"graph_{key}" if len(indexes) > 1 else "graph", "input_data": {"index": key}}
-            for key in indexes
-        ]
-        values = {"evaluator": "graph_connectivity", "thresholds": own, "cases": cases}
-        return parse_suite({"name": name, **values}, str(self.path))
-
-    def _read_suite(self, name: str, own: Thresholds, file: Path) -> Suite:
-        suite = read_suite(file, own)
-        cases = suite.cases
-        if suite.evaluator in ("entity_extraction", "query_response"):
-            cases = tuple(self._limited(case) for case in cases)
-        return parse_suite({**dict(suite), "name": name, "cases": cases}, str(file))
-
     def _limited(self, case: TestCase) -> TestCase:
         given, expected = mapping_of(case.input_data), case.expected_output
-        limit = None
-        if given.keys() & {"query", "question"}:
-            limit = self.settings.performance.max_query_time
-        elif "text" in given:
-            limit = self.settings.performance.max_extraction_time
-        if (
-            limit is None
-            or not isinstance(expected, Mapping)
-            or expected.keys() & {"max_processing_time", "time_limit_s"}
-        ):
+        times = self.settings.performance
+        if {"max_processing_time", "time_limit_s"} & mapping_of(expected).keys():
             return case
+        if not isinstance(expected, Mapping) or not given.keys() & _EVALUATORS.keys():
+            return case
+        asks = given.keys() & {"query", "question"}
+        limit = times.max_query_time if asks else times.max_extraction_time
         return replace(case, expected_output={"max_processing_time": limit, **expected})
 
 
 def read_evaluation_file(path: Path | str) -> EvaluationFile:
     """Read an evaluation.yml.
 
-    Raises
-    ------
-    ConfigError
-        If it is missing, malformed, or has an unknown key; the nearest known one is named.
+    ConfigError if it is missing, malformed, or has an unknown key; the nearest known one is named.
     """
     file = Path(path)
     try:
@@ -528,11 +461,7 @@ def suite_schema() -> dict[str, Any]:
     """Return the JSON schema of a suite: keys and values, or a plain list of cases."""
     schema = schema_of(Suite)
     defs = schema.pop("$defs")
-    case = defs["TestCase"]
-    case["description"] = "One test case."
-    for key, told in _TOLD.items():
-        case["properties"][key]["description"] = told
-    case["properties"]["id"]["type"] = ["string", "integer"]
+    defs["TestCase"]["properties"]["id"]["type"] = ["string", "integer"]
     del schema["$schema"]
     schema["required"].remove("name")  # that of the file
     cases = schema["properties"]["cases"]

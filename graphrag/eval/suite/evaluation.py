@@ -1,17 +1,32 @@
-"""What suites consist of: metrics, test cases, evaluators, and what they give."""
+"""What suites consist of: metrics, test cases, evaluators, what they give; cases to begin with."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
 if TYPE_CHECKING:
     from graphrag.eval.suite.tools import CaseTools
+
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+Output = Mapping[str, Any]
+"""What a system made of a case, as a :class:`BaseEvaluator` is shown it."""
+
+
+def groups(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return key -> its values, both in the order in which they come."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 class EvaluationMetric(StrEnum):
@@ -36,34 +51,26 @@ def mapping_of(given: object) -> Mapping[str, Any]:
 
 @dataclass
 class TestCase:
-    """One test case.
-
-    Attributes
-    ----------
-    id : str
-        Unique in its suite.
-    name, description : str
-        Free text in any language.
-    input_data : dict
-        ``query`` and ``context``, ``text``, or ``document`` and ``metadata``; also ``index``, a
-        key of eval_config.yaml. An evaluator of one's own may take anything.
-    expected_output : dict
-        What the evaluator looks for: ``entities``, ``keywords``, ``aspects``,
-        ``max_processing_time`` (seconds).
-    metadata : dict
-        Free; it is kept with the run.
-    """
+    """One test case."""
 
     # pytest takes a class of this name in a user's test module for one of its own.
     __test__: ClassVar[bool] = False
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        extra="forbid", use_attribute_docstrings=True
+    )
 
     id: Annotated[str, BeforeValidator(_as_text), Field(min_length=1)]
+    """Unique in its suite."""
     name: str = ""
+    """Free text in any language."""
     description: str = ""
+    """Free text in any language."""
     input_data: Any = None
+    """What the suite's evaluator takes; ``index`` names one of eval_config.yaml."""
     expected_output: Any = None
+    """What the suite's evaluator looks for."""
     metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Free; it is kept with the run."""
 
     @property
     def title(self) -> str:
@@ -81,18 +88,8 @@ class TestCase:
 class EvaluationResult:
     """One metric on one test case.
 
-    Attributes
-    ----------
-    metric : EvaluationMetric
-    score : float
-        In [0, ``max_score``].
-    max_score : float
-        > 0.
-    details : dict
-        What the score rests on.
-    timestamp : datetime
-    test_case_id : str or None
-        Set by the framework.
+    The score lies in [0, ``max_score``], ``details`` say what it rests on; the framework sets
+    ``test_case_id``.
     """
 
     metric: EvaluationMetric
@@ -122,8 +119,6 @@ class EvaluationReport:
 
     Attributes
     ----------
-    test_suite_name : str
-    timestamp : datetime
     results : list of EvaluationResult
         By case, then by metric; what failed is not in it.
     overall_score : float
@@ -169,9 +164,7 @@ class BaseEvaluator(ABC):
     """Scores what a system made of a test case, in one metric."""
 
     @abstractmethod
-    async def evaluate(
-        self, test_case: TestCase, system_output: Mapping[str, Any]
-    ) -> EvaluationResult:
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Score a case; what is raised is the failure of this case alone.
 
         Parameters
@@ -191,13 +184,11 @@ class Evaluated:
     Attributes
     ----------
     score : float
-        In [0, 1].
+        In [0, 1], as are the ``parts`` by name.
     reason : str
         Why, in a sentence.
     output : str
         What the system gave; "" for what the tools gave last.
-    parts : mapping
-        Name -> part of the score, in [0, 1].
     findings : mapping
         Kind -> what was found, as "missed entities" -> names; what comes again in several cases
         is recommended to be looked at.
@@ -234,3 +225,72 @@ class ToolEvaluator(Protocol):
 
 
 Evaluator = BaseEvaluator | ToolEvaluator
+
+# Language, text, the names that stand in it; a question on it, keywords and aspects of its answer.
+_TEXTS = (
+    (
+        "en",
+        "Marta Lindqvist runs the paper mill of Sorrento Falls. The mill takes its water from the "
+        "Aller River and sells to the Halden Press.",
+        ("Marta Lindqvist", "Sorrento Falls", "Aller River", "Halden Press"),
+        "Who runs the paper mill of Sorrento Falls, and to whom does it sell?",
+        ("Marta Lindqvist", "Halden Press"),
+        ("owner of the mill", "its customer, a press"),
+    ),
+    (
+        "de",
+        "Die Ingenieurin Greta Anders plante die Bergbahn von Oberlauf. Bezahlt hat sie die "
+        "Sparkasse Oberlauf.",
+        ("Greta Anders", "Oberlauf", "Sparkasse Oberlauf"),
+        "Wer plante die Bergbahn von Oberlauf, und wer bezahlte sie?",
+        ("Greta Anders", "Sparkasse"),
+        ("Planung durch die Ingenieurin", "Bezahlung durch die Sparkasse"),
+    ),
+    (
+        "es",
+        "El Observatorio Cerro Blanco fue fundado por Lucía Ferrer. Desde 1962 trabaja allí el "
+        "astrónomo Pedro Salas.",
+        ("Observatorio Cerro Blanco", "Lucía Ferrer", "Pedro Salas"),
+        "¿Quién fundó el Observatorio Cerro Blanco y quién trabaja allí?",
+        ("Lucía Ferrer", "Pedro Salas"),
+        ("la fundadora Lucía Ferrer", "el astrónomo Pedro Salas"),
+    ),
+)
+
+
+def create_entity_extraction_test_cases() -> list[TestCase]:
+    """Return three texts, English, German and Spanish, with the names that stand in them."""
+    return [
+        TestCase(
+            id=f"entity_{number:03}",
+            name=f"The names of a text ({language})",
+            description="Every name of a short text is found, and nothing else",
+            input_data={"text": text, "language": language},
+            expected_output={"entities": list(names), "max_processing_time": 2.0},
+            metadata={"language": language},
+        )
+        for number, (language, text, names, _, _, _) in enumerate(_TEXTS, 1)
+    ]
+
+
+def create_query_response_test_cases() -> list[TestCase]:
+    """Return three questions on the same texts, with the words that an answer must hold."""
+    return [
+        TestCase(
+            id=f"query_{number:03}",
+            name=query,
+            description="The answer names everyone who is asked for",
+            input_data={
+                "query": query,
+                "language": language,
+                "context": {"language": language, "text": text},
+            },
+            expected_output={
+                "keywords": list(keywords),
+                "aspects": list(aspects),
+                "max_processing_time": 5.0,
+            },
+            metadata={"language": language},
+        )
+        for number, (language, text, _, query, keywords, aspects) in enumerate(_TEXTS, 1)
+    ]

@@ -18,7 +18,7 @@ from graphrag.eval.scorers.entities import (
 from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.suite.cases import CaseExpected, CaseInput, Suite, explain_values, read_case
 from graphrag.eval.suite.evaluation import Evaluated, Evaluator, TestCase
-from graphrag.eval.suite.metric_evaluators import (
+from graphrag.eval.suite.framework import (
     GraphConnectivityEvaluator,
     ProcessingTimeEvaluator,
     ResponseCompletenessEvaluator,
@@ -157,7 +157,7 @@ class QueryResponse(StrictSection):
             raise ValueError(msg)
 
     def _read(self, case: TestCase) -> tuple[CaseInput, CaseExpected]:
-        return read_case(case, ("question", "query"), ("answer", "keywords", "aspects"))
+        return read_case(case, ("query",), ("answer", "keywords", "aspects"))
 
     @staticmethod
     def _measured(expected: CaseExpected, answer: str, seconds: float | None) -> dict[Part, Any]:

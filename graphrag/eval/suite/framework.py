@@ -6,26 +6,292 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.scorers.entities import graph_connectivity, score_entities
+from graphrag.eval.scorers.quotes import phrase_key
+from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.stats.paired import holm, paired_scale
-from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
+from graphrag.eval.suite.cases import Thresholds, check_ids, read_case, read_evaluation_file
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
     EvaluationReport,
     EvaluationResult,
+    Output,
     TestCase,
+    groups,
     mapping_of,
 )
-from graphrag.eval.suite.metric_evaluators import FIVE, MetricEvaluator
 from graphrag.query.calls import describe_error
+
+if TYPE_CHECKING:
+    from graphrag.eval.ratings import Rating
 
 ALPHA = 0.05
 MIN_PAIRS = 2
 WEAK, FAIR = 0.6, 0.8
 """A metric whose mean is below the one asks for work, below the other for a look."""
+DEFAULT_MAX_SECONDS = 5.0
+
+
+class MetricEvaluator(BaseEvaluator):
+    """An evaluator of one metric; ``compared`` is the key of the expected output it looks at."""
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[tuple[str, ...]] = ("methods",)
+    metric: ClassVar[EvaluationMetric]
+    compared: ClassVar[str]
+
+    def applies(self, test_case: TestCase, system_output: Output) -> bool:
+        """Return whether the case names what is compared with."""
+        return self.compared in mapping_of(test_case.expected_output)
+
+    def check(self, case: TestCase) -> None:
+        """Refuse a case of a project's suite whose question or expectation is missing."""
+        _, expected = read_case(case, {"query"}, {"keywords", "aspects"})
+        if not getattr(expected, self.compared):
+            msg = f"expected_output.{self.compared} is missing"
+            raise ValueError(msg)
+
+    def _result(self, score: float, details: dict[str, Any]) -> EvaluationResult:
+        return _result(self.metric, score, details)
+
+
+class EntityExtractionEvaluator(MetricEvaluator):
+    """F1 of the extracted entity names against the expected ones.
+
+    ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
+    undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
+    ``NameRule`` folds them, each counted once.
+    """
+
+    metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
+    compared = "entities"
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Compare ``extracted_entities`` with ``expected_output["entities"]``.
+
+        ValueError if the output has no list of entities with names.
+        """
+        wanted = mapping_of(test_case.expected_output).get("entities")
+        expected = _names(wanted or (), "expected entity")
+        if system_output.get("extracted_entities") is None:
+            msg = "the output has no extracted_entities"
+            raise ValueError(msg)
+        found = _names(system_output["extracted_entities"], "extracted entity")
+        scores = score_entities(found, expected)
+        nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
+        f1 = nothing if scores.f1 is None else scores.f1
+        details = {
+            "precision": nothing if scores.precision is None else scores.precision,
+            "recall": nothing if scores.recall is None else scores.recall,
+            "f1_score": f1,
+            "true_positives": scores.n_matched,
+            "false_positives": scores.n_found - scores.n_matched,
+            "false_negatives": scores.n_expected - scores.n_matched,
+            "expected_entities": expected,
+            "extracted_entities": found,
+        }
+        return self._result(f1, details)
+
+
+class ResponseRelevanceEvaluator(MetricEvaluator):
+    """Share of the expected keywords that the answer names, whole words; 0 without keywords."""
+
+    metric = EvaluationMetric.RESPONSE_RELEVANCE
+    compared = "keywords"
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Look for ``expected_output["keywords"]`` in the answer.
+
+        ValueError if the output has no answer, or no keyword has a letter or digit.
+        """
+        keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
+        score = keyword_relevance(keywords, answer) if keywords else 0.0
+        if score is None:
+            msg = "no keyword has a letter or digit"
+            raise ValueError(msg)
+        total = len({key for key in map(phrase_key, keywords) if key})
+        details = {
+            "matched_keywords": round(score * total),
+            "total_keywords": total,
+            "response_length": len(answer),
+            "expected_keywords": keywords,
+        }
+        return self._result(score, details)
+
+
+class ResponseCompletenessEvaluator(MetricEvaluator):
+    """Share of the expected aspects of which any content word is in the answer; 1 without."""
+
+    metric = EvaluationMetric.RESPONSE_COMPLETENESS
+    compared = "aspects"
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Look for ``expected_output["aspects"]`` in the answer.
+
+        ValueError if the output has no answer, or an aspect no content word.
+        """
+        aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
+        shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
+        if None in shares:
+            msg = f"the aspect {aspects[shares.index(None)]!r} has no content word"
+            raise ValueError(msg)
+        covered = sum(share == 1 for share in shares)
+        details = {
+            "covered_aspects": covered,
+            "total_aspects": len(aspects),
+            "response_length": len(answer),
+            "expected_aspects": aspects,
+        }
+        return self._result(covered / len(aspects) if aspects else 1.0, details)
+
+
+class GraphConnectivityEvaluator(MetricEvaluator):
+    """Entities of the largest connected part of the graph by all entities."""
+
+    metric = EvaluationMetric.GRAPH_CONNECTIVITY
+    needs = ("index",)
+
+    def applies(self, test_case: TestCase, system_output: Output) -> bool:
+        """Return whether there is a graph."""
+        return system_output.get("graph") is not None
+
+    def check(self, case: TestCase) -> None:
+        """Refuse an input other than an index; nothing is expected of a graph."""
+        if case.expected_output:
+            msg = "expected_output: the whole graph is measured, so nothing can be expected"
+            raise ValueError(msg)
+        read_case(case, (), ())
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Measure ``output["graph"]``: ``entities``, names, and ``relationships``, pairs of them.
+
+        ValueError if there is no graph, no entity in it, or a relationship is no pair of names.
+        """
+        graph = mapping_of(system_output.get("graph"))
+        if "entities" not in graph:
+            msg = "the output has no graph with entities and relationships"
+            raise ValueError(msg)
+        names = _names(graph["entities"], "entity of the graph")
+        ends = [_pair(each) for each in graph.get("relationships") or ()]
+        found = graph_connectivity(names, [a for a, _ in ends], [b for _, b in ends])
+        if found.largest_component_share is None:
+            msg = "the graph has no entities"
+            raise ValueError(msg)
+        details = {
+            "connectivity_ratio": found.largest_component_share,
+            "isolated_entities": found.n_isolated,
+            "largest_component_size": round(found.largest_component_share * found.n_entities),
+        }
+        return self._result(found.largest_component_share, details)
+
+
+class ProcessingTimeEvaluator(MetricEvaluator):
+    """The time against its limit, see :func:`graphrag.eval.scorers.time_score`."""
+
+    metric = EvaluationMetric.QUERY_PROCESSING_TIME
+    compared = "max_processing_time"
+
+    def applies(self, test_case: TestCase, system_output: Output) -> bool:
+        """Return whether a component ran, and was timed."""
+        return system_output.get("processing_time") is not None
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Hold ``processing_time`` (0 where it is not given) against ``max_processing_time``.
+
+        ValueError if the time is negative or the limit not positive.
+        """
+        seconds = float(system_output.get("processing_time") or 0.0)
+        expected = mapping_of(test_case.expected_output)
+        limit = float(expected.get("max_processing_time", DEFAULT_MAX_SECONDS))
+        score = cast("float", time_score(seconds, limit))
+        times = {"processing_time": seconds, "expected_max_time": limit}
+        return self._result(score, {**times, "within_limit": seconds <= limit})
+
+
+class UserSatisfactionEvaluator(BaseEvaluator):
+    """Mean of ``(rating - 1) / 4`` over the ``ratings`` whose question_id is a case's id."""
+
+    def __init__(self, ratings: "Iterable[Rating]") -> None:
+        self._ratings: dict[str, list[int]] = {}
+        for each in ratings:
+            self._ratings.setdefault(each.question_id, []).append(each.rating)
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Look up the case's ratings; ValueError if nobody rated it, or one is not from 1 to 5."""
+        given = self._ratings.get(test_case.id)
+        if not given:
+            msg = f"nobody rated the case {test_case.id!r}"
+            raise ValueError(msg)
+        if not all(1 <= rating <= 5 for rating in given):
+            msg = f"a rating of the case {test_case.id!r} is not from 1 to 5"
+            raise ValueError(msg)
+        mean = fmean(given)
+        details = {"mean_rating": mean, "n_ratings": len(given)}
+        return _result(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
+
+
+FIVE: tuple[type[MetricEvaluator], ...] = (
+    EntityExtractionEvaluator,
+    ResponseRelevanceEvaluator,
+    ResponseCompletenessEvaluator,
+    GraphConnectivityEvaluator,
+    ProcessingTimeEvaluator,
+)
+"""What a framework begins with."""
+
+
+def _result(metric: EvaluationMetric, score: float, details: dict[str, Any]) -> EvaluationResult:
+    return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
+
+
+def _texts(test_case: TestCase, key: str) -> list[str]:
+    given: object = mapping_of(test_case.expected_output).get(key) or ()
+    # A text is a sequence too, of letters.
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        msg = f"expected_output.{key} must be a list of texts, not {type(given).__name__}"
+        raise ValueError(msg)
+    return [str(each) for each in cast("Iterable[object]", given)]
+
+
+def _names(given: object, what: str) -> list[str]:
+    # A text and a mapping can be gone through too, but by letters and keys.
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        msg = f"there must be a list of names, not {type(cast('object', given)).__name__}: {what}"
+        raise ValueError(msg)
+    names: list[str] = []
+    for each in cast("Iterable[object]", given):
+        name = each if isinstance(each, str) else _held(each, "name")
+        if not isinstance(name, str):
+            msg = f"an {what} has no name: {each!r}"
+            raise ValueError(msg)
+        names.append(name)
+    return names
+
+
+def _held(given: object, key: str) -> object:
+    return mapping_of(given).get(key, getattr(given, key, None))
+
+
+def _answer(system_output: Output) -> str:
+    answer = _held(system_output.get("query_result", system_output), "answer")
+    if not isinstance(answer, str):
+        msg = "the output has no answer that is a text"
+        raise ValueError(msg)
+    return answer
+
+
+def _pair(given: object) -> tuple[str, str]:
+    # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
+    match given:
+        case (str(source), str(target)):
+            return source, target
+        case _:
+            msg = f"a relationship of the graph is a pair (source, target) of names, not {given!r}"
+            raise ValueError(msg)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +306,6 @@ class MetricRegression:
         Mean of now less baseline over the cases that both scored, in [-1, 1]; None without any.
     p_holm : float or None
         That the metric did not fall, corrected over the family; None below two pairs.
-    n_pairs : int
     regressed : bool
         ``p_holm`` is at most 0.05.
     """
@@ -52,20 +317,11 @@ class MetricRegression:
     regressed: bool
 
 
-class _Way(NamedTuple):
-    """An input that a component takes, its coroutine, and the key of what it gives."""
-
-    given: str
-    component: str
-    method: str
-    further: str | None
-    key: str
-
-
+# An input that a component takes, the component, its coroutine, what else it takes, what it gives.
 _WAYS = (
-    _Way("query", "graph_agent", "process_query", "context", "query_result"),
-    _Way("text", "entity_extractor", "extract_entities", None, "extracted_entities"),
-    _Way("document", "document_processor", "process_document", "metadata", "processed_document"),
+    ("query", "graph_agent", "process_query", "context", "query_result"),
+    ("text", "entity_extractor", "extract_entities", None, "extracted_entities"),
+    ("document", "document_processor", "process_document", "metadata", "processed_document"),
 )
 
 
@@ -73,45 +329,35 @@ async def run_case(case: TestCase, components: Mapping[str, Any]) -> dict[str, A
     """Run a case by the first component that fits it, and return what evaluators see.
 
     A case that has no input for any component is about the graph, if there is one: then nothing
-    runs.
-
-    Raises
-    ------
-    ValueError
-        If no component can run it. What the component raises is raised too.
+    runs. ValueError if no component can run it; what the component raises is raised too.
     """
     output = _about(components)
     given = mapping_of(case.input_data)
-    wanted = [way for way in _WAYS if way.given in given]
-    way = next((way for way in wanted if components.get(way.component) is not None), None)
-    if way is None:
-        if "graph" in output and not wanted:
-            return {"success": True, **output}
-        missing = " or ".join(way.component for way in wanted)
-        needs = f"give {missing}" if missing else "its input_data has no query, text or document"
-        msg = f"no component can run it; {needs}"
-        raise ValueError(msg)
-    arguments: list[object] = [given[way.given]]
-    if way.further is not None:
-        arguments.append(given.get(way.further, {}))
-    ask = cast("Callable[..., Awaitable[Any]]", getattr(components[way.component], way.method))
-    started = time.perf_counter()
-    made = await ask(*arguments)
-    seconds = time.perf_counter() - started
-    return {"success": True, "processing_time": seconds, way.key: made, **output}
+    wanted = [way for way in _WAYS if way[0] in given]
+    for key, component, method, further, made in wanted:
+        if components.get(component) is not None:
+            ask = cast("Callable[..., Awaitable[object]]", getattr(components[component], method))
+            more = [] if further is None else [given.get(further, {})]
+            started = time.perf_counter()
+            output[made] = await ask(given[key], *more)
+            seconds = time.perf_counter() - started
+            return {"success": True, "processing_time": seconds, **output}
+    if "graph" in output and not wanted:
+        return {"success": True, **output}
+    missing = " or ".join(way[1] for way in wanted)
+    needs = f"give {missing}" if missing else "its input_data has no query, text or document"
+    msg = f"no component can run it; {needs}"
+    raise ValueError(msg)
 
 
 class EvaluationFramework:
     """Runs suites of test cases over a system's own components.
 
-    Parameters
-    ----------
-    passing_score, warning_score : float
-        In [0, 1]; in either order, as ``Thresholds`` takes them.
+    Scores lie in [0, 1]; ``passing_score`` and ``warning_score`` come in either order, as
+    ``Thresholds`` takes them.
 
     Attributes
     ----------
-    passing_score, warning_score : float
     evaluators : dict
         Metric -> evaluator: five to begin with.
     test_suites : dict
@@ -136,10 +382,7 @@ class EvaluationFramework:
     def from_file(cls, path: Path | str) -> "EvaluationFramework":
         """Make a framework with the scores and the enabled suites of an evaluation.yml.
 
-        Raises
-        ------
-        ConfigError
-            If the file, or one that it names, can't be read.
+        ConfigError if the file, or one that it names, can't be read.
         """
         given = read_evaluation_file(path)
         framework = cls(**given.settings.thresholds.model_dump())
@@ -152,13 +395,7 @@ class EvaluationFramework:
         self.evaluators[EvaluationMetric(metric)] = evaluator
 
     def register_test_suite(self, name: str, test_cases: Iterable[TestCase]) -> None:
-        """Keep a suite of test cases under a name.
-
-        Raises
-        ------
-        ValueError
-            If two cases have the same id, by which reports are compared.
-        """
+        """Keep a suite under a name; ValueError if two cases have the same id."""
         cases = list(test_cases)
         check_ids(cases)
         self.test_suites[name] = cases
@@ -173,7 +410,6 @@ class EvaluationFramework:
 
         Parameters
         ----------
-        test_suite_name : str
         system_components : mapping
             ``graph_agent`` with ``process_query(query, context)``, ``entity_extractor`` with
             ``extract_entities(text)``, ``document_processor`` with ``process_document(document,
@@ -186,12 +422,7 @@ class EvaluationFramework:
         -------
         EvaluationReport
             Also appended to ``evaluation_history``. What failed is named in its ``failures`` and
-            is no score.
-
-        Raises
-        ------
-        ValueError
-            If there is no such suite, or a metric has no evaluator.
+            is no score. ValueError if there is no such suite, or a metric has no evaluator.
         """
         if test_suite_name not in self.test_suites:
             known = nearest(test_suite_name, list(self.test_suites))
@@ -282,16 +513,8 @@ def find_regressions(
 ) -> list[MetricRegression]:
     """Test each metric for a fall.
 
-    Parameters
-    ----------
-    scores : mapping
-        Metric -> (case id -> score now, case id -> score of the baseline), each in [0, 1]. The
-        metrics are the family.
-
-    Returns
-    -------
-    list of MetricRegression
-        In the order of the metrics.
+    ``scores`` is metric -> (case id -> score now, case id -> score of the baseline), each in
+    [0, 1]; the metrics are the family, and their order that of the result.
 
     Notes
     -----
@@ -307,14 +530,8 @@ def find_regressions(
     }
     tested = [each.p if each.n_pairs >= MIN_PAIRS else None for each in found.values()]
     return [
-        MetricRegression(
-            metric=metric,
-            difference=each.difference,
-            p_holm=p_holm,
-            n_pairs=each.n_pairs,
-            regressed=p_holm is not None and p_holm <= ALPHA,
-        )
-        for (metric, each), p_holm in zip(found.items(), holm(tested), strict=True)
+        MetricRegression(metric, each.difference, p, each.n_pairs, p is not None and p <= ALPHA)
+        for (metric, each), p in zip(found.items(), holm(tested), strict=True)
     ]
 
 
@@ -344,7 +561,7 @@ async def _outcome_of(case: TestCase, components: Mapping[str, Any]) -> dict[str
 
 async def _score(
     case: TestCase,
-    output: Mapping[str, Any],
+    output: Output,
     evaluators: Mapping[EvaluationMetric, BaseEvaluator],
 ) -> tuple[list[EvaluationResult], list[str]]:
     """Return a case's results, and what failed of it, which is never a score."""
@@ -384,21 +601,16 @@ def _recommend(report: EvaluationReport) -> list[str]:
     if not texts and report.results:
         texts.append(f"No metric is below {FAIR} on average.")
     if report.failures:
-        first = next(iter(report.failures.items()))
-        texts.append(
-            f"Mend what failed in {len(report.failures)} of {report.total_tests} cases; the "
-            f"first, {first[0]}: {first[1]}"
-        )
+        case_id, problem = next(iter(report.failures.items()))
+        n = f"{len(report.failures)} of {report.total_tests}"
+        texts.append(f"Mend what failed in {n} cases; the first, {case_id}: {problem}")
     return texts or ["Nothing was scored: give the cases an expected output."]
 
 
 def _by_metric(
     results: Iterable[EvaluationResult],
 ) -> dict[EvaluationMetric, list[EvaluationResult]]:
-    found: dict[EvaluationMetric, list[EvaluationResult]] = {}
-    for result in results:
-        found.setdefault(result.metric, []).append(result)
-    return found
+    return groups((result.metric, result) for result in results)
 
 
 def _mean(results: Sequence[EvaluationResult]) -> float:
@@ -407,12 +619,5 @@ def _mean(results: Sequence[EvaluationResult]) -> float:
 
 def _case_shares(results: Iterable[EvaluationResult]) -> dict[str, dict[str, float]]:
     """Return metric -> case id -> mean share."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for result in results:
-        if result.test_case_id is not None:
-            of_metric = found.setdefault(result.metric, {})
-            of_metric.setdefault(result.test_case_id, []).append(result.share)
-    return {
-        metric: {case_id: fmean(shares) for case_id, shares in given.items()}
-        for metric, given in found.items()
-    }
+    shares = groups((r.metric, (r.test_case_id, r.share)) for r in results if r.test_case_id)
+    return {m: {case: fmean(of) for case, of in groups(each).items()} for m, each in shares.items()}

@@ -1,36 +1,50 @@
-"""Running suites: many cases at the same time, one failure kept to its case."""
+"""Running suites: planned as one run, many cases at the same time, one failure kept to its case."""
 
+import hashlib
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from importlib.metadata import version
 from typing import cast
 
 from pydantic import TypeAdapter
 
-from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.errors import RunStoppedError, StoreError
+from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.dataset.samples import Sample, fingerprint_samples
+from graphrag.eval.errors import ConfigError, RunStoppedError, StoreError, UsageError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.results.usage import label_usages
+from graphrag.eval.runner.headers import read_headers, read_model_settings
+from graphrag.eval.runner.judging import describe_judge
+from graphrag.eval.runner.methods import MethodSet, describe_method
 from graphrag.eval.runner.plan import ChosenRun, ResumeOptions, RunPlan, choose_run
 from graphrag.eval.runner.queue import run_bounded
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Judgement, RunDetails, StoredResponse, now
+from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse, now
 from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
-from graphrag.eval.suite.evaluation import BaseEvaluator, Evaluated, Evaluator
-from graphrag.eval.suite.evaluators import needs_of
+from graphrag.eval.suite.evaluation import BaseEvaluator, Evaluated, Evaluator, TestCase
+from graphrag.eval.suite.evaluators import is_built_in, make_evaluator, needs_of
 from graphrag.eval.suite.framework import (
     MetricRegression,
+    ProcessingTimeEvaluator,
     checked_result,
     find_regressions,
     run_case,
 )
-from graphrag.eval.suite.metric_evaluators import ProcessingTimeEvaluator
-from graphrag.eval.suite.planning import SuitePlan, SuiteUnit, plan_suites
 from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
-from graphrag.eval.suite.tools import CaseFailedError, CaseTools, SharedTools, graph_of
+from graphrag.eval.suite.tools import (
+    CaseFailedError,
+    CaseTools,
+    ModelExtractor,
+    SharedTools,
+    graph_of,
+)
 from graphrag.query.calls import describe_error
+from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import Usage
 
 OnCase = Callable[[int, int, CaseResult], None]
@@ -56,10 +70,8 @@ class SuiteOutcome:
     ----------
     reports : tuple of SuiteReport
         In the order of the suites.
-    run_id : str or None
-        None without a store.
-    embedded_models : str or None
-        The label of the embedded models when they had a part.
+    run_id, embedded_models : str or None
+        None without a store; the label of the embedded models when they had a part.
     ended_at : str
         ISO 8601, UTC.
     regressions : tuple of PartRegression or None
@@ -89,6 +101,50 @@ _OUTCOME = TypeAdapter(SuiteOutcome)
 _RESULT = TypeAdapter(CaseResult)
 
 
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """One case, to be evaluated by one method, or by none in a suite without methods."""
+
+    suite: Suite
+    case: TestCase
+    evaluator: Evaluator
+    method: str | None
+    index: str | None
+
+    @property
+    def sample_id(self) -> str:
+        # The question's id in the run; like the label, it is compared with nothing but itself.
+        return f"{self.suite.name}/{self.case.id}"
+
+    @property
+    def label(self) -> str:
+        return self.suite.name if self.method is None else f"{self.suite.name}/{self.method}"
+
+    @property
+    def method_name(self) -> str:
+        return self.method or self.suite.evaluator
+
+    @property
+    def key(self) -> str:
+        return f"{self.sample_id} {self.method_name}"
+
+    @property
+    def reads_index(self) -> bool:
+        # It is searched or read, or nobody says that it isn't.
+        needs = {*needs_of(self.evaluator)}
+        says = hasattr(self.evaluator, "needs")
+        return self.method is not None or not says or bool(needs & {"index", "methods"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    config: EvaluationConfig
+    units: tuple[_Unit, ...]
+    samples: tuple[Sample, ...]
+    headers: Mapping[str, IndexHeader]
+    setup: RunSetup
+
+
 async def run_suite(
     suite: Suite,
     config: EvaluationConfig,
@@ -110,14 +166,10 @@ async def run_suites(
     on_case: OnCase | None = None,
     resume: bool = False,
 ) -> SuiteOutcome:
-    """Run suites as one run.
+    """Run suites of different names as one run.
 
     Parameters
     ----------
-    suites : sequence of Suite
-        Of different names.
-    config : EvaluationConfig
-        Names the indexes and methods, the judge, the limits.
     evaluators : mapping, optional
         Name -> evaluator of one's own, for suites that name it.
     store : EvaluationStore, optional
@@ -139,15 +191,15 @@ async def run_suites(
     Raises
     ------
     UsageError
-        If something is wrong before the first call, see ``planning.plan_suites``, or there is
-        no such run to resume.
+        If a suite names an evaluator, method or index that is not there, a case can't be
+        evaluated, an index that is needed is not built, or there is no such run to resume.
     RunStoppedError
         If a service refuses every request, or is down for longer than it is waited for; what was
         kept stays in the store.
     StoreError
         If a result can't be kept.
     """
-    plan = await plan_suites(suites, config, evaluators, judge)
+    plan = await _plan_suites(suites, config, evaluators, judge)
     details = RunDetails("suite", len(plan.units), plan.config.to_dict())
     work = _SuiteWork(plan, SharedTools(plan.config, plan.headers, judge), on_case)
     chosen: ChosenRun | None = None
@@ -235,7 +287,7 @@ def _label(results: Iterable[CaseResult]) -> str | None:
 class _SuiteWork:
     """Evaluates the units of a plan ``concurrency`` at once."""
 
-    def __init__(self, plan: SuitePlan, shared: SharedTools, on_case: OnCase | None) -> None:
+    def __init__(self, plan: _Plan, shared: SharedTools, on_case: OnCase | None) -> None:
         self._plan = plan
         self._shared = shared
         self._on_case = on_case
@@ -260,7 +312,7 @@ class _SuiteWork:
         await run_bounded(jobs, self._plan.config.concurrency)
         return self._results
 
-    async def _run_unit(self, unit: SuiteUnit) -> None:
+    async def _run_unit(self, unit: _Unit) -> None:
         tools = CaseTools(self._shared, unit.sample_id, unit.method, unit.index)
         result = await self._evaluate(unit, tools)
         self._keep(unit, tools, result)
@@ -268,7 +320,7 @@ class _SuiteWork:
         if self._on_case is not None:
             self._on_case(len(self._results), len(self._plan.units), result)
 
-    async def _evaluate(self, unit: SuiteUnit, tools: CaseTools) -> CaseResult:
+    async def _evaluate(self, unit: _Unit, tools: CaseTools) -> CaseResult:
         evaluated: Evaluated | None = None
         failure: Failure | None = None
         kept, timeout_s = tools.kept, self._plan.config.timeout_s
@@ -289,13 +341,12 @@ class _SuiteWork:
         latency_s = None if evaluated is None else evaluated.latency_s
         if latency_s is None:
             latency_s = sum(kept.seconds) if kept.seconds else took_s
+        score = None if evaluated is None else evaluated.score
         return CaseResult(
             case_id=unit.case.id,
             title=unit.case.title,
             method=unit.method_name,
-            status="unscored"
-            if evaluated is None
-            else status_of(evaluated.score, unit.suite.thresholds),
+            status=status_of(score, unit.suite.thresholds),
             evaluated=evaluated,
             failure=failure,
             latency_s=latency_s,
@@ -303,7 +354,7 @@ class _SuiteWork:
             judge_usage=tools.judge_usage(),
         )
 
-    def _keep(self, unit: SuiteUnit, tools: CaseTools, result: CaseResult) -> None:
+    def _keep(self, unit: _Unit, tools: CaseTools, result: CaseResult) -> None:
         if self._store is None:
             return
         failure = result.failure if result.failure and result.failure.stage == "search" else None
@@ -330,7 +381,7 @@ class _SuiteWork:
         self._store.append_judgement(self._run_id, kept)
 
 
-async def _ask(unit: SuiteUnit, tools: CaseTools) -> Evaluated:
+async def _ask(unit: _Unit, tools: CaseTools) -> Evaluated:
     """Let the evaluator score a unit; one of a framework is shown what the tools made of it."""
     if not isinstance(unit.evaluator, BaseEvaluator):
         given = cast("object", await unit.evaluator.evaluate(unit.case, tools))
@@ -338,11 +389,9 @@ async def _ask(unit: SuiteUnit, tools: CaseTools) -> Evaluated:
             msg = f"an evaluator returns an Evaluated, not {type(given).__name__}"
             raise TypeError(msg)
         return given
-    components = tools.components()
-    if "index" in needs_of(unit.evaluator):
-        components["graph"] = graph_of(await tools.indexed())
+    graph = graph_of(await tools.indexed()) if "index" in needs_of(unit.evaluator) else None
     case, n_before = framework_case(unit.case), len(tools.kept.seconds)
-    output = await run_case(case, components)
+    output = await run_case(case, {**tools.components(), "graph": graph})
     if "processing_time" in output:
         # As the tools measured it: without what was waited for. They may have no time at all.
         seconds = tools.kept.seconds[n_before:]
@@ -367,3 +416,141 @@ def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:
         return JudgeResult(None, f"Unscored: {result.reason}", result.failure)
     passed = thresholds.passes(result.score)
     return JudgeResult(int(passed), f"score {result.evaluated.score:.3f}: {result.reason}")
+
+
+async def _plan_suites(
+    suites: Sequence[Suite],
+    config: EvaluationConfig,
+    evaluators: Mapping[str, Evaluator] | None,
+    judge: Judge | None,
+) -> _Plan:
+    """Check suites against a configuration and say what is to be run."""
+    names = [suite.name for suite in suites]
+    if not names:
+        raise ConfigError("There is no suite to run.")
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"Two suites are called {name!r}; give one another name.")
+    units: list[_Unit] = []
+    for suite in suites:
+        evaluator = make_evaluator(suite, config.root, evaluators)
+        units += _units_of(suite, evaluator, config)
+    asked = list(dict.fromkeys(unit.method for unit in units if unit.method is not None))
+    if asked:
+        changes = {"root": config.root, "methods": asked}
+        config = parse_config({**config.model_dump(), **changes}, "the suites")
+    headers = await _read_headers(units, config)
+    samples = tuple({unit.sample_id: _sample(unit) for unit in units}.values())
+    setup = _setup(units, samples, config, headers, judge)
+    return _Plan(config, tuple(units), samples, headers, setup)
+
+
+def _units_of(suite: Suite, evaluator: Evaluator, config: EvaluationConfig) -> list[_Unit]:
+    methods: Sequence[str | None] = suite.methods or (None,)
+    if not suite.methods and "methods" in needs_of(evaluator):
+        methods = config.methods
+    needs_one = is_built_in(evaluator) or "index" in needs_of(evaluator) or methods != (None,)
+    keys = list(config.indexes)
+    units: list[_Unit] = []
+    for case in suite.cases:
+        index = keys[0] if case.index is None and len(keys) == 1 else case.index
+        what = f"Suite {suite.name}, case {case.id!r}"
+        if index is not None and index not in keys:
+            msg = f"{what}: no index is configured for {index!r}{nearest(index, keys)}"
+            raise ConfigError(as_sentence(msg))
+        if index is None and needs_one:
+            known = ", ".join(keys) or "the indexes, of which none is configured"
+            raise ConfigError(f"{what} names no index; give input_data.index, one of {known}.")
+        units += [_Unit(suite, case, evaluator, method, index) for method in methods]
+    return units
+
+
+async def _read_headers(units: Sequence[_Unit], config: EvaluationConfig) -> dict[str, IndexHeader]:
+    roots = config.project_folders()
+    built = {unit.index for unit in units if unit.reads_index}
+    headers: dict[str, IndexHeader] = {}
+    problems: list[UsageError] = []
+    for key in dict.fromkeys(unit.index for unit in units if unit.index is not None):
+        root = {key: roots[key]}
+        try:
+            headers |= await read_headers(root) if key in built else read_model_settings(root)
+        except UsageError as error:
+            problems.append(error)
+    if problems:
+        # All at once, so that mending one does not bring up the next.
+        raise type(problems[0])("\n".join(map(str, problems)))
+    return headers
+
+
+def _sample(unit: _Unit) -> Sample:
+    case = unit.case
+    about = {"name": case.name, "description": case.description, "metadata": case.metadata}
+    return Sample(
+        id=unit.sample_id,
+        imdb_key=unit.index or unit.suite.name,
+        question=_text(case.input_data),
+        ground_truth=_text(case.expected_output),
+        tags={"suite": unit.suite.name, **about},
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _setup(
+    units: Sequence[_Unit],
+    samples: Sequence[Sample],
+    config: EvaluationConfig,
+    headers: Mapping[str, IndexHeader],
+    judge: Judge | None,
+) -> RunSetup:
+    """Return everything that changes what the results mean."""
+    described = {unit.suite.name: _describe_evaluator(unit) for unit in units}
+    judged = any("judge" in needs_of(unit.evaluator) for unit in units)
+    methods = MethodSet(config)
+    indexes: dict[str, dict[str, Mapping[str, object]]] = {}
+    for unit in units:
+        if unit.index is not None and unit.label not in indexes.get(unit.index, {}):
+            about = _describe_index(unit, methods, headers[unit.index])
+            indexes.setdefault(unit.index, {})[unit.label] = about
+    sections: dict[str, object] = {
+        "suites": described,
+        "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
+        "methods": {"order": list(dict.fromkeys(unit.label for unit in units))},
+        "indexes": indexes,
+        "judge": {
+            **(describe_judge(config, headers, judge) if judged else {}),
+            **{f"suite {name}": _short_hash(each) for name, each in described.items()},
+        },
+        "metrics": {"correctness": {"suite": "passed"}},
+        "releases": {name: version(name) for name in ("graphrag", "gtog")},
+    }
+    return RunSetup(sections)
+
+
+def _describe_evaluator(unit: _Unit) -> dict[str, object]:
+    suite = unit.suite
+    found = describe_method(unit.evaluator)  # pyright: ignore[reportArgumentType]
+    own = not found["function"].startswith("graphrag.eval.suite.")
+    return {
+        "evaluator": suite.evaluator,
+        "settings": suite.settings,
+        "thresholds": suite.thresholds.model_dump(),
+        "version": found["version"],
+        **({"source": found["source"]} if own else {}),
+    }
+
+
+def _describe_index(unit: _Unit, methods: MethodSet, header: IndexHeader) -> Mapping[str, object]:
+    if unit.method is not None:
+        return {"index": header.fingerprint, **methods.describe(unit.method, header)}
+    extraction = ModelExtractor(header.config).describe()
+    return {"index": header.fingerprint, **extraction} if unit.reads_index else extraction
+
+
+def _short_hash(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -18,6 +18,7 @@ from graphrag.eval.suite.evaluation import (
     EvaluationMetric,
     EvaluationReport,
     EvaluationResult,
+    groups,
 )
 from graphrag.eval.suite.framework import time_metrics
 from graphrag.query.usage import Usage, sum_usages
@@ -36,12 +37,10 @@ class CaseResult:
 
     Attributes
     ----------
-    case_id, title : str
     method : str
         The method, or the evaluator's name in a suite without methods.
     status : {"passed", "warning", "failed", "unscored"}
-        By the thresholds; whether it counts as passed is :meth:`Thresholds.passes`. "unscored"
-        has a failure in place of a score.
+        By the thresholds; whether it counts as passed is :meth:`Thresholds.passes`.
     evaluated : Evaluated or None
     failure : Failure or None
         Exactly one of the two is given.
@@ -154,8 +153,7 @@ class Recommendation:
     cases: tuple[str, ...]
 
 
-_Advice = Iterator[tuple[str, Sequence[CaseResult]]]
-"""Sentences, each with the results that it is about."""
+_Advice = Iterator[tuple[str, Sequence[CaseResult]]]  # sentences, and the results they are about
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +162,12 @@ class SuiteReport:
 
     Attributes
     ----------
-    name, evaluator, description : str
-    thresholds : Thresholds
     status : {"passed", "warning", "failed", "incomplete"}
         Of the worst method: failed before incomplete before warning.
     score : Estimate
         Mean over the cases of each case's mean over the methods, with its t interval.
     n_passed, n_total : int
         Over all methods.
-    methods : tuple of MethodReport
-    results : tuple of CaseResult
     recommendations : tuple of Recommendation
         Empty when nothing gives cause for one.
     """
@@ -225,24 +219,18 @@ class SuiteReport:
 
         A result is one evaluation, its metric the evaluator's; its parts are in the details.
         """
-        failures: dict[str, str] = {}
+        failures = groups(
+            (r.case_id, f"{r.method}: {r.failure.message}") for r in self.results if r.failure
+        )
+        scored = [(r, r.evaluated) for r in self.results if r.evaluated is not None]
+        metric = cast("EvaluationMetric", _METRICS.get(self.evaluator, self.evaluator))
         results: list[EvaluationResult] = []
-        for each in self.results:
-            if each.failure is not None:
-                before = f"{failures[each.case_id]}; " if each.case_id in failures else ""
-                failures[each.case_id] = f"{before}{each.method}: {each.failure.message}"
-            if each.evaluated is not None:
-                details: dict[str, Any] = {
-                    "method": each.method,
-                    "status": each.status,
-                    "reason": each.reason,
-                    "parts": dict(each.evaluated.parts),
-                }
-                metric = cast("EvaluationMetric", _METRICS.get(self.evaluator, self.evaluator))
-                score = each.evaluated.score
-                results.append(
-                    EvaluationResult(metric, score, 1.0, details, ended_at, each.case_id)
-                )
+        for each, evaluated in scored:
+            about = {"method": each.method, "status": each.status, "reason": each.reason}
+            details: dict[str, Any] = {**about, "parts": dict(evaluated.parts)}
+            results.append(
+                EvaluationResult(metric, evaluated.score, 1.0, details, ended_at, each.case_id)
+            )
         return EvaluationReport(
             test_suite_name=self.name,
             timestamp=ended_at,
@@ -251,16 +239,18 @@ class SuiteReport:
             passed_tests=self.n_passed,
             total_tests=self.n_total,
             performance_metrics=time_metrics(
-                [r.latency_s for r in self.results if r.latency_s is not None and r.evaluated]
+                [each.latency_s for each, _ in scored if each.latency_s is not None]
             ),
             recommendations=[each.text for each in self.recommendations]
             or ["Nothing in the results asks for a look."],
-            failures=failures,
+            failures={case_id: "; ".join(texts) for case_id, texts in failures.items()},
         )
 
 
-def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
+def status_of(score: float | None, thresholds: Thresholds) -> CaseStatus:
     """Return how a score stands against the thresholds."""
+    if score is None:
+        return "unscored"
     low, high = sorted((thresholds.passing, thresholds.warning))
     if score < low:
         return "failed"
@@ -275,22 +265,18 @@ def worst_status(given: Sequence[SuiteStatus]) -> SuiteStatus:
 
 def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
     """Make the report of a suite from at least one result, every case of every method."""
-    by_method: dict[str, list[CaseResult]] = {}
-    scores: dict[str, list[float]] = {}
-    for result in results:
-        by_method.setdefault(result.method, []).append(result)
-        if result.score is not None:
-            scores.setdefault(result.case_id, []).append(result.score)
     methods = tuple(
-        _summarize_method(method, found, suite.thresholds) for method, found in by_method.items()
+        _summarize_method(method, of_method, suite.thresholds)
+        for method, of_method in groups((r.method, r) for r in results).items()
     )
+    scores = groups((r.case_id, r.score) for r in results if r.score is not None)
     return SuiteReport(
         name=suite.name,
         evaluator=suite.evaluator,
         description=suite.description,
         thresholds=suite.thresholds,
         status=worst_status([method.status for method in methods]),
-        score=_mean([fmean(found) for found in scores.values()]),
+        score=_mean([fmean(each) for each in scores.values()]),
         n_passed=sum(method.n_passed for method in methods),
         n_total=len(results),
         methods=methods,
@@ -363,43 +349,48 @@ def recommend(results: Sequence[CaseResult], thresholds: Thresholds) -> tuple[Re
 
 
 def _advise(results: Sequence[CaseResult], thresholds: Thresholds) -> _Advice:
-    methods: dict[str, list[CaseResult]] = {}
-    for result in results:
-        methods.setdefault(result.method, []).append(result)
+    methods = groups((result.method, result) for result in results)
     failed = [result for result in results if result.failure is not None]
     if failed:
-        text = (
-            f"{len(failed)} of {len(results)} evaluations have no score ({_ids(failed)}); mend the "
-            f"cause and run again. The first: {failed[0].reason}"
+        what = f"{len(failed)} of {len(results)} evaluations have no score ({_ids(failed)})"
+        yield f"{what}; mend the cause and run again. The first: {failed[0].reason}", failed
+    for method, of_method in methods.items():
+        yield from _weakest_part(method, of_method, thresholds)
+        again = groups(
+            ((kind, name), result)
+            for result in of_method
+            if result.evaluated
+            for kind, names in result.evaluated.findings.items()
+            for name in names
         )
-        yield text, failed
-    for method, given in methods.items():
-        yield from _weakest_part(method, given, thresholds)
-        yield from _repeated(method, given)
-    yield from _between_methods(methods, thresholds)
+        most = sorted(again.items(), key=lambda each: -len(each[1]))[:MAX_FINDINGS]
+        for (kind, name), where in most:
+            if len(where) > 1:
+                yield f"{method}: {kind}: {name!r} in {len(where)} cases ({_ids(where)})", where
+    if len(methods) > 1:
+        yield from _between_methods(methods, thresholds)
     narrow = [result for result in results if result.status == "warning"]
     if narrow:
         shown = [f"{each.case_id} ({each.method}) {each.score:.2f}" for each in narrow]
-        how = (
-            f"pass below {thresholds.warning:g}"
-            if thresholds.passing <= thresholds.warning
-            else f"reach {thresholds.warning:g} without passing"
-        )
+        limit = f"{thresholds.warning:g}"
+        passes = thresholds.passing <= thresholds.warning
+        how = f"pass below {limit}" if passes else f"reach {limit} without passing"
         yield f"{len(narrow)} of {len(results)} evaluations {how}: {_first(shown)}", narrow
 
 
 def _weakest_part(method: str, results: Sequence[CaseResult], thresholds: Thresholds) -> _Advice:
-    parts: dict[str, list[tuple[float, CaseResult]]] = {}
-    for result in results:
-        for part, value in result.evaluated.parts.items() if result.evaluated else ():
-            parts.setdefault(part, []).append((value, result))
-    means = {part: fmean(value for value, _ in given) for part, given in parts.items()}
+    parts = groups(
+        (part, (value, result))
+        for result in results
+        if result.evaluated
+        for part, value in result.evaluated.parts.items()
+    )
+    means = {part: fmean(value for value, _ in each) for part, each in parts.items()}
     part = min(means, key=lambda name: means[name], default="")
     if not part or means[part] >= thresholds.passing:
         return
-    below = sorted(
-        (each for each in parts[part] if each[0] < thresholds.passing), key=lambda each: each[0]
-    )
+    below = [each for each in parts[part] if each[0] < thresholds.passing]
+    below.sort(key=lambda each: each[0])
     shown = ", ".join(f"{result.case_id} {value:.2f}" for value, result in below[:MAX_CASES])
     text = (
         f"{method}: look at {part} first: its mean is {means[part]:.2f} over {len(parts[part])} "
@@ -408,33 +399,16 @@ def _weakest_part(method: str, results: Sequence[CaseResult], thresholds: Thresh
     yield text, [result for _, result in below]
 
 
-def _repeated(method: str, results: Sequence[CaseResult]) -> _Advice:
-    where: dict[tuple[str, str], list[CaseResult]] = {}
-    for result in results:
-        for kind, names in result.evaluated.findings.items() if result.evaluated else ():
-            for name in names:
-                where.setdefault((kind, name), []).append(result)
-    again = sorted(where.items(), key=lambda each: -len(each[1]))
-    for (kind, name), given in again[:MAX_FINDINGS]:
-        if len(given) > 1:
-            yield f"{method}: {kind}: {name!r} in {len(given)} cases ({_ids(given)})", given
-
-
 def _between_methods(
     methods: Mapping[str, Sequence[CaseResult]], thresholds: Thresholds
 ) -> _Advice:
-    if len(methods) < 2:
-        return
-    scored = {
-        name: {each.case_id: each.score for each in given if each.score is not None}
-        for name, given in methods.items()
-    }
-    passed = {
-        name: {case_id for case_id, score in scores.items() if thresholds.passes(score)}
-        for name, scores in scored.items()
-    }
+    scored: dict[str, set[str]] = {}
+    passed: dict[str, set[str]] = {}
+    for name, results in methods.items():
+        scored[name] = {each.case_id for each in results if each.score is not None}
+        passed[name] = {each.case_id for each in results if thresholds.passes(each.score)}
     first = next(iter(methods.values()))
-    lost = [r for r in first if all(r.case_id in scored[m].keys() - passed[m] for m in methods)]
+    lost = [r for r in first if all(r.case_id in scored[m] - passed[m] for m in methods)]
     if lost:
         text = (
             f"{len(lost)} of {len(first)} cases fail with each of {', '.join(methods)} "

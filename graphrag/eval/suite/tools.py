@@ -1,11 +1,12 @@
 """What an evaluator works with: the searches, the extraction, the built index and the judge."""
 
 import asyncio
+import hashlib
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
@@ -23,29 +24,78 @@ from graphrag.eval.runner.searching import (
     search_time,
 )
 from graphrag.eval.scorers.entities import Extraction
+from graphrag.eval.scorers.index_columns import texts_of
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.records import StoredResponse, Unit
-from graphrag.eval.suite.extractor import ModelExtractor
 from graphrag.query.calls import describe_error, is_refusal
-from graphrag.query.index_header import IndexHeader
+from graphrag.query.index_header import IndexHeader, model_name, public_call_args
+from graphrag.query.models import open_completion
 from graphrag.query.own_time import OwnTime
 from graphrag.query.usage import CallLog, OutputBound, Usage, measure_calls, sum_usages
+
+if TYPE_CHECKING:
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 
 class CaseFailedError(Exception):
     """The system under test, or the judge, gave no result for a case.
 
-    Attributes
-    ----------
-    failure : Failure
-        What is recorded. Its stage "search" says that the system failed, which counts as not
-        passed in a comparison; "judge" that the score is missing.
+    The ``failure`` is what is recorded: its stage "search" says that the system failed, which
+    counts as not passed in a comparison; "judge" that the score is missing.
     """
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+class ModelExtractor:
+    """Reads a text as a project's indexing does: its prompt, entity types, gleanings and model."""
+
+    def __init__(self, config: "GraphRagConfig") -> None:
+        self._config = config
+        self._model_config = config.get_completion_model_config(
+            config.extract_graph.completion_model_id
+        )
+        self._prompt = config.extract_graph.resolved_prompts().extraction_prompt
+        self._model = open_completion(self._model_config)
+
+    def describe(self) -> dict[str, object]:
+        """Return everything that changes what is extracted, JSON-ready, without secrets."""
+        section = self._config.extract_graph
+        return {
+            "extraction": {
+                "model": model_name(self._model_config),
+                "call_args": public_call_args(self._model_config),
+                "prompt": hashlib.blake2b(self._prompt.encode(), digest_size=16).hexdigest(),
+                "entity_types": list(section.entity_types),
+                "max_gleanings": section.max_gleanings,
+            }
+        }
+
+    async def __call__(self, text: str, /) -> Extraction:
+        """Return what the model finds, in the names that the index would hold.
+
+        What the model's last call raised is raised: a failed call is not an empty extraction.
+        """
+        from graphrag.index.operations.extract_graph.graph_extractor import GraphExtractor
+
+        errors: list[BaseException] = []
+
+        def keep(error: BaseException | None, _trace: str | None, _details: object) -> None:
+            errors.append(error or RuntimeError("the extraction failed"))
+
+        section = self._config.extract_graph
+        extractor = GraphExtractor(self._model, self._prompt, section.max_gleanings, keep)
+        entities, relationships = await extractor(text, section.entity_types, "text")
+        if errors:
+            raise errors[0]
+        pairs = zip(
+            texts_of(relationships, "source"), texts_of(relationships, "target"), strict=True
+        )
+        types = tuple(texts_of(entities, "type"))
+        return Extraction(tuple(texts_of(entities, "title")), tuple(pairs), types)
 
 
 class SharedTools:
@@ -100,16 +150,9 @@ class Kept:
 class CaseTools:
     """The tools of one case; every call through them is counted and held to the run's limit.
 
-    They are the components of a framework too, which answer by the case's method and index.
-
-    Attributes
-    ----------
-    method : str or None
-        The method that the case is evaluated with; None in a suite without methods.
-    index : str or None
-        The index that the case names, or the only one that is configured.
-    kept : Kept
-        What the tools noted; for the runner.
+    They are the components of a framework too, which answer by the case's ``method`` (None in a
+    suite without methods) and ``index`` (the one it names, or the only one that is configured).
+    What the tools noted is ``kept``, for the runner.
     """
 
     def __init__(
@@ -162,17 +205,8 @@ class CaseTools:
     async def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
         """Return what the built index holds of a passage or a document, or all that it holds.
 
-        Parameters
-        ----------
-        text : str, optional
-            A passage: what was taken from the text units that hold it.
-        document : str, optional
-            Title or id of a document.
-
-        Raises
-        ------
-        CaseFailedError
-            If no text unit holds the passage, or there is no such document.
+        Of a ``text``, a passage, what was taken from the text units that hold it; a ``document``
+        is a title or an id. CaseFailedError if there is no such text unit or document.
         """
         started = time.perf_counter()
         try:
@@ -222,8 +256,7 @@ class CaseTools:
 
     def components(self) -> dict[str, Any]:
         """Return the tools as a framework's components, without a graph."""
-        names = ("graph_agent", "entity_extractor", "document_processor")
-        return dict.fromkeys(names, self)
+        return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
     def usage(self) -> Usage:
         """Return what the case's searches and extractions cost so far."""
@@ -267,13 +300,8 @@ def project_components(
 ) -> dict[str, Any]:
     """Make the components of an evaluation framework of a configured project.
 
-    Parameters
-    ----------
-    config : EvaluationConfig
-    method : str
-        By which questions are answered.
-    index : str, optional
-        Key of a built index; None: the only one that is configured.
+    Questions are answered by ``method`` over the ``index``, a key of one that is built; None: the
+    only one that is configured.
 
     Returns
     -------
