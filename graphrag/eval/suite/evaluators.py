@@ -38,14 +38,10 @@ class EntityExtraction(StrictSection):
     theirs, and of the time score where a time limit is given. Names are compared as ``NameRule``
     folds them; relationships without direction.
 
-    Attributes
-    ----------
-    source : {"text", "index"}
-        "text": the case's text is read by the project's extraction prompt and model. "index":
-        what the built index holds of the text units with that text, of a document, or of all;
-        its lists are then longer than a passage's, so that only a recall means something.
-    entities, relationships : {"f1", "precision", "recall"}
-        Which measure counts.
+    Of ``source`` "text" the case's text is read by the project's extraction prompt and model, of
+    "index" what the built index holds of the text units with that text, of a document, or of all;
+    its lists are then longer than a passage's, so that only a recall means something.
+    ``entities`` and ``relationships`` say which measure counts.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -123,10 +119,7 @@ class QueryResponse(StrictSection):
     answer (0 or 1), the share of keywords, the share of aspects, and the time score (see
     ``graphrag.eval.scorers.wording``).
 
-    Attributes
-    ----------
-    weights : dict
-        answer, keywords, aspects and time -> weight, >= 0; one left out counts 0.
+    ``weights`` is answer, keywords, aspects and time -> weight, >= 0; one left out counts 0.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -187,17 +180,19 @@ class QueryResponse(StrictSection):
                 parts[part] = measured[part]
                 total, reached = total + weight, reached + weight * parts[part]
         missed = {
-            "missed keywords": [
+            "missed keywords": tuple(
                 w for w in expected.keywords if keyword_relevance([w], answer) == 0
-            ],
-            "missed aspects": [a for a in expected.aspects if aspect_coverage([a], answer) == 0],
+            ),
+            "missed aspects": tuple(
+                a for a in expected.aspects if aspect_coverage([a], answer) == 0
+            ),
         }
         return Evaluated(
             score=min(1.0, reached / total),
             reason=", ".join(f"{part} {value:.2f}" for part, value in parts.items()),
             output=answer,
             parts=parts,
-            findings={kind: tuple(names) for kind, names in missed.items() if names},
+            findings={kind: names for kind, names in missed.items() if names},
         )
 
 
@@ -216,18 +211,9 @@ def make_evaluator(
 ) -> Evaluator:
     """Return the evaluator of a suite, its cases checked.
 
-    Parameters
-    ----------
-    suite : Suite
-    root : Path
-        Folder of eval_config.yaml, where ``module:Class`` may lie.
-    registered : mapping, optional
-        Name -> evaluator; its settings are not touched.
-
-    Raises
-    ------
-    ConfigError
-        If there is no such evaluator, it refuses its settings, or a case.
+    ``root`` is the folder of eval_config.yaml, where ``module:Class`` may lie; ``registered`` is
+    name -> evaluator, whose settings are not touched. ConfigError if there is no such evaluator,
+    it refuses its settings, or a case.
     """
     given = registered or {}
     evaluator = given[suite.evaluator] if suite.evaluator in given else _make(suite, root, given)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from graphrag.config.models.strict_section import as_sentence, nearest
+from graphrag.config.models.strict_section import nearest
 from graphrag.eval.scorers.entities import graph_connectivity, score_entities
 from graphrag.eval.scorers.quotes import phrase_key
 from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
@@ -76,11 +76,11 @@ class EntityExtractionEvaluator(MetricEvaluator):
         ValueError if the output has no list of entities with names.
         """
         wanted = mapping_of(test_case.expected_output).get("entities")
-        expected = _names(wanted or (), "expected entity")
+        expected = _names(wanted or (), "the expected entities")
         if system_output.get("extracted_entities") is None:
             msg = "the output has no extracted_entities"
             raise ValueError(msg)
-        found = _names(system_output["extracted_entities"], "extracted entity")
+        found = _names(system_output["extracted_entities"], "the extracted entities")
         scores = score_entities(found, expected)
         nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
         f1 = nothing if scores.f1 is None else scores.f1
@@ -175,7 +175,7 @@ class GraphConnectivityEvaluator(MetricEvaluator):
         if "entities" not in graph:
             msg = "the output has no graph with entities and relationships"
             raise ValueError(msg)
-        names = _names(graph["entities"], "entity of the graph")
+        names = _names(graph["entities"], "the entities of the graph")
         ends = [_pair(each) for each in graph.get("relationships") or ()]
         found = graph_connectivity(names, [a for a, _ in ends], [b for _, b in ends])
         if found.largest_component_share is None:
@@ -216,9 +216,7 @@ class UserSatisfactionEvaluator(BaseEvaluator):
     """Mean of ``(rating - 1) / 4`` over the ``ratings`` whose question_id is a case's id."""
 
     def __init__(self, ratings: "Iterable[Rating]") -> None:
-        self._ratings: dict[str, list[int]] = {}
-        for each in ratings:
-            self._ratings.setdefault(each.question_id, []).append(each.rating)
+        self._ratings = groups((each.question_id, each.rating) for each in ratings)
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
         """Look up the case's ratings; ValueError if nobody rated it, or one is not from 1 to 5."""
@@ -248,28 +246,27 @@ def _result(metric: EvaluationMetric, score: float, details: dict[str, Any]) -> 
     return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
 
 
-def _texts(test_case: TestCase, key: str) -> list[str]:
-    given: object = mapping_of(test_case.expected_output).get(key) or ()
-    # A text is a sequence too, of letters.
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        msg = f"expected_output.{key} must be a list of texts, not {type(given).__name__}"
+def _listed(given: object, what: str) -> list[object]:
+    # A text and a mapping can be gone through too, but by letters and keys.
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        msg = f"{what} must be a list, not {type(cast('object', given)).__name__}"
         raise ValueError(msg)
-    return [str(each) for each in cast("Iterable[object]", given)]
+    return list(cast("Iterable[object]", given))
+
+
+def _texts(test_case: TestCase, key: str) -> list[str]:
+    given = mapping_of(test_case.expected_output).get(key) or ()
+    return [str(each) for each in _listed(given, f"expected_output.{key}")]
 
 
 def _names(given: object, what: str) -> list[str]:
-    # A text and a mapping can be gone through too, but by letters and keys.
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        msg = f"there must be a list of names, not {type(cast('object', given)).__name__}: {what}"
+    names = [
+        each if isinstance(each, str) else _held(each, "name") for each in _listed(given, what)
+    ]
+    if not all(isinstance(name, str) for name in names):
+        msg = f"not every one of {what} has a name: {given!r}"
         raise ValueError(msg)
-    names: list[str] = []
-    for each in cast("Iterable[object]", given):
-        name = each if isinstance(each, str) else _held(each, "name")
-        if not isinstance(name, str):
-            msg = f"an {what} has no name: {each!r}"
-            raise ValueError(msg)
-        names.append(name)
-    return names
+    return [str(name) for name in names]
 
 
 def _held(given: object, key: str) -> object:
@@ -425,9 +422,9 @@ class EvaluationFramework:
             is no score. ValueError if there is no such suite, or a metric has no evaluator.
         """
         if test_suite_name not in self.test_suites:
-            known = nearest(test_suite_name, list(self.test_suites))
-            msg = f"there is no test suite {test_suite_name!r}{known}"
-            raise ValueError(as_sentence(msg) if known else f"{msg}; register it first")
+            hint = nearest(test_suite_name, list(self.test_suites)) or "; register it first"
+            msg = f"there is no test suite {test_suite_name!r}{hint}"
+            raise ValueError(msg)
         for metric in metrics or ():
             if metric not in self.evaluators:
                 msg = f"there is no evaluator of {metric}; register one first"

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
@@ -215,7 +215,11 @@ async def run_suites(
             for suite in suites
         ),
         run_id=None if chosen is None else chosen.run.run_id,
-        embedded_models=_label(results.values()),
+        # Evaluators that ask no model have no part in it: it names the models that were asked.
+        embedded_models=label_usages(
+            [(False, each.usage) for each in results.values()],
+            [(False, each.judge_usage) for each in results.values()],
+        ),
         ended_at=now(),
         notes=() if chosen is None else (*chosen.notes, *chosen.warnings),
     )
@@ -274,14 +278,6 @@ def _kept_results(store: EvaluationStore, run_id: str) -> dict[str, CaseResult]:
         for each in store.judgements(run_id)
         if each.kind == _KIND
     }
-
-
-def _label(results: Iterable[CaseResult]) -> str | None:
-    # Evaluators that ask no model have no part in the label: it names the models that were asked.
-    given = list(results)
-    return label_usages(
-        [(False, result.usage) for result in given], [(False, r.judge_usage) for r in given]
-    )
 
 
 class _SuiteWork:
@@ -346,7 +342,7 @@ class _SuiteWork:
             case_id=unit.case.id,
             title=unit.case.title,
             method=unit.method_name,
-            status=status_of(score, unit.suite.thresholds),
+            status="unscored" if score is None else status_of(score, unit.suite.thresholds),
             evaluated=evaluated,
             failure=failure,
             latency_s=latency_s,
@@ -359,19 +355,18 @@ class _SuiteWork:
             return
         failure = result.failure if result.failure and result.failure.stage == "search" else None
         output = "" if result.evaluated is None else result.evaluated.output
-        self._store.append_response(
-            self._run_id,
-            StoredResponse(
-                unit=unit.key,
-                sample_id=unit.sample_id,
-                method=unit.label,
-                response=f"ERROR: {failure.message}" if failure else output or tools.kept.output,
-                context_text=tools.kept.context,
-                latency_s=result.latency_s,
-                usage=result.usage,
-                failure=failure,
-            ),
+        text = f"ERROR: {failure.message}" if failure else output or tools.kept.output
+        response = StoredResponse(
+            unit.key,
+            unit.sample_id,
+            unit.label,
+            text,
+            tools.kept.context,
+            result.latency_s,
+            result.usage,
+            failure,
         )
+        self._store.append_response(self._run_id, response)
         if failure is None:
             verdicts = {"correctness": _verdict(result, unit.suite.thresholds)}
             self._store.append_verdicts(self._run_id, unit.key, verdicts, result.judge_usage)

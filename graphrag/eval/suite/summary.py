@@ -247,14 +247,10 @@ class SuiteReport:
         )
 
 
-def status_of(score: float | None, thresholds: Thresholds) -> CaseStatus:
+def status_of(score: float, thresholds: Thresholds) -> Literal["passed", "warning", "failed"]:
     """Return how a score stands against the thresholds."""
-    if score is None:
-        return "unscored"
     low, high = sorted((thresholds.passing, thresholds.warning))
-    if score < low:
-        return "failed"
-    return "passed" if score >= high else "warning"
+    return "failed" if score < low else "passed" if score >= high else "warning"
 
 
 def worst_status(given: Sequence[SuiteStatus]) -> SuiteStatus:
