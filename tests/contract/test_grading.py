@@ -200,15 +200,27 @@ def test_what_holds_no_json_object_raises(text):
         LLMEvaluation.from_json(text)
 
 
-@pytest.mark.parametrize("bad", [0, 6, 4.5, True, "five", None])
+@pytest.mark.parametrize("bad", [0, 6, -1, 2.5, "5/5", "five", "55", "", True, None, [5], {}])
 def test_a_dimension_that_is_no_grade_is_unscored(bad):
     evaluation = LLMEvaluation.from_json(reply(5, bad, 5, 5, 5, overall_score=5))
     assert evaluation.faithfulness.score is None
-    assert evaluation.faithfulness.failure is not None
+    assert evaluation.faithfulness.failure.kind == "unreadable"
     assert evaluation.overall_score is None
     assert not evaluation.passes_threshold(1)
     assert evaluation.weakest_dimension()[0] == "relevance"
-    assert LLMEvaluation.from_json("{}").weakest_dimension() is None
+    assert "unscored" in evaluation.report()
+
+
+@pytest.mark.parametrize("good", ["4", " 4 ", 4.0])
+def test_a_plain_number_written_otherwise_is_a_grade(good):
+    assert LLMEvaluation.from_json(reply(5, good, 5, 5, 5)).faithfulness.score == 4
+
+
+def test_a_missing_dimension_is_unscored():
+    evaluation = LLMEvaluation.from_json("{}")
+    assert evaluation.weakest_dimension() is None
+    assert evaluation.relevance.score is None
+    assert "missing" in evaluation.relevance.reasoning
 
 
 def test_an_evaluation_made_by_hand_has_its_mean():
@@ -255,7 +267,6 @@ def test_the_report_shows_all_of_it():
     assert "Well done." in shown
     assert "Weakest" in shown
     assert "groundedness" in shown
-    assert "unscored" in LLMEvaluation.from_json(reply(5, 9, 5, 5, 5)).report()
 
 
 def judge_of(answer):
