@@ -19,7 +19,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from graphrag.eval.results.evaluation_results import aggregate_results
-from graphrag.eval.web.report import ReportInput, render_report
+from graphrag.eval.web.run_page import ReportInput, render_report
 from graphrag.query.usage import Usage
 
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")

@@ -48,7 +48,7 @@ from .validation import (
     RelationshipExtractionValidator,
     validate_index,
 )
-from .web.dashboard_page import write_dashboard
+from .web.runs import write_dashboard
 
 __all__ = [
     "COMPLETENESS_PROMPT",

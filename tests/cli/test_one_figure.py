@@ -10,7 +10,7 @@ import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer
 
-from graphrag.eval.records import DEFAULT_METRICS
+from graphrag.eval.judged.declaration import DEFAULT_METRICS
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.web.live import read_live
 
@@ -119,7 +119,7 @@ def cells(text: str, title: str) -> dict[tuple[str, str], str]:
 
 def page_cells(page: str, caption: str) -> dict[tuple[str, str], str]:
     table = page.partition(f"<caption>{caption}")[2].partition("</table>")[0]
-    columns = re.findall(r'<th scope="col">(.*?)</th>', table)[1:]
+    columns = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table)[1:]
     found: dict[tuple[str, str], str] = {}
     for row in re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", table):
         method, *shown = re.findall(r"<bdi>(.*?)</bdi>", row)

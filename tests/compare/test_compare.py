@@ -17,10 +17,8 @@ from graphrag.eval.compare.compare import RunComparison, compare_runs
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import Failure, JudgeResult, QueryResult
-from graphrag.eval.report.comparison import list_annotations
-from graphrag.eval.report.gate_lines import list_unjoined
-from graphrag.eval.report.junit import render_junit
-from graphrag.eval.report.markdown import render_markdown
+from graphrag.eval.report.comparison import list_unjoined
+from graphrag.eval.report.pull_request import list_annotations, render_junit, render_markdown
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.eval.results.runs import list_runs, read_rows
 from graphrag.eval.stats.gates import GateOutcome

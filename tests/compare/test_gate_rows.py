@@ -8,8 +8,8 @@ import pytest
 
 from graphrag.eval.compare.compare import GateTerms, compare_runs
 from graphrag.eval.errors import UsageError
-from graphrag.eval.records import METRICS
-from graphrag.eval.report.gate_lines import list_reasons, list_unjoined
+from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.report.comparison import list_reasons, list_unjoined
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.stats.gates import GateOutcome

@@ -8,7 +8,7 @@ from support.labelled_runs import Verdicts, draw, write_labels
 
 from graphrag.eval.compare.changes import read_both_labels
 from graphrag.eval.compare.compare import GateTerms, RunComparison, compare_runs
-from graphrag.eval.report.gate_lines import list_notes, render_json
+from graphrag.eval.report.comparison import list_notes, render_json
 from graphrag.eval.results.runs import RunMetadata, RunRows
 from graphrag.eval.stats.gates import GateOutcome
 from graphrag.eval.store.records import RunSetup

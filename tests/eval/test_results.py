@@ -10,8 +10,8 @@ from rich.console import Console
 
 from graphrag.eval.dataset.samples import fold_wording
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.judged.discovery import METRICS
 from graphrag.eval.records import (
-    METRICS,
     EfficiencyMetrics,
     Failure,
     JudgeResult,
@@ -19,7 +19,8 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.report.run import show_results
+from graphrag.eval.report.run import list_results
+from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.usage import Usage
 
@@ -103,7 +104,7 @@ def test_a_failed_search_counts_0_only_in_what_was_asked():
 def test_the_tables_show_what_was_asked():
     results = aggregate_results([failed()], ["relevance", "correctness"])
     console = Console(record=True, width=120)
-    show_results(console, results)
+    show(console, list_results(results))
     for shown in (console.export_text(), results._repr_html_()):
         assert shown.index("relevance") < shown.index("correctness")
         assert "faithfulness" not in shown

@@ -9,9 +9,9 @@ from graphrag.config.models.prompt_files import SettingsError
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError
-from graphrag.eval.report.run_files import read_shown_run, run_folder
+from graphrag.eval.report.files import read_shown_run
 from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.store.whole_files import SUMMARY_FILE
+from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder
 from graphrag.eval.suite.cases import parse_suite, read_evaluation_file, read_suite
 from graphrag.eval.suite.evaluators import make_evaluator
 

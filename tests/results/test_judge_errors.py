@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from support.labelled_runs import METHODS, draw, rows_of, write_labels
 
-from graphrag.eval.report.cells import p_value, points, span
-from graphrag.eval.report.judge_error import describe_correction, describe_uncorrected
+from graphrag.eval.report.cells import p_value
+from graphrag.eval.report.run_lines import describe_correction, describe_uncorrected
+from graphrag.eval.report.run_tables import pairs_table
 from graphrag.eval.results.analysis import Analysis, analyse
 from graphrag.eval.results.labels import RunLabels, correct_change, correct_comparisons, read_labels
 from graphrag.eval.results.rows import Row
 from graphrag.eval.store.whole_files import run_folder
-from graphrag.eval.web.tables import pairs_table
 
 
 def analysed(rows: list[Row], labels: Mapping[str, RunLabels]) -> Analysis:
@@ -41,8 +41,8 @@ def test_a_judge_that_favours_one_method_is_corrected_and_said_to_be(tmp_path: P
     assert after.verdict.endswith("(corrected by labels on 120 questions)")
     assert "by the judge alone +" in describe_correction(after)
     ((_, _, difference, limits, _, p, verdict),) = pairs_table(found).rows
-    assert difference == points(after.corrected.difference) != points(after.result.difference)
-    assert limits == span(after.corrected.low_simultaneous, after.corrected.high_simultaneous)
+    assert difference == after.corrected.difference != after.result.difference
+    assert limits == (after.corrected.low_simultaneous, after.corrected.high_simultaneous)
     assert (p, verdict) == (p_value(after.corrected.p_holm), after.verdict)
     assert describe_uncorrected(found) == []
     kept = found.to_dict()

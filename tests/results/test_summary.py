@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from graphrag.eval.judged.discovery import METRICS
 from graphrag.eval.records import (
-    METRICS,
     EfficiencyMetrics,
     Failure,
     JudgeResult,
@@ -17,7 +17,8 @@ from graphrag.eval.records import (
     QueryResult,
     failed_search_scores,
 )
-from graphrag.eval.report.run import show_results
+from graphrag.eval.report.run import list_results
+from graphrag.eval.report.table import show
 from graphrag.eval.results.evaluation_results import aggregate_results
 from graphrag.query.usage import Usage
 
@@ -152,9 +153,11 @@ def test_a_method_that_does_not_count_tokens_is_neither_best_nor_beaten():
 def test_the_terminal_says_when_methods_were_asked_different_questions():
     console = Console(record=True, width=120)
     same = results_of(["right", "wrong"])
-    show_results(console, aggregate_results([*same, *results_of(["right", "wrong"], "oracle")]))
+    show(
+        console, list_results(aggregate_results([*same, *results_of(["right", "wrong"], "oracle")]))
+    )
     assert "same questions" not in console.export_text()
-    show_results(console, aggregate_results([*same, result("right", "0", "oracle")]))
+    show(console, list_results(aggregate_results([*same, result("right", "0", "oracle")])))
     told = " ".join(console.export_text().split())
     assert "were not asked the same questions" in told
     assert "on those that both were: tog and oracle share 1 of 2." in told
@@ -187,7 +190,7 @@ def test_the_terminal_says_how_sure_a_mean_is():
         *[result("wrong", str(n), "basic", "ab"[n % 2]) for n in range(20)],
     ]
     console = Console(record=True, width=120)
-    show_results(console, aggregate_results(results))
+    show(console, list_results(aggregate_results(results)))
     shown = console.export_text()
     assert "100 (" in shown
     assert "tog - basic: +100.0 (" in shown

@@ -17,6 +17,7 @@ from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.runner.plan import describe_setup
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import RunDetails, StoredResponse
+from graphrag.eval.web.app import make_app
 from graphrag.eval.web.server import Listener, make_server
 from graphrag.query.usage import Usage
 
@@ -39,7 +40,7 @@ class Served:
 @contextmanager
 def serving(folder: Path, port: int = 0) -> Generator[Served]:
     listener = Listener.on(port)
-    server = make_server(viewed_of(Place(output=folder)), listener)
+    server = make_server(make_app(viewed_of(Place(output=folder))), listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener.socket]})
     thread.start()
     try:

@@ -1,40 +1,58 @@
-"""What users say: ratings of answers, read from a file and joined with a run's rows."""
+"""What users say of answers: read from a file, joined with a run's rows, and what comes of it."""
 
 import csv
 import json
+import warnings
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from io import StringIO
+from itertools import combinations
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import cast
+from typing import Any, cast
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from graphrag.eval.errors import UsageError
+from graphrag.eval.report.cells import (
+    EACH_ALONE,
+    UNKNOWN,
+    number,
+    p_value,
+    percent,
+    plain,
+    span,
+)
+from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.rows import Row
+from graphrag.eval.stats.intervals import (
+    CONFIDENCE,
+    Estimate,
+    Floats,
+    mean_binary,
+    mean_scale,
+    scipy_stats,
+)
+from graphrag.eval.stats.paired import ScaleDifference, paired_scale
+from graphrag.text.phrases import counted
 
 LOWEST, HIGHEST = 1, 5
+SATISFIED = 4
+N_RESAMPLES = 9_999
+_BATCH_VALUES = 2_000_000
+_AUC_METHOD = "bootstrap BCa, within correct and wrong answers"
+_N_LISTED = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Rating:
-    """What one user says about one answer.
+    """What one user says about one answer, from 1 to 5, 5 being best.
 
-    Attributes
-    ----------
-    question_id, method : str
-        Of the answer, as the run names them.
-    rating : int
-        From 1 to 5, 5 being best.
-    comment : str
-        "" without one.
-    user : str or None
-        Who rated; None when the file does not say.
-    place : int
-        Row of the file, the header of a CSV being row 1; line of a JSONL file.
+    ``place`` is the row of the file, the header of a CSV being row 1, or the line of a JSONL file.
     """
 
     question_id: str
@@ -44,24 +62,13 @@ class Rating:
     user: str | None = None
     place: int = 0
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the fields as JSON-ready values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class RatedAnswer:
-    """One method's answer to one question, and what its raters say together.
+    """One method's answer to one question, and what its raters say together, in their order.
 
-    Attributes
-    ----------
-    question_id, document, method : str
-    ratings : tuple of int
-        From 1 to 5, at least one, in the order of the file.
-    comments : tuple of str
-        Those that are not blank.
-    correctness : int or None
-        The judge's verdict, 0 or 1; None when the judge gave none, as for a failed search.
+    ``correctness`` is the judge's verdict, 0 or 1; None when the judge gave none, as for a failed
+    search.
     """
 
     question_id: str
@@ -76,10 +83,6 @@ class RatedAnswer:
         """Mean over the raters, in [1, 5]: the answer counts once, however many rate it."""
         return fmean(self.ratings)
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the fields and the mean as JSON-ready values."""
-        return {**asdict(self), "rating": self.rating}
-
 
 @dataclass(frozen=True, slots=True)
 class UnjoinedRating:
@@ -88,23 +91,12 @@ class UnjoinedRating:
     rating: Rating
     reason: str
 
-    def to_dict(self) -> dict[str, object]:
-        """Return the rating's fields and the reason."""
-        return {**self.rating.to_dict(), "reason": self.reason}
-
 
 @dataclass(frozen=True, slots=True)
 class JoinedRatings:
-    """Ratings beside the answers of a run.
+    """Ratings beside the answers of a run; every rating is in an answer or unjoined.
 
-    Attributes
-    ----------
-    answers : tuple of RatedAnswer
-        In the order of the run's rows; an answer that nobody rated is left out.
-    unjoined : tuple of UnjoinedRating
-        In the order of the file. Every rating is in an answer or here.
-    n_answers : dict
-        Every method of the run, in its order -> its answers, rated or not.
+    ``n_answers`` holds every method of the run -> its answers, rated or not.
     """
 
     answers: tuple[RatedAnswer, ...]
@@ -162,6 +154,7 @@ def read_ratings(path: Path | str) -> list[Rating]:
         whole number from 1 to 5, or a named user rates the same answer twice; names the row.
     """
     file = Path(path)
+    readers = {".csv": _csv_rows, ".jsonl": _json_rows}
     try:
         text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError as error:
@@ -170,15 +163,26 @@ def read_ratings(path: Path | str) -> list[Rating]:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"{file} can't be read as text in UTF-8: {error}."
         raise UsageError(msg) from error
-    readers = {".csv": _csv_rows, ".jsonl": _json_rows}
     if file.suffix.lower() not in readers:
         msg = f"{file} ends in {file.suffix or 'nothing'}; ratings are a .csv or .jsonl file."
         raise UsageError(msg)
-    ratings = [_parse(row, place, file) for place, row in readers[file.suffix.lower()](file, text)]
+    ratings: list[Rating] = []
+    rated: dict[tuple[str, str, str], int] = {}
+    for place, row in readers[file.suffix.lower()](file, text):
+        rating = _parse(row, place, file)
+        ratings.append(rating)
+        if rating.user is None:
+            continue
+        first = rated.setdefault((rating.user, rating.question_id, rating.method), place)
+        if first != place:
+            msg = (
+                f"{file}, rows {first} and {place}: {rating.user} rates the answer of "
+                f"{rating.method} to {rating.question_id} twice; keep one."
+            )
+            raise UsageError(msg)
     if not ratings:
         msg = f"{file} holds no rating."
         raise UsageError(msg)
-    _refuse_repeated(ratings, file)
     return ratings
 
 
@@ -231,11 +235,10 @@ def join_ratings(ratings: Iterable[Rating], rows: Sequence[Row]) -> JoinedRating
     return JoinedRatings(answers, tuple(unjoined), dict(n_answers))
 
 
-def _csv_rows(file: Path, text: str) -> list[tuple[int, object]]:
+def _csv_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
     header = text.partition("\n")[0]
     separator = ";" if header.count(";") > header.count(",") else ","
     reader = csv.DictReader(StringIO(text, newline=""), delimiter=separator, strict=True)
-    rows: list[tuple[int, object]] = []
     try:
         names = [name.strip() for name in reader.fieldnames or ()]
         if len(set(names)) < len(names):
@@ -248,24 +251,22 @@ def _csv_rows(file: Path, text: str) -> list[tuple[int, object]]:
                 msg = f"{file}, row {place} has more or fewer cells than the header has columns."
                 raise UsageError(msg)
             if any(cell.strip() for cell in cells):
-                rows.append((place, {**row, "user": (row.get("user") or "").strip() or None}))
+                yield place, {**row, "user": (row.get("user") or "").strip() or None}
     except csv.Error as error:
         msg = f"{file} can't be read as CSV: {error}."
         raise UsageError(msg) from error
-    return rows
 
 
-def _json_rows(file: Path, text: str) -> list[tuple[int, object]]:
-    rows: list[tuple[int, object]] = []
+def _json_rows(file: Path, text: str) -> Iterator[tuple[int, object]]:
     for place, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
-            rows.append((place, json.loads(line)))
+            row = json.loads(line)
         except ValueError as error:
             msg = f"{file}, row {place} is not valid JSON: {error}."
             raise UsageError(msg) from error
-    return rows
+        yield place, row
 
 
 def _parse(row: object, place: int, file: Path) -> Rating:
@@ -295,24 +296,311 @@ def _describe(error: ValidationError) -> str:
     return f"{name} is wrong: {first['msg']}."
 
 
-def _refuse_repeated(ratings: Iterable[Rating], file: Path) -> None:
-    seen: dict[tuple[str, str, str], int] = {}
-    for rating in ratings:
-        if rating.user is None:
-            continue
-        key = (rating.user, rating.question_id, rating.method)
-        if key in seen:
-            msg = (
-                f"{file}, rows {seen[key]} and {rating.place}: {rating.user} rates the answer of "
-                f"{rating.method} to {rating.question_id} twice; keep one."
-            )
-            raise UsageError(msg)
-        seen[key] = rating.place
-
-
 def _explain(rating: Rating, questions: Container[str], methods: Container[str]) -> str:
     if rating.question_id not in questions:
         return f"the run has no question {rating.question_id!r}"
     if rating.method not in methods:
         return f"the run has no method {rating.method!r}"
     return f"the run has no answer of {rating.method} to {rating.question_id!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Satisfaction:
+    """What users say of one method's answers.
+
+    Attributes
+    ----------
+    mean : Estimate
+        Mean over rated answers in [1, 5], t interval; several raters of an answer count as one,
+        with their mean.
+    share_satisfied : Estimate
+        Share in [0, 1] of rated answers with a rating of 4 or more, Wilson interval.
+    distribution : dict
+        1 to 5 -> single ratings.
+    """
+
+    n_answers: int
+    n_rated: int
+    n_ratings: int
+    mean: Estimate
+    share_satisfied: Estimate
+    distribution: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RatingAgreement:
+    """The judge's verdicts on correctness beside the users' ratings of the same answers.
+
+    Attributes
+    ----------
+    n, n_unjudged : int
+        Rated answers with a verdict, and without one.
+    same : Estimate
+        Share in [0, 1] of the n on which both say the same: rated 4 or more and judged 1, or
+        rated lower and judged 0. Wilson limits; over several methods those of the questions'
+        mean shares, as the answers to one question are not independent.
+    auc : Estimate
+        Probability in [0, 1] that an answer judged 1 is rated higher than one judged 0, a tie
+        counting half. None when the judge says the same of all. BCa limits; None with fewer
+        than two answers of either verdict, for a degenerate bootstrap, and over several
+        methods.
+    point_biserial, spearman : float or None
+        Correlation of verdict and rating, of values and of ranks, in [-1, 1]; None when either
+        is the same for all.
+    """
+
+    n: int
+    n_unjudged: int
+    same: Estimate
+    auc: Estimate
+    point_biserial: float | None
+    spearman: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class RatingDifference:
+    """Rating of ``a`` minus rating of ``b``, over the questions rated for both; exploratory."""
+
+    a: str
+    b: str
+    result: ScaleDifference
+
+
+@dataclass(frozen=True, slots=True)
+class RatingsReport:
+    """Everything that ratings say of a run, named by its id or its file's path; see its parts.
+
+    Satisfaction and agreement are by method; differences are of every pair of methods that were
+    rated.
+    """
+
+    run: str
+    satisfaction: Mapping[str, Satisfaction]
+    agreement: Mapping[str, RatingAgreement]
+    overall: RatingAgreement
+    differences: tuple[RatingDifference, ...]
+    answers: tuple[RatedAnswer, ...]
+    unjoined: tuple[UnjoinedRating, ...]
+    embedded_models: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Return JSON-ready values; undefined is None."""
+        return {
+            "run": self.run,
+            "embedded_models": self.embedded_models,
+            "satisfaction": {
+                method: {
+                    **asdict(found),
+                    "distribution": {str(k): n for k, n in found.distribution.items()},
+                }
+                for method, found in self.satisfaction.items()
+            },
+            "agreement": {method: asdict(found) for method, found in self.agreement.items()},
+            "agreement_overall": asdict(self.overall),
+            "differences": [
+                {"a": each.a, "b": each.b, "in_family": False, **asdict(each.result)}
+                for each in self.differences
+            ],
+            "answers": [{**asdict(each), "rating": each.rating} for each in self.answers],
+            "unjoined": [{**asdict(each.rating), "reason": each.reason} for each in self.unjoined],
+        }
+
+
+def report_ratings(
+    joined: JoinedRatings, run: str, embedded_models: str | None = None
+) -> RatingsReport:
+    """Compute what ratings say of each method, and how far the judge agrees.
+
+    Parameters
+    ----------
+    joined : JoinedRatings
+    run : str
+        How the run is called.
+    embedded_models : str or None
+        Their label when they had a part in the run.
+    """
+    by_method = {
+        method: [answer for answer in joined.answers if answer.method == method]
+        for method in joined.n_answers
+    }
+    rated = [method for method, answers in by_method.items() if answers]
+    return RatingsReport(
+        run=run,
+        satisfaction={
+            method: summarize_satisfaction(answers, joined.n_answers[method])
+            for method, answers in by_method.items()
+        },
+        agreement={method: judge_beside_users(answers) for method, answers in by_method.items()},
+        overall=judge_beside_users(joined.answers),
+        differences=tuple(
+            RatingDifference(a, b, _difference(by_method[a], by_method[b]))
+            for a, b in combinations(rated, 2)
+        ),
+        answers=joined.answers,
+        unjoined=joined.unjoined,
+        embedded_models=embedded_models,
+    )
+
+
+def summarize_satisfaction(answers: Sequence[RatedAnswer], n_answers: int) -> Satisfaction:
+    """Average the ratings of one method, which gave so many answers in all."""
+    scale = mean_scale([a.rating for a in answers], [a.document or None for a in answers])
+    counts = Counter(rating for answer in answers for rating in answer.ratings)
+    return Satisfaction(
+        n_answers=n_answers,
+        n_rated=len(answers),
+        n_ratings=counts.total(),
+        mean=scale.estimate,
+        share_satisfied=scale.share_at_least_4,
+        distribution={rating: counts[rating] for rating in range(LOWEST, HIGHEST + 1)},
+    )
+
+
+def judge_beside_users(answers: Sequence[RatedAnswer], seed: int = 0) -> RatingAgreement:
+    """Compare the judge's verdicts on correctness with the ratings of the same answers.
+
+    Parameters
+    ----------
+    answers : sequence of RatedAnswer
+        Of one method, or of several.
+    seed : int
+        Of the bootstrap.
+
+    Notes
+    -----
+    AUC: Mann and Whitney 1947, ``scipy.stats.mannwhitneyu`` divided by the pairs, its limits
+    ``scipy.stats.bootstrap(method="BCa")``; ``scipy.stats.pointbiserialr``, ``spearmanr``.
+    """
+    pairs = [(a.correctness, a.rating, a) for a in answers if a.correctness is not None]
+    verdicts = np.array([verdict for verdict, _, _ in pairs], dtype=np.float64)
+    ratings = np.array([rating for _, rating, _ in pairs], dtype=np.float64)
+    of_question: dict[tuple[str, str], list[bool]] = {}
+    for verdict, rating, answer in pairs:
+        of_question.setdefault((answer.document, answer.question_id), []).append(
+            (rating >= SATISFIED) == verdict
+        )
+    several = len({answer.method for _, _, answer in pairs}) > 1
+    share = mean_binary(
+        [sum(same) / len(same) for same in of_question.values()],
+        [document or None for document, _ in of_question],
+    )
+    varied = len(pairs) > 1 and float(np.ptp(verdicts)) > 0 and float(np.ptp(ratings)) > 0
+    stats = scipy_stats()
+    return RatingAgreement(
+        n=len(pairs),
+        n_unjudged=len(answers) - len(pairs),
+        same=share,
+        auc=_auc(ratings[verdicts == 1], ratings[verdicts == 0], None if several else seed),
+        point_biserial=float(stats.pointbiserialr(verdicts, ratings)[0]) if varied else None,
+        spearman=float(stats.spearmanr(verdicts, ratings)[0]) if varied else None,
+    )
+
+
+def _auc(correct: Floats, wrong: Floats, seed: int | None) -> Estimate:
+    """Return the AUC; without a seed, without limits."""
+    n = len(correct) + len(wrong)
+    if min(len(correct), len(wrong)) == 0:
+        return Estimate(None, n, None, None, _AUC_METHOD)
+    value = float(_auc_of(correct, wrong, axis=-1))
+    if seed is None or min(len(correct), len(wrong)) < 2:
+        return Estimate(value, n, None, None, _AUC_METHOD)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a degenerate distribution warns; it is seen below
+        result: Any = scipy_stats().bootstrap(
+            (correct, wrong),
+            _auc_of,
+            n_resamples=N_RESAMPLES,
+            batch=max(1, _BATCH_VALUES // n),
+            vectorized=True,
+            confidence_level=CONFIDENCE,
+            method="BCa",
+            rng=np.random.default_rng(seed),
+        )
+    low, high = (float(limit) for limit in result.confidence_interval)
+    if not (isfinite(low) and isfinite(high)) or low == high:
+        return Estimate(value, n, None, None, _AUC_METHOD)
+    return Estimate(value, n, min(low, value), max(high, value), _AUC_METHOD)
+
+
+def _auc_of(correct: Any, wrong: Any, axis: int) -> Any:
+    """Return the Mann-Whitney statistic by its number of pairs, along the last axis."""
+    n_correct, n_wrong = correct.shape[axis], wrong.shape[axis]
+    ranks = scipy_stats().rankdata(np.concatenate([correct, wrong], axis=axis), axis=axis)
+    total = ranks[..., :n_correct].sum(axis=axis)
+    return (total - n_correct * (n_correct + 1) / 2) / (n_correct * n_wrong)
+
+
+def _difference(a: Sequence[RatedAnswer], b: Sequence[RatedAnswer]) -> ScaleDifference:
+    left = {(answer.document, answer.question_id): answer.rating for answer in a}
+    right = {(answer.document, answer.question_id): answer.rating for answer in b}
+    questions = dict.fromkeys([*left, *right])
+    return paired_scale(
+        [(left.get(question), right.get(question)) for question in questions],
+        limits=(float(LOWEST - HIGHEST), float(HIGHEST - LOWEST)),
+        documents=[document or None for document, _ in questions],
+    )
+
+
+def list_ratings(report: RatingsReport) -> list[Part]:
+    """Return satisfaction, the judge beside the users, differences, and what did not join."""
+    note = f" ({report.embedded_models})" if report.embedded_models else ""
+    overall = {"all methods": report.overall} if len(report.agreement) > 1 else {}
+    return [
+        Table(
+            f"User ratings, run {report.run} (95 % interval){note}",
+            [
+                *(("method", "text"), ("answers rated", "count"), ("ratings", "count")),
+                *(("mean of 5", "percent"), ("4 or more %", "percent")),
+                ("1 / 2 / 3 / 4 / 5", "count"),
+            ],
+            [
+                [
+                    *(method, f"{of.n_rated} of {of.n_answers}", of.n_ratings),
+                    *(plain(of.mean, limits=".1f"), percent(of.share_satisfied)),
+                    " / ".join(map(str, of.distribution.values())),
+                ]
+                for method, of in report.satisfaction.items()
+            ],
+            EACH_ALONE,
+        ),
+        Table(
+            "The judge beside the users: correct, and rated 4 or more (95 % interval)" + note,
+            [
+                *(("method", "text"), ("answers", "count"), ("unjudged", "count")),
+                *(("same %", "percent"), ("AUC", "percent")),
+                ("point-biserial, Spearman", "interval"),
+            ],
+            [
+                [
+                    *(method, of.n, of.n_unjudged, percent(of.same), plain(of.auc)),
+                    ", ".join(map(number, (of.point_biserial, of.spearman))),
+                ]
+                for method, of in {**report.agreement, **overall}.items()
+            ],
+            EACH_ALONE,
+        ),
+        *map(_line, report.differences),
+        *_list_unjoined(report.unjoined),
+    ]
+
+
+def _line(each: RatingDifference) -> Line:
+    found, pair = each.result, f"{each.a} - {each.b}"
+    if found.difference is None:
+        return Line(f"{pair}: no question is rated for both.")
+    limits = span(found.low, found.high, lambda d: f"{d:+.2f}", 2, f"interval {UNKNOWN}")
+    return Line(
+        f"{pair}: {found.difference:+.2f} ({limits}), {p_value(found.p)}, "
+        f"{counted(found.n_pairs, 'question')} rated for both; exploratory: neither the interval "
+        "nor p is corrected for the number of pairs."
+    )
+
+
+def _list_unjoined(unjoined: Sequence[UnjoinedRating]) -> Iterator[Line]:
+    """Yield what did not join: how many, then each with its row, the first ten of them."""
+    if unjoined:
+        yield Line(f"{len(unjoined)} of the ratings are of no answer of this run:")
+    for each in unjoined[:_N_LISTED]:
+        yield Line(f"  row {each.rating.place}: {each.reason}")
+    if len(unjoined) > _N_LISTED:
+        yield Line(f"  and {len(unjoined) - _N_LISTED} more, listed in ratings.json")

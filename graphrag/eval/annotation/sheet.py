@@ -1,26 +1,55 @@
-"""The CSV file of an audit: written for spreadsheets, read back as it was."""
+"""The CSV file of an audit: written for spreadsheets, labelled one by one, read back as it was."""
 
 import csv
 import io
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
+
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.annotation.audit import AuditItem
-from graphrag.eval.errors import UsageError
+from graphrag.eval.errors import StoreError, UsageError
 from graphrag.eval.store.whole_files import write_file
 from graphrag.text.controls import harmless_cell, read_cell
 
 COLUMNS = tuple(field.name for field in fields(AuditItem))
-
-SheetRow: TypeAlias = dict[str, str]
-"""Column -> cell, as the file has it."""
-
+_SKIPPED = "skipped"
+"""A column that the import leaves alone: 1 where a person could not tell."""
 _LABELS = {"": None, "0": 0, "1": 1}
 _LONGEST_CELL = 2**31 - 1  # the context of a search is longer than what csv reads by itself
+_WAIT_S = 5
+
+_Row: TypeAlias = dict[str, str]  # column -> cell, as the file has it
+
+
+class Mark(BaseModel):
+    """What a person said of one response; ``label`` is "" where there is none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    label: Literal["", "0", "1"] = ""
+    skipped: bool = False
+    comment: str = ""
+
+
+class MarkChange(Mark):
+    """A change of one mark; ``seen`` is what stood there when it was made."""
+
+    item: str
+    seen: Mark
+
+
+class MarkConflict(UsageError):
+    """Somebody else has changed the mark meanwhile; ``found`` is what stands there."""
+
+    def __init__(self, found: Mark) -> None:
+        super().__init__("This response was labelled elsewhere meanwhile.")
+        self.found = found
 
 
 def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
@@ -39,19 +68,10 @@ def write_sheet(path: Path, items: Sequence[AuditItem]) -> None:
             msg = f"{path} holds {n_labels} labels; import or move it, or choose another --to."
             raise UsageError(msg)
     rows = [
-        {name: _cell(getattr(item, name)) for name in COLUMNS}  # the order of the file
+        {k: harmless_cell("" if v is None else str(v)) for k, v in asdict(item).items()}
         for item in items
     ]
-    write_sheet_rows(path, COLUMNS, rows)
-
-
-def write_sheet_rows(path: Path, columns: Sequence[str], rows: Sequence[SheetRow]) -> None:
-    """Write cells as they are; StoreError if they can't be written."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL)
-    writer.writerow(columns)
-    writer.writerows([row.get(name, "") for name in columns] for row in rows)
-    write_file(path, text.getvalue().encode("utf-8-sig"), flag="--to")
+    _write_rows(path, rows)
 
 
 def read_sheet(path: Path) -> list[AuditItem]:
@@ -66,17 +86,83 @@ def read_sheet(path: Path) -> list[AuditItem]:
         If the file can't be read, a column is missing, a label is neither blank nor 0 or 1, or
         the rows are of different runs or metrics; names the row, the header being row 1.
     """
-    return items_of(read_sheet_rows(path), path)
+    return _items_of(_read_rows(path), path)
 
 
-def read_sheet_rows(path: Path) -> list[SheetRow]:
-    """Read the cells of a sheet, further columns included, as they are in the file.
+def read_marks(path: Path) -> tuple[list[AuditItem], dict[str, Mark]]:
+    """Return the items of a sheet, and item -> its mark; raises as :func:`read_sheet` does."""
+    rows = _read_rows(path)
+    return _items_of(rows, path), {read_cell(row["item"]): _mark_of(row) for row in rows}
+
+
+def keep_mark(path: Path, change: MarkChange) -> Mark:
+    """Put one mark into a sheet, which is written whole or not at all, and return it.
+
+    Everything else in the file stays, what others have put there meanwhile included.
 
     Raises
     ------
+    MarkConflict
+        If the mark is not what was seen when the change was made.
     UsageError
-        If the file can't be read, or a column is missing.
+        If the sheet can't be read, or there is no such item.
+    StoreError
+        If it can't be written.
     """
+    try:
+        with FileLock(f"{path}.lock", timeout=_WAIT_S):
+            return _keep(path, change)
+    except Timeout as error:
+        msg = f"{path} is being written by another process."
+        raise StoreError(msg) from error
+    except OSError as error:
+        msg = f"{path} can't be written: {error.strerror}."
+        raise StoreError(msg) from error
+
+
+def _keep(path: Path, change: MarkChange) -> Mark:
+    rows = _read_rows(path)
+    _items_of(rows, path)
+    row = next((row for row in rows if read_cell(row["item"]) == change.item), None)
+    if row is None:
+        msg = f"{path.name} holds no item {change.item!r} any more; open the page again."
+        raise UsageError(msg)
+    found = _mark_of(row)
+    wanted = Mark(label=change.label, skipped=change.skipped, comment=change.comment)
+    if found == wanted:
+        return found
+    if found != change.seen:
+        raise MarkConflict(found)
+    row["label"], row["comment"] = wanted.label, harmless_cell(wanted.comment)
+    if wanted.skipped or _SKIPPED in row:
+        row[_SKIPPED] = "1" if wanted.skipped else ""
+    _write_rows(path, rows)
+    return wanted
+
+
+def _mark_of(row: _Row) -> Mark:
+    label = read_cell(row["label"]).strip()
+    return Mark.model_validate(
+        {
+            "label": label if label in _LABELS else "",
+            "skipped": not label and row.get(_SKIPPED) == "1",
+            "comment": read_cell(row["comment"]),
+        }
+    )
+
+
+def _write_rows(path: Path, rows: Sequence[_Row]) -> None:
+    text = io.StringIO(newline="")
+    columns = dict.fromkeys([*COLUMNS, *(name for row in rows for name in row)])
+    writer = csv.DictWriter(text, [*columns], restval="", quoting=csv.QUOTE_ALL)
+    writer.writeheader()
+    writer.writerows(rows)
+    write_file(path, text.getvalue().encode("utf-8-sig"), flag="--to")
+
+
+def _read_rows(path: Path) -> list[_Row]:
+    """Read the cells of a sheet, further columns included, as they are in the file."""
+    make_one = f"name the CSV that this wrote: {eval_line_here('audit', 'export', 'latest')}"
     try:
         with _long_cells(), path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()
@@ -86,13 +172,13 @@ def read_sheet_rows(path: Path) -> list[SheetRow]:
             # Cells beyond the header have no name.
             rows = [{k: v for k, v in row.items() if isinstance(k, str)} for row in reader]
     except FileNotFoundError as error:
-        msg = f"{path} does not exist; {_make_one()}"
+        msg = f"{path} does not exist; {make_one}"
         raise UsageError(msg) from error
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         msg = f"{path} can't be read as CSV in UTF-8: {error}."
         raise UsageError(msg) from error
     if not rows:
-        msg = f"{path} holds no row; {_make_one()}"
+        msg = f"{path} holds no row; {make_one}"
         raise UsageError(msg)
     missing = [name for name in COLUMNS if name not in rows[0]]
     if missing:
@@ -101,31 +187,22 @@ def read_sheet_rows(path: Path) -> list[SheetRow]:
     return rows
 
 
-def _make_one() -> str:
-    return f"name the CSV that this wrote: {eval_line_here('audit', 'export', 'latest')}"
-
-
-def items_of(rows: Sequence[SheetRow], path: Path) -> list[AuditItem]:
-    """Return the items of a sheet's rows; raises UsageError as :func:`read_sheet` says."""
-    items = [_read_item(row, f"{path}, row {number}") for number, row in enumerate(rows, 2)]
-    for number, item in enumerate(items, 2):
-        if (item.run, item.metric) != (items[0].run, items[0].metric):
+def _items_of(rows: Sequence[_Row], path: Path) -> list[AuditItem]:
+    items: list[AuditItem] = []
+    for number, row in enumerate(rows, 2):
+        values = {name: read_cell(row[name]) for name in COLUMNS}
+        label = values.pop("label").strip()
+        if label not in _LABELS:
+            msg = (
+                f"{path}, row {number}: the label is {label!r}; it is 0, 1, or blank where there "
+                "is none."
+            )
+            raise UsageError(msg)
+        items.append(AuditItem(**values, label=_LABELS[label]))
+        if (items[-1].run, items[-1].metric) != (items[0].run, items[0].metric):
             msg = f"{path}, row {number} is of another run or metric than the rows before it."
             raise UsageError(msg)
     return items
-
-
-def _cell(value: object) -> str:
-    return harmless_cell("" if value is None else str(value))
-
-
-def _read_item(row: SheetRow, where: str) -> AuditItem:
-    values = {name: read_cell(row[name]) for name in COLUMNS}
-    label = values.pop("label").strip()
-    if label not in _LABELS:
-        msg = f"{where}: the label is {label!r}; it is 0, 1, or blank where there is none."
-        raise UsageError(msg)
-    return AuditItem(**values, label=_LABELS[label])
 
 
 @contextmanager

@@ -3,22 +3,27 @@
 import json
 import shutil
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from graphrag.command_lines import eval_line_in
-from graphrag.eval.annotation.audit import Audit, analyse_audit, draw_items
-from graphrag.eval.annotation.audited_run import read_audited_run
-from graphrag.eval.annotation.page import render_page
+from graphrag.eval.annotation.audit import (
+    Audit,
+    analyse_audit,
+    draw_items,
+    list_audit,
+    read_audited_run,
+)
 from graphrag.eval.annotation.sheet import read_sheet, write_sheet
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.report.audit import show_audit
-from graphrag.eval.report.run_files import run_folder, write_run
+from graphrag.eval.report.files import write_run
+from graphrag.eval.report.table import show
 from graphrag.eval.stats.correction import MIN_LABELS
 from graphrag.eval.store.lookup import open_store
-from graphrag.eval.store.whole_files import write_file, write_whole
+from graphrag.eval.store.whole_files import run_folder, write_file, write_whole
+from graphrag.eval.web.labels import render_labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,7 @@ def run_audit_export(place: Place, options: AuditExportOptions) -> int:
         page = sheet.with_suffix(".html")
         _set_aside(sheet, run.run_id, store_path.parent)
         write_sheet(sheet, items)
-        write_file(page, render_page(items, run.embedded_models))
+        write_file(page, render_labels(items, run.embedded_models))
         _say(
             f"Wrote {sheet} and {page}: {len(items)} responses to {n_questions} questions. "
             "Label them in either, then: "
@@ -86,7 +91,7 @@ def run_audit_import(place: Place, sheet: Path) -> int:
             run = read_audited_run(store, items[0].run, items[0].metric)
         with working(open_console(stderr=True), "Comparing the judge with the labels"):
             audit = analyse_audit(run, items)
-        show_audit(open_console(), audit)
+        show(open_console(), list_audit(audit))
         files = {f"audit_{audit.metric}.json": _to_json(audit)}
         write_run(store_path.parent, run.run_id, files)
         (path,) = write_whole(store_path.parent, files)
@@ -120,7 +125,7 @@ def _reading() -> AbstractContextManager[object]:
 
 
 def _to_json(audit: Audit) -> str:
-    return json.dumps(audit.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(asdict(audit), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _say(text: str, style: str | None = None) -> None:

@@ -32,23 +32,20 @@ from graphrag.eval.compare.figures import compare_figures, read_gate_figures, re
 from graphrag.eval.compare.pairing import check_samples
 from graphrag.eval.dataset.samples import read_dataset
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.records import METRICS
+from graphrag.eval.judged.discovery import METRICS
 from graphrag.eval.report.comparison import (
     answer_line,
-    list_annotations,
+    list_comparison,
     list_figure_changes,
-    show_comparison,
-    show_runs,
+    render_json,
+    runs_table,
 )
-from graphrag.eval.report.gate_lines import render_json
-from graphrag.eval.report.junit import render_junit
-from graphrag.eval.report.markdown import render_markdown
-from graphrag.eval.report.run_files import run_folder
+from graphrag.eval.report.pull_request import list_annotations, render_junit, render_markdown
+from graphrag.eval.report.table import show
 from graphrag.eval.results.runs import RunRows, list_runs, read_rows, read_usages
 from graphrag.eval.stats.gates import MARGIN, GateOutcome
 from graphrag.eval.store.lookup import PINNED
-from graphrag.eval.store.whole_files import DETAILED_FILE, write_file
-from graphrag.redaction import redact
+from graphrag.eval.store.whole_files import DETAILED_FILE, run_folder, write_file
 from graphrag.text.controls import escape_controls
 from graphrag.text.phrases import counted
 
@@ -196,18 +193,19 @@ def _keep_meaning(source: str, baseline: RunRows, store_path: Path) -> None:
 def run_history(place: Place, as_json: bool = False) -> int:
     """Show the runs of the output folder, as a table or as JSON."""
 
-    def show() -> int:
+    def listed() -> int:
         with working(open_console(stderr=True, quiet=as_json), "Reading the runs"):
             runs = list_runs(place.store_path())
         if as_json:
-            listed = [run.to_dict() for run in runs]
-            text = json.dumps(listed, ensure_ascii=False, indent=2, allow_nan=False)
+            text = json.dumps(
+                [run.to_dict() for run in runs], ensure_ascii=False, indent=2, allow_nan=False
+            )
             sys.stdout.write(f"{escape_controls(text)}\n")
         else:
-            show_runs(open_console(), runs)
+            show(open_console(), [runs_table(runs)])
         return DONE
 
-    return explained(show)
+    return explained(listed)
 
 
 def run_baseline_set(place: Place, source: str) -> int:
@@ -232,11 +230,9 @@ def _show(
     for warning in comparison.warnings:
         _complain(f"Warning: {warning}", "yellow", console.quiet)
     if console.quiet:
-        answer = answer_line(comparison)
-        if comparison.warnings:
-            answer.append(f"; but {redact('; '.join(comparison.warnings))}")
-        open_console().print(answer, soft_wrap=True)
-    show_comparison(console, comparison, options.full)
+        but = f"; but {'; '.join(comparison.warnings)}" if comparison.warnings else ""
+        open_console().print(f"{answer_line(comparison)}{but}", soft_wrap=True)
+    show(console, list_comparison(comparison, options.full))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         tell_workflow(list_annotations(comparison))
     if options.junit is not None:

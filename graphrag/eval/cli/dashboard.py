@@ -6,7 +6,7 @@ from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.monitoring.collector import MetricsCollector
-from graphrag.eval.web.dashboard_page import write_dashboard
+from graphrag.eval.web.runs import write_dashboard
 
 DASHBOARD_FILE, COLLECTOR_FILE = "dashboard.html", "metrics.db"
 

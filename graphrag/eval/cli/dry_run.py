@@ -7,8 +7,9 @@ from typing import NamedTuple
 from rich.console import Console
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.report.lines import plain_table, say, show_table, tell
 from graphrag.eval.report.run_lines import describe_price
+from graphrag.eval.report.run_tables import METHOD
+from graphrag.eval.report.table import Line, Table, say, show
 from graphrag.eval.runner.estimate import (
     MOST,
     TYPICAL,
@@ -146,32 +147,31 @@ def show_dry_run(console: Console, run: DryRun) -> None:
         f"Prompt tokens:    {tokens}\n"
         f"Dollars:          {_total(total, run.models)}",
     )
-    table = plain_table("method", "Expected and at most, by method")
     paid = any(amount != 0 for amount in dollars.values())
     headings = ["searches", "search calls", "judge calls", "expected tokens", "most tokens"]
-    for heading in (*headings, *(["expected $", "most $"] if paid else []), "expected from"):
-        table.add_column(heading, justify="right")
+    headings += [*(["expected $", "most $"] if paid else []), "expected from"]
+    rows: list[list[str]] = []
     for name, found in by_method.items():
-        table.add_row(
-            name,
-            f"{found.searches:,}",
-            _count(found.completion_calls),
-            f"{found.judge_calls:,}",
-            _count(expected[name].prompt_tokens),
-            _count(found.prompt_tokens),
-            *([_money(expected[name].dollars), _money(dollars[name])] if paid else []),
-            expected[name].source,
+        spent = [_money(expected[name].dollars), _money(dollars[name])]
+        rows.append(
+            [
+                *(name, f"{found.searches:,}", _count(found.completion_calls)),
+                f"{found.judge_calls:,}",
+                _count(expected[name].prompt_tokens),
+                _count(found.prompt_tokens),
+                *(spent if paid else []),
+                expected[name].source,
+            ]
         )
-    show_table(console, table)
-    tell(console, _describe_sources(list(expected.values())))
+    title = "Expected and at most, by method"
+    lines = [_describe_sources(list(expected.values()))]
     if None in dollars.values() or any(e.prompt_tokens is None for e in by_method.values()):
-        tell(
-            console,
+        lines.append(
             "open: the settings set no bound, or a price is not known. --max-cost bounds what a "
-            "run spends, whatever it asks.",
+            "run spends, whatever it asks."
         )
-    for line in run.unbuilt:
-        tell(console, line)
+    table = Table(title, [METHOD, *((heading, "count") for heading in headings)], rows)
+    show(console, [table, *map(Line, (*lines, *run.unbuilt))])
     say(console, f"Models:           {', '.join(run.models)}")
     for model in run.models:
         say(console, describe_price(model))

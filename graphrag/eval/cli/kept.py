@@ -7,18 +7,20 @@ now, or a file of the run is missing, nothing here is used.
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
 from rich.console import Console
 
 from graphrag.command_lines import eval_line_here, put_place, without_place
 from graphrag.eval.cli.terminal import DONE, open_console
 from graphrag.eval.errors import EvalError
-from graphrag.eval.report.kept import record, replay
+from graphrag.eval.report.table import Line, Part, keep_parts, show
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import find_run, open_store
 from graphrag.eval.store.records import Run
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from graphrag.eval.cli.run_report import RunReport
 
 KEPT_FILE = "tables.json"
+_PARTS = TypeAdapter(list[Part])
 
 
 def digest_run(store: EvaluationStore, run_id: str, folder: Path) -> str:
@@ -63,17 +66,9 @@ def digest_run(store: EvaluationStore, run_id: str, folder: Path) -> str:
 
 def keep_tables(report: "RunReport", made_of: str, gaps: bool) -> str:
     """Return the content of ``KEPT_FILE``; ``gaps``: indexes that were searched are not there."""
-    from graphrag.eval.report.brief import show_brief, verdict_line
-    from graphrag.eval.report.lines import tell
-    from graphrag.eval.report.run import show_results
-    from graphrag.eval.report.sections import show_figures
+    from graphrag.eval.report.run import list_brief, list_figures, list_results, verdict_line
 
-    def show_all(console: Console) -> None:
-        show_results(console, report.results)
-        show_figures(console, report.figures)
-        for line in report.notes:
-            tell(console, line)
-
+    results, notes = report.results, report.notes
     description, place = report.description, eval_line_here()
     with without_place():
         kept = {
@@ -81,9 +76,11 @@ def keep_tables(report: "RunReport", made_of: str, gaps: bool) -> str:
             "gaps": _look_at_indexes(description.config.project_folders().values()) if gaps else [],
             "place": place if gaps else "",
             "warnings": [*description.details.warnings, *description.unread],
-            "answer": None if description.details.skip_judge else verdict_line(report.results),
-            "brief": record(lambda console: show_brief(console, report.results, report.notes)),
-            "full": record(show_all),
+            "answer": None if description.details.skip_judge else verdict_line(results),
+            "brief": _keep(list_brief(results, notes)),
+            "full": _keep(
+                [*list_results(results), *list_figures(report.figures), *map(Line, notes)]
+            ),
         }
     return json.dumps(kept, ensure_ascii=False, allow_nan=False)
 
@@ -119,7 +116,10 @@ def show_kept(place: "Place", name: str, full: bool, quiet: bool) -> int | None:
         if kept["answer"] is not None:
             open_console().print(put_place(kept["answer"]), soft_wrap=True)
         return DONE
-    replay(console, kept["full" if full else "brief"], put_place)
+    for part in _PARTS.validate_python(kept["full" if full else "brief"]):
+        show(
+            console, [replace(part, text=put_place(part.text)) if isinstance(part, Line) else part]
+        )
     name_files(console, folder if is_on_top else own, own if is_on_top else None, full)
     name_more(console, run.run_id, full)
     return DONE
@@ -162,6 +162,10 @@ def name_more(console: Console, run_id: str, full: bool) -> None:
     if not full:
         line = eval_line_here("show", run_id, "--full")
         console.print(f"All tables: {line}", soft_wrap=True)
+
+
+def _keep(parts: Iterable[Part]) -> object:
+    return _PARTS.dump_python(keep_parts(parts), mode="json")
 
 
 def _read_kept(store: EvaluationStore, run: Run, folder: Path) -> dict[str, Any] | None:

@@ -3,13 +3,17 @@
 import json
 from pathlib import Path
 
-from graphrag.eval.annotation.ratings import join_ratings, read_ratings
-from graphrag.eval.annotation.satisfaction import report_ratings
+from graphrag.eval.annotation.ratings import (
+    join_ratings,
+    list_ratings,
+    read_ratings,
+    report_ratings,
+)
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import UsageError
-from graphrag.eval.report.ratings import render_ratings
-from graphrag.eval.report.run_files import write_run
+from graphrag.eval.report.files import write_run
+from graphrag.eval.report.table import show
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.lookup import LATEST
 from graphrag.eval.store.whole_files import write_whole
@@ -47,7 +51,7 @@ def run_ratings(place: Place, csv: Path, run: str = LATEST) -> int:
             raise UsageError(msg)
         found = report_ratings(joined, metadata.name, metadata.embedded_models)
         console = open_console()
-        render_ratings(console, found)
+        show(console, list_ratings(found))
         text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         if metadata.run_id is not None:
             write_run(store_path.parent, metadata.run_id, {RATINGS_FILE: text})

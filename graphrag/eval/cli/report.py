@@ -13,7 +13,7 @@ from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, pl
 
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
-    from graphrag.eval.web.baseline import Baseline
+    from graphrag.eval.web.run_page import Baseline
 
 
 def report(
@@ -85,7 +85,7 @@ def compare_for_page(store_path: Path, run_id: str, other: str) -> "Baseline":
     from graphrag.eval.compare.changes import read_both_labels
     from graphrag.eval.compare.compare import GateTerms, compare_runs
     from graphrag.eval.results.runs import read_rows
-    from graphrag.eval.web.baseline import Baseline
+    from graphrag.eval.web.run_page import Baseline
 
     new, old = (read_rows(name, store_path) for name in (run_id, other))
     terms = GateTerms(labels=read_both_labels(new, old, store_path.parent))

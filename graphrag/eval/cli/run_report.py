@@ -9,7 +9,7 @@ from pathlib import Path
 from graphrag.command_lines import eval_line_here, has_place
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.report.run_files import render_files
+from graphrag.eval.report.files import render_files
 from graphrag.eval.results.analysis import Analysis
 from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
 from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
@@ -22,8 +22,7 @@ from graphrag.eval.runner.queue import RunOutcome
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.store.records import Run, RunDetails
 from graphrag.eval.store.whole_files import PAGE_FILE, Content
-from graphrag.eval.web.baseline import Baseline
-from graphrag.eval.web.report import ReportInput, report_pieces
+from graphrag.eval.web.run_page import Baseline, ReportInput, report_pieces
 from graphrag.query.usage import Usage
 
 

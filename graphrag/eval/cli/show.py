@@ -14,9 +14,14 @@ from graphrag.eval.cli.suite_files import show_suite_run
 from graphrag.eval.cli.supervision import Supervisor
 from graphrag.eval.cli.terminal import DONE, explained, open_console, working
 from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.report.files import (
+    check_table_file,
+    read_shown_run,
+    render_rows,
+    tabulate_rows,
+    write_run,
+)
 from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
-from graphrag.eval.report.row_table import check_table_file, render_table, tabulate_rows
-from graphrag.eval.report.run_files import read_shown_run, run_folder, write_run
 from graphrag.eval.results.runs import pinned_run_id
 from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
 from graphrag.eval.runner.stored_outcome import ReadRun, read_run
@@ -24,7 +29,7 @@ from graphrag.eval.store.connection import hold_folder
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import LATEST, PINNED, find_run, open_store
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import SUMMARY_FILE, write_file, write_whole
+from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file, write_whole
 from graphrag.text.phrases import counted
 
 
@@ -189,7 +194,7 @@ async def _present(
     supervisor.show(report, answers=not description.details.skip_judge)
     if options.export is not None:
         table = tabulate_rows(report.results, report.figures.retrieval)
-        write_file(options.export, render_table(table, options.export.suffix), "--export")
+        write_file(options.export, render_rows(table, options.export.suffix), "--export")
         supervisor.note(f"Wrote {counted(len(table), 'row')} to {options.export}.")
     if options.inspect is not None:
         path = place_log(options.inspect, report.results)

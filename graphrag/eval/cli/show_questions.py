@@ -12,8 +12,8 @@ from graphrag.eval.cli.terminal import open_console, working
 from graphrag.eval.compare.compare import compare_runs
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult
-from graphrag.eval.report.lines import say
 from graphrag.eval.report.questions import ShownQuestion, is_wrong, show_question
+from graphrag.eval.report.table import say
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.results.usage import label_embedded
 from graphrag.eval.runner.stored_outcome import ReadRun

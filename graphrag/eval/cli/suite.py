@@ -25,9 +25,9 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ResumeError, RunStoppedError, ServiceDownStop, UsageError
 from graphrag.eval.monitoring.watch import RoundNote
 from graphrag.eval.report.cells import p_value
-from graphrag.eval.report.lines import say
-from graphrag.eval.report.run_files import write_run
-from graphrag.eval.report.suite import show_suite_answers, show_suites
+from graphrag.eval.report.files import write_run
+from graphrag.eval.report.suite import list_suite_answers, list_suites
+from graphrag.eval.report.table import say, show
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, pinned_run_id, read_rows
 from graphrag.eval.runner.event_loop import run_coroutine
@@ -126,7 +126,7 @@ def _run(place: Place, target: str, options: SuiteOptions) -> int:
     if held_against is not None:
         with EvaluationStore(store_path) as store:
             outcome = hold_against(outcome, held_against, store) or outcome
-    show_suite_answers(open_console(), outcome.reports, outcome.embedded_models)
+    show(open_console(), list_suite_answers(outcome.reports, outcome.embedded_models))
     has_cases = given is None or given.settings.reporting.save_detailed_results
     _show_and_write(outcome, store_path.parent, options, has_cases)
     if file is not None:
@@ -155,7 +155,7 @@ def _show_and_write(
     outcome: SuiteOutcome, folder: Path, options: SuiteOptions, has_cases: bool = True
 ) -> None:
     console = open_console(quiet=options.quiet)
-    show_suites(console, outcome.reports, outcome.embedded_models, options.verbose)
+    show(console, list_suites(outcome.reports, outcome.embedded_models, options.verbose))
     for note in outcome.notes:
         say(console, note)
     files = {SUITES_FILE: render_suites(outcome, has_cases)}
@@ -257,7 +257,7 @@ def run_suite_round(
         watched = replace(run.details, origin="monitor", watch=note.to_dict())
         store.keep_details(run.run_id, watched)
     answers = open_console(quiet=options.quiet)
-    show_suite_answers(answers, outcome.reports, outcome.embedded_models)
+    show(answers, list_suite_answers(outcome.reports, outcome.embedded_models))
     _show_and_write(outcome, store_path.parent, options)
     worst = worst_status([report.status for report in outcome.reports])
     return INCOMPLETE if worst == "incomplete" else DONE

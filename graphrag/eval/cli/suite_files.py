@@ -9,12 +9,11 @@ from pathlib import Path
 from rich.console import Console
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.report.lines import say
-from graphrag.eval.report.run_files import run_folder
-from graphrag.eval.report.suite import show_suite_answers, show_suites
+from graphrag.eval.report.suite import list_suite_answers, list_suites
+from graphrag.eval.report.table import say, show
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import write_whole
+from graphrag.eval.store.whole_files import run_folder, write_whole
 from graphrag.eval.suite.running import SuiteOutcome
 
 SUITES_FILE = "suite_results.json"
@@ -34,8 +33,8 @@ def show_suite_run(console: Console, store: EvaluationStore, run: Run, to: Path 
         say(console, f"{what} Go on with: {eval_line_here('suite', '--resume')}", "yellow")
         return
     outcome = SuiteOutcome.from_dict(run.details.report)
-    show_suite_answers(console, outcome.reports, outcome.embedded_models)
-    show_suites(console, outcome.reports, outcome.embedded_models)
+    show(console, list_suite_answers(outcome.reports, outcome.embedded_models))
+    show(console, list_suites(outcome.reports, outcome.embedded_models))
     folder = run_folder(store.path.parent, run.run_id) if to is None else to
     (path,) = write_whole(folder, {SUITES_FILE: render_suites(outcome)})
     say(console, f"Wrote {path}.")

@@ -24,22 +24,14 @@ from graphrag.eval.cli.terminal import (
 )
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import RunStoppedError, ServiceDownStop, StoreError
-from graphrag.eval.records import DEFAULT_METRICS, METRICS
-from graphrag.eval.report.brief import show_brief, verdict_line
+from graphrag.eval.judged.declaration import DEFAULT_METRICS
+from graphrag.eval.judged.discovery import METRICS
 from graphrag.eval.report.cells import has_two_means
-from graphrag.eval.report.lines import say, tell
+from graphrag.eval.report.files import ShownRun, read_shown_run, remove_others, set_aside, write_run
 from graphrag.eval.report.progress import BarProgress, LineProgress
-from graphrag.eval.report.run import show_results
-from graphrag.eval.report.run_files import (
-    ShownRun,
-    read_shown_run,
-    remove_others,
-    run_folder,
-    set_aside,
-    write_run,
-)
+from graphrag.eval.report.run import list_brief, list_figures, list_results, verdict_line
 from graphrag.eval.report.run_lines import describe_failures
-from graphrag.eval.report.sections import show_figures
+from graphrag.eval.report.table import Line, say, show
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -48,8 +40,7 @@ from graphrag.eval.runner.plan import ChosenRun
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.runner.searching import needs_new_run
 from graphrag.eval.store.records import Run
-from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, write_whole
-from graphrag.eval.web.library import is_library_ready
+from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, run_folder, write_whole
 from graphrag.text.phrases import counted
 
 INTERRUPTED_REASON = "interrupted"
@@ -177,12 +168,11 @@ class Supervisor:
                 say(open_console(), answer)
             return
         if not self._full:
-            show_brief(self._console, report.results, report.notes)
+            show(self._console, list_brief(report.results, report.notes))
             return
-        show_results(self._console, report.results)
-        show_figures(self._console, report.figures)
-        for line in report.notes:
-            tell(self._console, line)
+        show(self._console, list_results(report.results))
+        show(self._console, list_figures(report.figures))
+        show(self._console, map(Line, report.notes))
 
     def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
         """Write a run's files and say where they are.
@@ -201,8 +191,6 @@ class Supervisor:
             If they can't be written; says how to write them again.
         """
         output_dir, run_id = description.config.output_folder, description.run.run_id
-        if not is_library_ready():
-            self.note("Preparing the drawings of report.html, once on this machine ...")
         try:
             with working(self._notes, "Writing the files"):
                 files = report.files()

@@ -12,7 +12,7 @@ from rich.segment import Segment
 
 from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
-from graphrag.eval.report.heartbeat import beating
+from graphrag.eval.report.progress import beating
 from graphrag.redaction import redact
 from graphrag.text.controls import ShownText, strip_controls
 
@@ -64,7 +64,7 @@ def is_live(console: Console) -> bool:
 def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callable[[str], object]]:
     """Show what goes on while nothing else is printed; a quiet console shows nothing.
 
-    On a terminal it is a status, in a pipe or a log a line and a dot for each 2 s.
+    On a terminal it is a status, in a pipe or a log a line, and more of a step that lasts.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
         with notes.status(what) as status:
             yield status.update
     else:
-        with beating(notes.file, f"{what} ...", at_once) as pulse:
+        with beating(notes, f"{what} ...", at_once) as pulse:
             yield lambda text: pulse.update(f"{text} ...")
 
 

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
 from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.report.validation import show_faults, show_validation, show_validity
+from graphrag.eval.report.table import Line, show
+from graphrag.eval.report.validation import answer_validation, list_faults, list_validation
 from graphrag.eval.store.whole_files import write_file
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def validate_indexes(
             from graphrag.eval.validation.pipeline import validate_index
 
             reports[key] = validate_index(root)
-        show_faults(console, reports[key])
+        show(console, map(Line, list_faults(reports[key])))
     return reports
 
 
@@ -65,10 +66,7 @@ def _validate(root: Path, options: ValidateOptions) -> int:
         report = validate_index(root)
     _write(options.json, report.to_json() + "\n")
     _write(options.markdown, report.detailed_report())
-    if options.quiet:
-        show_validity(open_console(), report)
-    else:
-        show_validation(open_console(), report)
+    show(open_console(), [answer_validation(report)] if options.quiet else list_validation(report))
     return DONE if report.overall_passed else FAILED
 
 

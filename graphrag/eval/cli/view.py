@@ -11,7 +11,7 @@ from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, pl
 
 if TYPE_CHECKING:
     from graphrag.eval.cli.location import Place
-    from graphrag.eval.web.viewed import Viewed
+    from graphrag.eval.web.app import Viewed
 
 
 def view(
@@ -39,7 +39,7 @@ def view(
 def viewed_of(place: "Place") -> "Viewed":
     """Return what is served of a place."""
     from graphrag.command_lines import eval_line_here, eval_line_in
-    from graphrag.eval.web.viewed import Viewed
+    from graphrag.eval.web.app import Viewed
 
     store = place.store_path()
     return Viewed(
@@ -54,7 +54,8 @@ def _view(place: "Place", port: int, is_opened: bool) -> int:
     from graphrag.eval.cli.terminal import DONE, open_console
 
     with starting():
-        from graphrag.eval.web.server import Listener, serve
+        from graphrag.eval.web.app import make_app
+        from graphrag.eval.web.server import Listener, make_server
 
     viewed = viewed_of(place)
     listener = Listener.on(port)
@@ -63,7 +64,7 @@ def _view(place: "Place", port: int, is_opened: bool) -> int:
     if is_opened and not webbrowser.open(listener.address):
         text = "No browser could be opened; open the address yourself."
         open_console(stderr=True).print(text, style="yellow")
-    serve(viewed, listener)
+    make_server(make_app(viewed), listener).run(sockets=[listener.socket])
     return DONE
 
 

@@ -6,7 +6,8 @@ from math import ceil, floor
 from typing import TYPE_CHECKING
 
 from graphrag.eval.report.cells import share
-from graphrag.eval.report.curves import answer_areas
+from graphrag.eval.report.run_lines import answer_areas
+from graphrag.eval.report.run_tables import total_of
 from graphrag.eval.stats.paired import MIN_COVERAGE, has_verdicts
 from graphrag.text.phrases import counted
 
@@ -42,20 +43,21 @@ def describe_answer(results: "EvaluationResults", note: str = "") -> list[str]:
         return [f"Answer{note}: {answer_areas(results.curves)}", *_speaks_of(results)]
     if analysis is None or not results.metrics or not analysis.outcomes:
         return []
-    said = _Said(results, analysis, analysis.best)
-    missing = said.missing()
+    answer = _Answer(results, analysis, analysis.best)
+    missing = answer.missing()
     n_failed = sum(counts["n_search_failed"] for counts in results.counts.values())
+    means = [of[analysis.primary].mean.mean for of in analysis.outcomes.values()]
     if n_failed == len(results.results):
         line = f"none, as every search failed ({n_failed:,} of {n_failed:,})."
-    elif not said.best.contenders:
+    elif not answer.best.contenders:
         line = f"none, as no response has a verdict on {analysis.primary}."
-    elif said.is_nothing_right():
+    elif len(means) > 1 and not any(means):
         line = f"none, as {analysis.primary} is 0.0 % for every method."
-    elif len(analysis.outcomes) == 1:
-        line = said.single()
+    elif len(means) == 1:
+        line = answer.single()
     else:
-        line = said.winner() if said.best.winner is not None else said.undecided()
-    line = " ".join([line, *missing, *said.other_questions()])
+        line = answer.winner() if answer.best.winner is not None else answer.undecided()
+    line = " ".join([line, *missing, *answer.other_questions()])
     command = results.command if missing else ""
     flag = "" if "--retry-errors" in command.split() else " --retry-errors"
     return [
@@ -82,14 +84,10 @@ def _speaks_of(results: "EvaluationResults") -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Answer:
     results: "EvaluationResults"
     analysis: "Analysis"
     best: "Best"
-
-    def is_nothing_right(self) -> bool:
-        means = [self._estimate(method).mean for method in self.analysis.outcomes]
-        return len(means) > 1 and not any(means)
 
     def single(self) -> str:
         (method,) = self.best.contenders
@@ -149,27 +147,23 @@ class _Said:
 
     def missing(self) -> list[str]:
         """Return which verdicts are missing, where there are too many for an answer."""
-        told: list[str] = []
-        for method, of in self.analysis.outcomes.items():
-            each = of[self.analysis.primary]
-            n_unscored = each.n_judge_failed + each.n_judge_unparseable
-            parts = [
-                (n_unscored, "verdicts are missing"),
-                (each.n_not_run, "searches are not made"),
-            ]
-            for n, what in parts:
-                if n > (1 - MIN_COVERAGE) * each.n_planned:
-                    told.append(f"{n:,} of {each.n_planned:,} {what} of {method}")
-        return [f"Missing: {', '.join(told)}."] if told else []
+        missing = [
+            f"{n:,} of {of.n_planned:,} {what} of {method}"
+            for method, by_metric in self.analysis.outcomes.items()
+            for of in [by_metric[self.analysis.primary]]
+            for n, what in (
+                (of.n_judge_failed + of.n_judge_unparseable, "verdicts are missing"),
+                (of.n_not_run, "searches are not made"),
+            )
+            if n > (1 - MIN_COVERAGE) * of.n_planned
+        ]
+        return [f"Missing: {', '.join(missing)}."] if missing else []
 
     def other_questions(self) -> list[str]:
         """Return how many questions each pair shares, where methods were asked different ones."""
-        asked: dict[str, set[tuple[str, str]]] = {
-            method: set() for method in self.analysis.outcomes
-        }
-        for result in self.results.results:
-            key = result.imdb_key, result.sample_id or result.question
-            asked[result.method].add(key)
+        asked: dict[str, set[tuple[str, str]]] = {m: set() for m in self.analysis.outcomes}
+        for each in self.results.results:
+            asked[each.method].add((each.imdb_key, each.sample_id or each.question))
         pairs = [
             f"{a} and {b} share {len(asked[a] & asked[b]):,} of {len(asked[a] | asked[b]):,}"
             for a, b in combinations(asked, 2)
@@ -199,22 +193,19 @@ class _Said:
         compared = self._find(rival, method)
         if compared is None or compared.result.difference is None:
             return f"is not compared with {rival}, as no question has a verdict on both"
-        low, high = self._behind(rival, method)
-        told = f"may be up to {high:.1f} points worse than {rival}"
-        told += f" or {-low:.1f} better" if low < 0 else ""
-        missing = compared.result.n_dropped_pairs
-        return told + (
-            f", {counted(missing, 'question')} without both verdicts left out" * bool(missing)
-        )
+        (low, high), missing = self._behind(rival, method), compared.result.n_dropped_pairs
+        better = f" or {-low:.1f} better" if low < 0 else ""
+        left = f", {counted(missing, 'question')} without both verdicts left out" if missing else ""
+        return f"may be up to {high:.1f} points worse than {rival}{better}{left}"
 
     def _scope(self) -> str:
         """Return what the intervals speak of, where there are several documents."""
-        names = {each.result.interval.rpartition(", ")[2] for each in self._family()}
         if any(each.is_corrected for each in self._family()):
             return ", corrected by people's labels"
-        told = [_SPEAKS_OF[name] for name in _SPEAKS_OF if name in names]
+        names = {each.result.interval.rpartition(", ")[2] for each in self._family()}
+        scopes = [scope for name, scope in _SPEAKS_OF.items() if name in names]
         n = len(self.analysis.outcomes_by_document)
-        return f", for {told[0].format(n=n)}" if told else ""
+        return f", for {scopes[0].format(n=n)}" if scopes else ""
 
     def _score(self, method: str) -> str:
         return share(self._estimate(method).mean, " %")
@@ -260,25 +251,19 @@ class _Said:
 
     def _amount(self, method: str) -> tuple[float, str] | None:
         """Return what a question costs and in which words: dollars where any are paid."""
-        dollars = {m: found["cost_usd"] for m, found in self.results.efficiency.items()}
-        n = self.results.counts[method]["n"]
+        dollars = {m: of["cost_usd"] for m, of in self.results.efficiency.items()}
+        n, of = self.results.counts[method]["n"], self.results.efficiency[method]
         if n and None not in dollars.values() and any(dollars.values()):
-            each = dollars[method] / n
-            return each, f"${each:.4f}"
-        found = self.results.efficiency[method]
-        tokens = (found["avg_prompt_tokens"], found["avg_output_tokens"])
-        if None in tokens:
-            return None
-        return sum(tokens), f"{sum(tokens):,.0f} tokens"
+            return dollars[method] / n, f"${dollars[method] / n:.4f}"
+        tokens = total_of(of["avg_prompt_tokens"], of["avg_output_tokens"])
+        return None if tokens is None else (tokens, f"{tokens:,.0f} tokens")
 
     def _price(self, method: str) -> str:
         """Return what a method costs beside the others as a clause; blank where none is known."""
         own = self._amount(method)
         others = [(m, self._amount(m)) for m in self.analysis.outcomes if m != method]
-        told = [f"{_times(own[0], each[0])}{m} ({each[1]})" for m, each in others if own and each]
-        if own is None or not told:
-            return ""
-        return f"; it takes {own[1]} a question, {', '.join(told)}"
+        beside = [f"{_times(own[0], each[0])}{m} ({each[1]})" for m, each in others if own and each]
+        return f"; it takes {own[1]} a question, {', '.join(beside)}" if own and beside else ""
 
 
 def _times(amount: float, other: float) -> str:

@@ -1,114 +1,205 @@
-"""A comparison of two runs as a table, and as annotations of a GitHub workflow."""
+"""Two runs as lines and tables: the gate's answer, its reasons, the differences, what flipped."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from graphrag.eval.report.cells import EACH_ALONE, money, number, p_value, plain_amount
-from graphrag.eval.report.gate_cells import COLUMNS, cells_of, label_of, list_decided, title_of
-from graphrag.eval.report.gate_lines import (
-    list_flips,
-    list_notes,
-    list_reasons,
-    list_weaknesses,
-    word_of,
-)
-from graphrag.eval.report.lines import plain_table, say, show_table, tell
+from graphrag.command_lines import eval_line_here
+from graphrag.eval.compare.compare import BASELINE, NEW
+from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.report.cells import EACH_ALONE, number, p_value, plain_amount, points, span
+from graphrag.eval.report.table import STYLES, Line, Part, Table, shorten
 from graphrag.eval.stats.family import describe_tests
-from graphrag.eval.stats.gates import GateOutcome
-from graphrag.redaction import redact
 
 if TYPE_CHECKING:
     from graphrag.eval.compare.compare import RunComparison
-    from graphrag.eval.compare.figures import FigureChange
+    from graphrag.eval.compare.figures import FigureChange, FigureComparison
     from graphrag.eval.results.runs import StoredRun
+    from graphrag.eval.stats.gates import GateDecision, GateOutcome
 
-_STYLES = {"PASS": "green", "FAIL": "bold red", "INCONCLUSIVE": "yellow"}
-_TEXT_COLUMNS = {"method", "metric", "verdict", "gate"}
+_FEW = 5  # ids that are named
 
 
-def show_comparison(console: Console, comparison: "RunComparison", full: bool = False) -> None:
-    """Print the gate's answer and its reasons, the differences, and which questions flipped.
+def list_comparison(comparison: "RunComparison", full: bool = False) -> list[Part]:
+    """Return the gate's answer and its reasons, the differences, and which questions flipped.
 
-    ``full`` adds the verdicts, the tests, and every flip.
+    ``full`` adds the verdicts, the tests, what labels did, and every flip.
     """
-    console.print(answer_line(comparison), soft_wrap=not console.is_terminal)
-    for line in list_reasons(comparison):
-        console.print(_coloured(line), soft_wrap=not console.is_terminal)
-    if comparison.items:
-        show_table(console, _differences_table(comparison, full))
-    verdicts = [f"{item.method}, {item.metric}: {item.verdict}" for item in comparison.items]
-    told = describe_tests([item.difference for item in comparison.items])
-    notes = list_notes(comparison) if full else list_weaknesses(comparison)
-    for line in [*verdicts, *told, *notes] if full else notes:
-        tell(console, line)
-    for line in list_flips(comparison, full):
-        say(console, line)  # the last one is a command
-
-
-def answer_line(comparison: "RunComparison") -> Text:
-    """Return the gate's answer as one line."""
-    methods = dict.fromkeys(each.method for each in (*comparison.items, *comparison.figures))
-    line = f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{label_of(comparison)}"
-    answer = _coloured(line)
-    answer.stylize("bold")
-    return answer
-
-
-def _differences_table(comparison: "RunComparison", full: bool) -> Table:
-    table = plain_table("method", title_of(comparison))
+    table = differences_table(comparison)
+    outcomes = [outcome for _, _, outcome in list_decided(comparison)]
+    parts: list[Part] = [
+        Line(answer_line(comparison), f"bold {STYLES[word_of(comparison.outcome)]}"),
+        *(
+            Line(reason, STYLES[word_of(outcome)])
+            for outcome, reason in zip(outcomes, list_reasons(comparison), strict=True)
+        ),
+    ]
+    if comparison.items and not full:
+        parts.append(Table(table.title, table.columns[:-1], [row[:-1] for row in table.rows]))
     if full:
-        table.caption = EACH_ALONE
-    shown = [place for place, name in enumerate(COLUMNS) if name != "verdict"]
-    for name in (COLUMNS[place] for place in shown[1:]):
-        table.add_column(
-            name,
-            justify="left" if name in _TEXT_COLUMNS else "right",
-            no_wrap=name != "metric",
-            overflow="fold",
-        )
+        parts.append(table)
+        parts += map(Line, describe_tests([item.difference for item in comparison.items]))
+    parts += map(Line, list_notes(comparison) if full else list_weaknesses(comparison))
+    # The last one is a command.
+    return [*parts, *(Line(line, is_command=True) for line in list_flips(comparison, full))]
+
+
+def answer_line(comparison: "RunComparison") -> str:
+    """Return the gate's answer as one line."""
+    methods = dict.fromkeys(method for method, _, _ in list_decided(comparison))
+    return f"Gate: {word_of(comparison.outcome)} for {', '.join(methods)}{label_of(comparison)}"
+
+
+def word_of(outcome: "GateOutcome") -> str:
+    """Return an answer of the gate as it is shown."""
+    return outcome.value.upper()
+
+
+def label_of(comparison: "RunComparison") -> str:
+    """Return the label of the embedded models in brackets, "" where none had a part."""
+    new, old = comparison.new.embedded_models, comparison.baseline.embedded_models
+    label = new
+    if new != old:
+        label = "; ".join(f"{side}: {each}" for side, each in ((NEW, new), (BASELINE, old)) if each)
+    return f" ({label})" if label else ""
+
+
+def list_decided(comparison: "RunComparison") -> "list[tuple[str, str, GateOutcome]]":
+    """Return method, metric or figure, and answer, in the order of ``list_reasons``."""
+    return [
+        *((each.method, each.metric, each.decision.outcome) for each in comparison.items),
+        *((each.method, each.figure, each.decision.outcome) for each in comparison.figures),
+    ]
+
+
+def differences_table(comparison: "RunComparison") -> Table:
+    """Return the difference of each method and metric, with what it shows and the gate's answer."""
+    found = [each.corrected_difference or each.difference for each in comparison.items]
+    return Table(
+        f"{comparison.new.name} - {comparison.baseline.name}, in percentage points"
+        f"{label_of(comparison)}",
+        [
+            *(("method", "text"), ("metric", "text"), ("pairs", "count")),
+            *(("difference", "interval"), ("95 % interval", "interval")),
+            *(("gate", "text"), ("verdict", "text")),
+        ],
+        [
+            [
+                *(item.method, item.metric, result.n_pairs, result.difference),
+                *((result.low, result.high), word_of(item.decision.outcome), item.verdict),
+            ]
+            for item, result in zip(comparison.items, found, strict=True)
+        ],
+        EACH_ALONE,
+    )
+
+
+def list_notes(comparison: "RunComparison") -> list[str]:
+    """Return everything beside the gate's reasons, a line each."""
+    lines = list_weaknesses(comparison)
     for item in comparison.items:
-        cells = cells_of(item)
-        table.add_row(*(_coloured(cells[place]) for place in shown))
-    return table
+        labels, result, name = item.corrected, item.difference, f"{item.method}, {item.metric}"
+        if labels is not None and item.corrected_difference is None:
+            lines.append(f"{name}: not corrected by labels: {labels.refused}")
+        elif labels is not None:
+            lines.append(
+                f"{name}: corrected by {labels.n_labels} labels; by the judge alone "
+                f"{points(result.difference)} ({span(result.low, result.high)})"
+            )
+    return lines
 
 
-def _coloured(line: str) -> Text:
-    """Return a line with the answers of the gate in their colours."""
-    text = Text(redact(line))
-    for word, style in _STYLES.items():
-        text.highlight_words([word], style)
-    return text
+def list_weaknesses(comparison: "RunComparison") -> list[str]:
+    """Return which searches and questions the answer does not rest on, a line each."""
+    unanswered = [
+        f"{item.method}, {item.metric}: {item.n_unanswered[0]:,} failed searches or abstentions of "
+        f"the new run and {item.n_unanswered[1]:,} of the baseline count as not done well (an "
+        "abstention that was judged correct counts as done well)"
+        for item in comparison.items
+        if any(item.n_unanswered)
+    ]
+    return [*unanswered, *list_unjoined(comparison)]
 
 
-def show_runs(console: Console, runs: "Sequence[StoredRun]") -> None:
-    """Print the runs of a store, one row each."""
-    table = plain_table("run, started", "Runs, the newest first")
-    paid = any(run.cost_usd != 0 for run in runs)
-    for name in ("status", "questions", "correctness", *(["cost $"] if paid else [])):
-        table.add_column(name, justify="right" if name in ("questions", "cost $") else "left")
-    for run in runs:
-        started = run.started_at[:16].replace("T", " ")
-        notes = "".join(f"\n{note}" for note in (run.embedded_models,) if note)
-        table.add_row(
-            f"{run.run_id}\n{started}{', pinned' if run.is_pinned else ''}\nby {run.origin}{notes}",
-            run.status,
-            str(run.n_questions),
-            "\n".join(
-                f"{method} {number(mean, '.3f')}{_n(run, method)}"
-                for method, mean in run.correctness.items()
-            ),
-            *([money(run.cost_usd)] if paid else []),
-        )
-    show_table(console, table)
+def list_unjoined(comparison: "RunComparison") -> list[str]:
+    """Say how many questions only one run holds, a line each run and set of methods."""
+    methods: dict[tuple[str, tuple[str, ...]], dict[str, None]] = {}
+    for item in comparison.items:
+        for side, ids in ((NEW, item.only_new), (BASELINE, item.only_baseline)):
+            if ids:
+                methods.setdefault((side, ids), {})[item.method] = None
+    return [
+        f"Only in the {side} ({', '.join(of)}), {len(ids):,} not compared"
+        f"{': ' if len(ids) <= _FEW else ', e.g. '}{', '.join(ids[:_FEW])}"
+        for (side, ids), of in methods.items()
+    ]
 
 
-def _n(run: "StoredRun", method: str) -> str:
-    n = run.n.get(method, {}).get("correctness", 0)
-    return f" (n {n:,})" if n else ""
+def list_reasons(comparison: "RunComparison") -> list[str]:
+    """Return why the gate answered as it did, one line each method and metric or figure."""
+    return [
+        f"{item.method}, {item.metric}: {word_of(item.decision.outcome)}: {item.decision.reason} "
+        f"({item.decision.newly_wrong} newly wrong, {item.decision.newly_right} newly right, "
+        f"{_dropped(item.decision)})"
+        for item in comparison.items
+    ] + [_figure_reason(each) for each in comparison.figures]
+
+
+def _dropped(decision: "GateDecision") -> str:
+    """Say how many questions make no pair, and why."""
+    why = {
+        "without both verdicts": decision.n_without_verdict,
+        "only in the baseline": decision.n_only_baseline,
+        "only in the new run": decision.n_only_new,
+        "with another accepted answer now": decision.n_other_reference,
+    }
+    told = [f"{n:,} {reason}" for reason, n in why.items() if n]
+    return ", ".join(told) or "0 without both verdicts"
+
+
+def _figure_reason(each: "FigureComparison") -> str:
+    decision = each.decision
+    means = "no pairs"
+    if decision.baseline is not None and decision.new is not None:
+        values = " -> ".join(map(plain_amount, (decision.baseline, decision.new)))
+        means = f"{values} over {decision.n_pairs:,} pairs"
+    dropped = f", {decision.n_dropped_pairs:,} without both values" * bool(decision.n_dropped_pairs)
+    note = "" if each.note is None else f"; {each.note}"
+    return (
+        f"{each.method}, {each.figure}: {word_of(decision.outcome)}: {decision.reason} "
+        f"({means}{dropped}){note}"
+    )
+
+
+def list_flips(comparison: "RunComparison", full: bool = False) -> list[str]:
+    """Name the questions that flipped, a line each: a few that are newly wrong, or all."""
+    flips = [each for each in comparison.flips if full or each.newly == "wrong"]
+    lines = [
+        f"Newly {each.newly}: {each.method}, {each.metric}: {each.question_id}"
+        f"{f' of {each.document}' if each.document else ''}"
+        f"{'' if each.question is None else f': {shorten(each.question)}'}"
+        for each in (flips if full else flips[:_FEW])
+    ]
+    if len(flips) > len(lines):
+        lines.append(f"... and {len(flips) - len(lines):,} more newly wrong; --full names all.")
+    new, old = comparison.new.run_id, comparison.baseline.run_id
+    if not flips or new is None or old is None:
+        return lines
+    if comparison.baseline.name == old and _are_of_default(comparison):
+        return [*lines, f"Look at them with: {eval_line_here('show', new, '--changed', old)}"]
+    line = eval_line_here("show", new, "--question", flips[0].question_id)
+    return [*lines, f"Look at the first with: {line}"]
+
+
+def _are_of_default(comparison: "RunComparison") -> bool:
+    """Whether the comparison is on the metric that one without named metrics is on."""
+    compared = {item.metric for item in comparison.items}
+    if "correctness" in compared:
+        return len(compared) == 1
+    theirs = comparison.baseline.setup.metrics or ()
+    shared = [m for m in comparison.new.setup.metrics or () if m in theirs and m in METRICS]
+    return "correctness" not in shared and compared == set(shared[:1])
 
 
 def list_figure_changes(changes: "Sequence[FigureChange]") -> list[str]:
@@ -140,20 +231,45 @@ def _change(change: "FigureChange") -> str:
     return f"{plain_amount(change.baseline)} -> {plain_amount(change.new)}"
 
 
-def list_annotations(comparison: "RunComparison") -> list[str]:
-    """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
-    kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
-    reasons = zip(list_decided(comparison), list_reasons(comparison), strict=True)
-    return [
-        *(
-            _annotation(kinds[outcome], f"{reason}{label_of(comparison)}")
-            for (_, _, outcome), reason in reasons
-            if outcome in kinds
-        ),
-        *(_annotation("warning", line) for line in comparison.warnings),
-    ]
+def render_json(comparison: "RunComparison") -> str:
+    """Return the comparison as JSON, with every number behind the gate's answer."""
+    new, old = comparison.new, comparison.baseline
+    values = {
+        "outcome": comparison.outcome.value,
+        "new": new.name,
+        "baseline": old.name,
+        "embedded_models": {"new": new.embedded_models, "baseline": old.embedded_models},
+        "items": [asdict(item) for item in comparison.items],
+        "figures": [asdict(each) for each in comparison.figures],
+        "warnings": list(comparison.warnings),
+    }
+    return json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
 
 
-def _annotation(kind: str, text: str) -> str:
-    escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{kind} title=graphrag eval compare::{escaped}"
+def runs_table(runs: "Sequence[StoredRun]") -> Table:
+    """Return the runs of a store, one row each."""
+    paid = any(run.cost_usd != 0 for run in runs)
+    rows: list[list[str | float | None]] = []
+    for run in runs:
+        started = f"{run.started_at[:16].replace('T', ' ')}{', pinned' if run.is_pinned else ''}"
+        label = [run.embedded_models] if run.embedded_models else []
+        means: list[str] = []
+        for method, mean in run.correctness.items():
+            n = run.n.get(method, {}).get("correctness", 0)
+            means.append(f"{method} {number(mean, '.3f')}{f' (n {n:,})' if n else ''}")
+        rows.append(
+            [
+                "\n".join([run.run_id, started, f"by {run.origin}", *label]),
+                *(run.status, run.n_questions, "\n".join(means)),
+                *([run.cost_usd] if paid else []),
+            ]
+        )
+    return Table(
+        "Runs, the newest first",
+        [
+            *(("run, started", "text"), ("status", "text"), ("questions", "count")),
+            ("correctness", "text"),
+            *([("cost $", "money")] if paid else []),
+        ],
+        rows,
+    )

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import QueryResult, measured_latency
+from graphrag.eval.report.run_tables import total_of
 from graphrag.eval.results.evaluation_results import EvaluationResults
 from graphrag.eval.results.rows import state_of
 from graphrag.eval.results.usage import is_judged
@@ -20,6 +21,7 @@ from graphrag.text.json_pieces import json_pieces
 _TASK = "graphrag-eval"
 _SUFFIX = ".json"
 _ROLES = ("search", "judge")
+_KEPT = ("embedded_models", "methods", "models", "judge", "setup", "warnings")
 _COUNTS = ("input_tokens", "input_tokens_cache_read", "output_tokens", "total_tokens")
 Usages: TypeAlias = dict[str, dict[str, Any]]
 """Model or role -> its tokens and US dollars, as Inspect names them."""
@@ -71,7 +73,7 @@ def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
     retrieval : mapping
         The content of retrieval_results.json of the same run.
     """
-    given = results.metadata
+    metadata = results.metadata
     measured = {
         (question["imdb_key"], question["id"], method): told["measures"]
         for question in retrieval["results"]
@@ -83,47 +85,36 @@ def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
         for r in results.read_whole(results.results)
         for key in [(r.imdb_key, r.sample_id, r.method)]
     )
-    stamp, run_id = given["timestamp"], given.get("run_id") or "unknown"
+    stamp, run_id = metadata["timestamp"], metadata.get("run_id") or "unknown"
     values = {
         "version": 2,
-        "status": "success" if given.get("is_complete", True) else "cancelled",
+        "status": "success" if metadata.get("is_complete", True) else "cancelled",
         "eval": {
             "eval_id": run_id,
             "run_id": run_id,
             "created": stamp,
             "task": _TASK,
             "task_id": run_id,
-            "dataset": {"name": "questions", "samples": given.get("total_questions")},
+            "dataset": {"name": "questions", "samples": metadata.get("total_questions")},
             "model": _asked(results.results),
             "config": {"epochs": 1 + max((r.trial for r in results.results), default=0)},
-            "tags": list(given.get("methods", ())),
+            "tags": list(metadata.get("methods", ())),
             "scorers": [{"name": metric} for metric in results.metrics],
             "metadata": {
-                **{
-                    name: given.get(name)
-                    for name in (
-                        "embedded_models",
-                        "methods",
-                        "models",
-                        "judge",
-                        "setup",
-                        "warnings",
-                    )
+                **{name: metadata.get(name) for name in _KEPT},
+                "n_usage_unknown": {
+                    role: sum(_by_role(r)[role] is None for r in results.results) for role in _ROLES
                 },
-                "n_usage_unknown": _count_unknown(results.results),
             },
         },
         # The reader of a log's header takes no log without it.
-        "plan": {"name": "plan", "steps": [{"solver": m} for m in given.get("methods", ())]},
+        "plan": {"name": "plan", "steps": [{"solver": m} for m in metadata.get("methods", ())]},
         "results": {
-            "total_samples": given.get("n_planned", len(results.results)),
+            "total_samples": metadata.get("n_planned", len(results.results)),
             "completed_samples": sum(r.failure is None for r in results.results),
             "scores": [_mean(metric, means) for metric in results.metrics],
         },
-        "stats": {
-            "completed_at": stamp,
-            **_stats(results.results),
-        },
+        "stats": {"completed_at": stamp, **_stats(results.results)},
         "samples": samples,
     }
     yield from json_pieces(values)
@@ -131,26 +122,19 @@ def inspect_pieces(results: EvaluationResults, retrieval: Mapping[str, Any]) -> 
 
 
 def _mean(metric: str, means: _Means) -> dict[str, Any]:
-    found = {method: of[metric].mean for method, of in means.items()}
-    return {
-        "name": metric,
-        "scorer": metric,
-        "metrics": {
-            method: {"name": method, "value": each.mean}
-            for method, each in found.items()
-            if each.mean is not None
-        },
-    }
+    by_method = {method: of[metric].mean.mean for method, of in means.items()}
+    metrics = {m: {"name": m, "value": mean} for m, mean in by_method.items() if mean is not None}
+    return {"name": metric, "scorer": metric, "metrics": metrics}
 
 
 def _counted(result: QueryResult, metrics: Sequence[str], means: _Means) -> dict[str, bool]:
     """Return metric -> whether the tables' means count this result's score."""
-    found: dict[str, bool] = {}
+    counted: dict[str, bool] = {}
     for metric in metrics:
         state, of = state_of(result, metric), means.get(result.method)
         counts_0 = of is not None and of[metric].failed_search_is_zero and of[metric].mean.n > 0
-        found[metric] = state is State.SCORED or (state is State.SEARCH_FAILED and counts_0)
-    return found
+        counted[metric] = state is State.SCORED or (state is State.SEARCH_FAILED and counts_0)
+    return counted
 
 
 def _sample(
@@ -158,92 +142,73 @@ def _sample(
 ) -> dict[str, Any]:
     roles = _by_role(result)
     where = [each for each in (result.imdb_key, result.sample_id, result.method) if each]
-    answered = {"role": "assistant", "content": result.response, "source": "generate"}
+    answer = {"role": "assistant", "content": result.response, "source": "generate"}
     seconds = measured_latency(result.efficiency.latency)
+    verdicts = {metric: result.scores.get(metric) for metric in metrics}
+    states = {metric: state_of(result, metric).value for metric in metrics}
     values: dict[str, Any] = {
         "id": "/".join(where),
         "epoch": result.trial + 1,
         "input": result.question,
         "target": result.ground_truth,
-        "messages": [{"role": "user", "content": result.question, "source": "input"}, answered],
+        "messages": [{"role": "user", "content": result.question, "source": "input"}, answer],
         "output": {
             "model": _asked([result]),
-            "choices": [{"message": answered, "stop_reason": "unknown"}],
+            "choices": [{"message": answer, "stop_reason": "unknown"}],
             "time": seconds,
         },
-        "scores": _scores(result, metrics),
-        "metadata": _metadata(result, metrics, measures),
+        "scores": {
+            metric: {
+                "value": verdict.score,
+                "explanation": verdict.reason,
+                "metadata": {"state": states[metric], "repeats": list(verdict.repeats)},
+            }
+            for metric, verdict in verdicts.items()
+            if metrics[metric]
+        },
+        "metadata": {
+            "method": result.method,
+            "document": result.imdb_key,
+            "question_id": result.sample_id,
+            "trial": result.trial,
+            "abstained": result.abstained,
+            "unscored": {
+                metric: {"state": states[metric], "reason": verdict.reason}
+                for metric, verdict in verdicts.items()
+                if not metrics[metric]
+            },
+            "measures": dict(measures or {}) if result.trial == 0 else {},
+            "cost_usd": None if result.usage is None else result.usage.cost_usd,
+            **result.grades,
+            "context": result.context_text,
+        },
         "model_usage": _by_model([roles]),
-        "role_usage": {role: _total(used) for role, used in roles.items() if used},
+        "role_usage": {role: _total(used.values()) for role, used in roles.items() if used},
         "total_time": seconds,
     }
     if result.failure is not None:
-        told = f"{result.failure.kind}: {result.failure.message}"
-        values["error"] = {"message": told, "traceback": told, "traceback_ansi": told}
+        message = f"{result.failure.kind}: {result.failure.message}"
+        values["error"] = dict.fromkeys(("message", "traceback", "traceback_ansi"), message)
     return values
-
-
-def _scores(result: QueryResult, metrics: Mapping[str, bool]) -> dict[str, Any]:
-    verdicts = {metric: result.scores.get(metric) for metric in metrics}
-    return {
-        metric: {
-            "value": verdict.score,
-            "explanation": verdict.reason,
-            "metadata": {
-                "state": state_of(result, metric).value,
-                "repeats": list(verdict.repeats),
-            },
-        }
-        for metric, verdict in verdicts.items()
-        if metrics[metric]
-    }
-
-
-def _metadata(
-    result: QueryResult, metrics: Mapping[str, bool], measures: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    unscored = {
-        metric: {"state": state_of(result, metric).value, "reason": verdict.reason}
-        for metric, is_counted in metrics.items()
-        for verdict in [result.scores.get(metric)]
-        if not is_counted
-    }
-    return {
-        "method": result.method,
-        "document": result.imdb_key,
-        "question_id": result.sample_id,
-        "trial": result.trial,
-        "abstained": result.abstained,
-        "unscored": unscored,
-        "measures": dict(measures or {}) if result.trial == 0 else {},
-        "cost_usd": None if result.usage is None else result.usage.cost_usd,
-        **result.grades,
-        "context": result.context_text,
-    }
 
 
 def _asked(results: Iterable[QueryResult]) -> str:
     """Return the models that were asked for completions, as one name."""
     usages = [result.usage for result in results if result.usage is not None]
-    names = {
-        name
-        for usage in usages
-        for name in (usage.models if usage.completion_models is None else usage.completion_models)
-    }
-    return " + ".join(sorted(names)) or "none"
+    asked = (u.models if u.completion_models is None else u.completion_models for u in usages)
+    return " + ".join(sorted({name for names in asked for name in names})) or "none"
 
 
 def _stats(results: Sequence[QueryResult]) -> dict[str, Usages]:
     """Return all samples' usage by model and by role; nothing for what is not known of them all."""
-    found = [_by_role(result) for result in results]
+    every = [_by_role(result) for result in results]
     roles: Usages = {}
     for role in _ROLES:
-        used = [of[role] for of in found]
-        known = [each for each in used if each is not None]
-        total = _total(_add(known)) if len(known) == len(used) else None
-        if total is not None:
-            roles[role] = total
-    return {"model_usage": _by_model(found), "role_usage": roles}
+        used = [of[role] for of in every]
+        known = [entry for each in used if each is not None for entry in each.values()]
+        if known and None not in used:
+            roles[role] = _total(known)
+    return {"model_usage": _by_model(every), "role_usage": roles}
 
 
 def _by_role(result: QueryResult) -> dict[str, Usages | None]:
@@ -255,16 +220,15 @@ def _by_role(result: QueryResult) -> dict[str, Usages | None]:
     }
 
 
-def _by_model(found: Iterable[Mapping[str, Usages | None]]) -> Usages:
+def _by_model(every: Iterable[Mapping[str, Usages | None]]) -> Usages:
     """Return the sum by model; nothing where a part is not known, which any model may have had."""
-    used = [each for of in found for each in of.values()]
-    known = [each for each in used if each is not None]
-    return _add(known) if len(known) == len(used) else {}
-
-
-def _count_unknown(results: Iterable[QueryResult]) -> dict[str, int]:
-    found = [_by_role(result) for result in results]
-    return {role: sum(of[role] is None for of in found) for role in _ROLES}
+    by_model: dict[str, list[dict[str, Any]]] = {}
+    for used in (each for of in every for each in of.values()):
+        if used is None:
+            return {}
+        for name, entry in used.items():
+            by_model.setdefault(name, []).append(entry)
+    return {name: _total(entries) for name, entries in by_model.items()}
 
 
 def _usage_of(usage: Usage | None) -> Usages | None:
@@ -278,51 +242,25 @@ def _usage_of(usage: Usage | None) -> Usages | None:
     cached, embedded = usage.cached_prompt_tokens, usage.embedding_tokens
     completions = (usage.prompt_tokens - (cached or 0), cached, usage.output_tokens)
     asked, searched = usage.completion_models, usage.embedding_models
+    groups = [(asked or (), completions), (searched or (), (embedded, None, 0))]
     if asked is None or searched is None or set(asked) & set(searched):
         groups = [(usage.models, (completions[0] + embedded, *completions[1:]))]
-    else:
-        groups = [
-            (asked, completions),
-            (searched, (embedded, None, 0)),
-        ]
-    found: Usages = {}
+    used: Usages = {}
     for names, counts in groups:
-        if not names:
-            continue
         costs = [usage.cost_usd_by_model.get(name) for name in names]
-        known = [cost for cost in costs if cost is not None]
-        found[" + ".join(names)] = {
-            **dict(zip(_COUNTS, (*counts, sum(n or 0 for n in counts)), strict=True)),
-            "total_cost": sum(known) if len(known) == len(costs) else None,
-        }
-    return found
+        if names:
+            used[" + ".join(names)] = {
+                **dict(zip(_COUNTS, (*counts, sum(n or 0 for n in counts)), strict=True)),
+                "total_cost": total_of(*costs),
+            }
+    return used
 
 
-def _add(usages: Iterable[Usages]) -> Usages:
-    total: Usages = {}
-    for each in usages:
-        for name, used in each.items():
-            total[name] = _sum(total[name], used) if name in total else used
-    return total
-
-
-def _total(usages: Usages) -> dict[str, Any] | None:
-    """Return all models together; None where none was asked."""
-    found: dict[str, Any] | None = None
-    for used in usages.values():
-        found = used if found is None else _sum(found, used)
-    return found
-
-
-def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    costs = one["total_cost"], other["total_cost"]
-    return {
-        **{name: _plus(one[name], other[name]) for name in _COUNTS},
-        "total_cost": None if None in costs else sum(costs),
-    }
-
-
-def _plus(one: int | None, other: int | None) -> int | None:
-    """Add counts up, leaving out one that was not reported."""
-    known = [count for count in (one, other) if count is not None]
-    return sum(known) if known else None
+def _total(entries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Add entries up, leaving out counts that were not reported; a cost needs them all."""
+    every = list(entries)
+    total: dict[str, Any] = {}
+    for name in _COUNTS:
+        known = [entry[name] for entry in every if entry[name] is not None]
+        total[name] = sum(known) if known else None
+    return {**total, "total_cost": total_of(*(entry["total_cost"] for entry in every))}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.records import METRICS, QueryResult, Retrieved, Walk
+from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.records import QueryResult, Retrieved, Walk
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
-from graphrag.eval.report.lines import tell
+from graphrag.eval.report.table import Line, show
 from graphrag.eval.scorers.citations import read_citations
 from graphrag.redaction import redact
 from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
@@ -58,23 +59,23 @@ def show_question(
     """
     sample = question.sample
     where = f" of {sample.imdb_key}" if sample.imdb_key else ""
-    tell(console, f"{sample.id}{where}: {sample.question}", "bold")
+    lines = [Line(f"{sample.id}{where}: {sample.question}", "bold")]
     if sample.ground_truth:
-        tell(console, f"Expected: {sample.ground_truth}")
-    for quote in sample.evidence:
-        tell(console, f"Evidence: {quote}")
+        lines.append(Line(f"Expected: {sample.ground_truth}"))
+    show(console, [*lines, *(Line(f"Evidence: {quote}") for quote in sample.evidence)])
     for name, result in question.results:
         console.print()
-        said = result.response if result.failure is None else "no answer"
-        tell(console, f"{name}{question.notes.get(name, note)}: {said}")
+        answer = result.response if result.failure is None else "no answer"
         measures = question.measures.get(name, {})
+        lines = [f"{name}{question.notes.get(name, note)}: {answer}"]
         for line in (*_verdicts(result), *_evidence(sample, measures), _cost(result)):
-            tell(console, f"  {line}")
+            lines.append(f"  {line}")
+        show(console, map(Line, lines))
         tree = None if result.retrieved is None else _tree_of(result, result.retrieved, full)
         if tree is not None:
             console.print(tree)
         if full and result.context_text:
-            tell(console, f"Context:\n{result.context_text}", "dim")
+            show(console, [Line(f"Context:\n{result.context_text}", "dim")])
     console.print()
 
 
@@ -132,21 +133,13 @@ def _tree_of(result: QueryResult, found: Retrieved, full: bool) -> "Tree | None"
     starts, edges = _walk_of(found)
     if not edges and not starts:
         return None
-    named = name_edges(edges, _descriptions(result.context_text))
-    shown = [_redacted(edge) for edge in named]
-    says = found.walk is not None and found.walk.rests_on
-    cited = cited_rows(result.response) if says else ()
+    shown = [
+        replace(each, **{n: redact(getattr(each, n)) for n in ("source", "target", "relationship")})
+        for each in name_edges(edges, _descriptions(result.context_text))
+    ]
+    rests = found.walk is not None and found.walk.rests_on
+    cited = cited_rows(result.response) if rests else ()
     return path_tree("Paths", [redact(name) for name in starts], shown, full, cited)
-
-
-def _redacted(edge: ShownEdge) -> ShownEdge:
-    """Return an edge without the keys that a text may hold."""
-    return replace(
-        edge,
-        source=redact(edge.source),
-        target=redact(edge.target),
-        relationship=redact(edge.relationship),
-    )
 
 
 def _walk_of(found: Retrieved) -> tuple[list[str], list[ShownEdge]]:

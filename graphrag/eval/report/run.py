@@ -1,49 +1,74 @@
-"""Every table of a run, and the lines on what failed and what was paid."""
+"""A run as lines and tables: in brief, in full, and its curves as Markdown."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table as RichTable
-
 from graphrag.eval.report.answer import GET_MISSING, describe_answer
-from graphrag.eval.report.cells import share
-from graphrag.eval.report.curves import show_curves
-from graphrag.eval.report.judge_error import describe_uncorrected
-from graphrag.eval.report.lines import plain_table, say, show_table, tell
-from graphrag.eval.report.pair_lines import describe_comparisons, describe_documents
 from graphrag.eval.report.run_lines import (
+    answer_areas,
     describe_abstentions,
+    describe_areas,
+    describe_combined,
+    describe_comparisons,
     describe_costs,
+    describe_documents,
     describe_failures,
     describe_firsts,
+    describe_grades,
     describe_oddities,
     describe_room,
+    describe_uncorrected,
     label_results,
 )
-from graphrag.eval.report.tables import (
-    Table,
+from graphrag.eval.report.run_tables import (
+    criteria_table,
+    curves_table,
+    documents_table,
     efficiency_table,
+    loss_table,
+    measures_tables,
     metrics_table,
+    repeats_table,
     score_table,
     spent_table,
-    split_columns,
 )
+from graphrag.eval.report.table import Line, Part, escape, markdown_table
 from graphrag.eval.stats.family import describe_tests
-from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
-    from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
+    from graphrag.eval.results.analysis import Analysis
+    from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.eval.results.figures import Figures
 
-_TOGETHER = (
-    "All intervals hold together at 95 % confidence, and p is corrected by Holm over these pairs."
-)
-_MOST_INDEXES = 20  # beyond it a table of them leaves nothing else on the terminal
+CURVES_HEADING = "### Scores against tokens: run "
+_MOST_DOCUMENTS = 20  # beyond it a table of them leaves nothing else on the terminal
 
 
-def show_results(console: Console, results: "EvaluationResults") -> None:
-    """Print every table of a run: by method, by index, comparisons, efficiency, failures.
+def list_brief(results: "EvaluationResults", notes: Sequence[str] = ()) -> list[Part]:
+    """Return the answer, the scores, what the run took and what failed.
+
+    ``notes`` say what else failed.
+
+    Raises
+    ------
+    ValueError
+        If the results hold no analysis, see :class:`EvaluationResults`.
+    """
+    return [
+        *_list_opening(results, full=False),
+        *map(Line, describe_costs(results)),
+        *map(Line, describe_room(results)),
+        *map(Line, describe_failures(results)),
+        *map(Line, notes),
+        *map(Line, describe_abstentions(results)),
+        *map(Line, describe_oddities(results)),
+    ]
+
+
+def list_results(results: "EvaluationResults") -> list[Part]:
+    """Return all of a run: by method, by document, comparisons, efficiency, failures.
 
     The label of what embedded models produced stands at the answer, at the scores, and once for
     all that follows.
@@ -53,122 +78,107 @@ def show_results(console: Console, results: "EvaluationResults") -> None:
     ValueError
         If the results hold no analysis, see :class:`EvaluationResults`.
     """
-    analysis = analysis_of(results)
-    show_opening(console, results, full=True)
-    label = label_results(results)
+    analysis, label = analysis_of(results), label_results(results)
+    parts = _list_opening(results, full=True)
     if label:
-        tell(console, f"All that follows: {label}.", "bold")
-    if len(results.by_movie) > _MOST_INDEXES:
-        n = len(results.by_movie)
-        console.print(f"The summary file has the means on each of the {n:,} indexes.")
-    elif results.metrics and len(results.by_movie) > 1:
-        rows = [
-            (f"{movie}  {method}", outcomes)
-            for movie, by_method in analysis.outcomes_by_document.items()
-            for method, outcomes in by_method.items()
-        ]
-        title = "Mean scores by index and method in % (95 % interval each), n questions"
-        for table in split_columns(metrics_table(title, results.metrics, rows)):
-            show_plain(console, table)
-    for line in describe_room(results):
-        tell(console, line)
+        parts.append(Line(f"All that follows: {label}.", "bold"))
+    n, documents = len(analysis.outcomes_by_document), documents_table(analysis)
+    if n > _MOST_DOCUMENTS:
+        parts.append(Line(f"The summary file has the means on each of the {n:,} indexes."))
+    elif results.metrics and documents is not None:
+        parts += documents.split()
+    parts += map(Line, describe_room(results))
     if analysis.comparisons:
-        title = f"Comparisons on {analysis.primary} in percentage points"
-        console.print(title, style="italic")
-        tell(console, _TOGETHER, "italic")
+        together = (
+            f"Comparisons on {analysis.primary} in percentage points. All intervals hold together "
+            "at 95 % confidence, and p is corrected by Holm over these pairs."
+        )
+        parts.append(Line(together, "italic"))
     in_family = [compared.result for compared in analysis.comparisons if compared.in_family]
-    lines = [
-        *describe_comparisons(analysis),
-        *describe_tests(in_family),
-        *describe_documents(analysis),
-    ]
-    for line in lines:
-        tell(console, line)
-    for line in describe_uncorrected(analysis):
-        say(console, line)  # it ends in a command
+    parts += map(Line, describe_comparisons(analysis))
+    parts += map(Line, describe_tests(in_family))
+    parts += map(Line, describe_documents(analysis))
+    parts += (Line(line, is_command=True) for line in describe_uncorrected(analysis))
     if results.repeats is not None:
-        show_table(console, _repeats_table(results.repeats))
-    show_plain(console, efficiency_table(results, analysis))
-    told = (*describe_failures(results), *describe_abstentions(results))
-    told = (*told, *describe_oddities(results), *describe_firsts(results))
-    for line in (*describe_costs(results), *told):
-        tell(console, line)
+        parts.append(repeats_table(results.repeats))
+    parts.append(efficiency_table(results, analysis))
+    for describe in (
+        *(describe_costs, describe_failures, describe_abstentions),
+        *(describe_oddities, describe_firsts),
+    ):
+        parts += map(Line, describe(results))
+    return parts
+
+
+def list_figures(figures: "Figures") -> Iterator[Part]:
+    """Yield the figures beyond the verdicts, where there are any.
+
+    They stand below those of :func:`list_results`, which says what all of them are labelled with.
+    """
+    yield from measures_tables(figures.measures)
+    loss, criteria = loss_table(figures), criteria_table(figures)
+    if loss is not None:
+        yield loss
+    yield from map(Line, describe_grades(figures))
+    yield from map(Line, describe_combined(figures))
+    if criteria is not None:
+        yield from criteria.split()
 
 
 def analysis_of(results: "EvaluationResults") -> "Analysis":
-    """Return the analysis of results.
-
-    Raises
-    ------
-    ValueError
-        If they hold none.
-    """
+    """Return the analysis of results; raises ValueError if they hold none."""
     if results.analysis is None:
         msg = "these results hold no analysis; make them with aggregate_results"
         raise ValueError(msg)
     return results.analysis
 
 
-def show_opening(console: Console, results: "EvaluationResults", *, full: bool) -> None:
-    """Print the answer, the scores and what the run took, with the label of embedded models.
+def list_answer(results: "EvaluationResults") -> list[str]:
+    """Return the answer with the label of embedded models; see :func:`describe_answer`."""
+    label = label_results(results)
+    return describe_answer(results, f" ({label})" if label else "")
 
-    ``full`` is for the table of scores at several budgets.
 
-    Raises
-    ------
-    ValueError
-        If the results hold no analysis.
-    """
+def verdict_line(results: "EvaluationResults") -> str | None:
+    """Return the answer of a run as one line; None where nothing was to be judged."""
+    return next(iter(list_answer(results)), None)
+
+
+def _list_opening(results: "EvaluationResults", *, full: bool) -> list[Part]:
+    """Return the answer, the scores and what the run took; ``full``: every difference of areas."""
     analysis, label = analysis_of(results), label_results(results)
     note = f" ({label})" if label else ""
-    for line in describe_answer(results, note):
-        if line.startswith(GET_MISSING):
-            say(console, line, "bold")
-        else:
-            tell(console, line, "bold")
+    parts: list[Part] = [
+        Line(line, "bold", is_command=line.startswith(GET_MISSING)) for line in list_answer(results)
+    ]
     if results.curves is not None:
-        show_curves(console, results.curves, label, full=full)
+        table = curves_table(results.curves)
+        parts.append(replace(table, title=f"{table.title}{note}"))
+        parts += map(Line, describe_areas(results.curves, full))
     main = score_table(results, analysis)
-    show_plain(console, replace(main, title=f"{main.title}{note}"))
+    parts.append(replace(main, title=f"{main.title}{note}"))
     others = metrics_table(
         "Other metrics in % (95 % interval each), n questions",
         results.metrics,
-        list(analysis.outcomes.items()),
+        analysis.outcomes,
         skipped=analysis.primary,
     )
-    for table in split_columns(others):
-        show_plain(console, table)
-    show_plain(console, spent_table(results))
+    return [*parts, *others.split(), spent_table(results)]
 
 
-def show_plain(console: Console, table: Table) -> None:
-    """Print a table of texts; one without columns beside the names is nothing to show."""
-    if len(table.columns) < 2:
-        return
-    shown = plain_table(table.columns[0], table.title)
-    shown.caption = table.note
-    for name in table.columns[1:]:
-        shown.add_column(name, justify="right")
-    for row in table.rows:
-        shown.add_row(*row)
-    show_table(console, shown)
-
-
-def _repeats_table(repeats: "RepeatAnalysis") -> RichTable:
-    table = plain_table(
-        "method",
-        f"What repeats change, over {counted(repeats.n_trials, 'search', 'searches')} and "
-        f"{counted(repeats.n_verdicts, 'verdict')} each",
-    )
-    table.caption = "Flips: chance that a repeat changes a score."
-    table.add_column("metric")
-    for name in ("search flips", "judge flips"):
-        table.add_column(name, justify="right")
-    for figures in repeats.figures:
-        table.add_row(
-            figures.method,
-            figures.metric,
-            share(figures.search_flip_rate, "%"),
-            share(figures.judge_flip_rate, "%"),
-        )
-    return table
+def render_curves(results: "EvaluationResults", curves: "BudgetCurves") -> str:
+    """Return the curves as Markdown, for a pull request or notes: answer, table, differences."""
+    label, table = label_results(results), curves_table(curves)
+    warnings = (f"Warning: {line}" for line in results.metadata.get("warnings", ()))
+    lines = [
+        f"{CURVES_HEADING}{escape(str(results.metadata.get('run_id', '')))}",
+        "",
+        f"Answer{f' ({escape(label)})' if label else ''}: {escape(answer_areas(curves))}",
+        "",
+        *markdown_table(table),
+        "",
+        table.note,
+        "",
+        *(f"- {escape(line)}" for line in (*describe_areas(curves), *warnings)),
+    ]
+    return "\n".join(lines) + "\n"

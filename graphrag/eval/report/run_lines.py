@@ -1,11 +1,23 @@
-"""What is said of a run beside its tables: its label, what was paid, and what failed."""
+"""What is said of a run beside its tables, a line each: pairs of methods, costs, what failed."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.samples import name_question
-from graphrag.eval.records import METRICS
-from graphrag.eval.report.cells import UNKNOWN, money
+from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.report.cells import (
+    UNKNOWN,
+    UNSCORED,
+    money,
+    p_value,
+    percent,
+    plain,
+    points,
+    share,
+    span,
+)
+from graphrag.eval.report.run_tables import name_figure
 from graphrag.eval.results.usage import has_impossible_latency
 from graphrag.eval.store.records import SAYS_LITTLE
 from graphrag.query.model_facts import is_offline, model_price
@@ -13,7 +25,11 @@ from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
     from graphrag.eval.records import QueryResult
+    from graphrag.eval.results.analysis import Analysis, Comparison
+    from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.eval.results.figures import Figures
+    from graphrag.eval.stats.intervals import Estimate
 
 
 def label_results(results: "EvaluationResults") -> str | None:
@@ -23,6 +39,164 @@ def label_results(results: "EvaluationResults") -> str | None:
     if not results.metadata.get("is_complete", True):
         parts.append("incomplete: {n_done} of {n_planned}".format(**results.metadata))
     return "; ".join(parts) or None
+
+
+def describe_comparisons(analysis: "Analysis") -> list[str]:
+    """Return difference, simultaneous interval, corrected test and verdict, a line each pair."""
+    lines: list[str] = []
+    for each in analysis.comparisons:
+        found, dropped = each.result, each.result.n_dropped_pairs
+        if each.family is not None:
+            limits = (each.family.low_simultaneous, each.family.high_simultaneous)
+            left = f" ({counted(dropped, 'question')} without both verdicts left out)"
+            lines.append(
+                describe_correction(each)
+                or f"{each.a} - {each.b}: {points(found.difference, UNKNOWN)} "
+                f"({span(*limits, missing=UNKNOWN)}), {p_value(found.p_holm)}: {each.verdict}"
+                f"{left if dropped else ''}"
+            )
+    return lines
+
+
+def describe_correction(compared: "Comparison") -> str:
+    """Return a comparison that labels corrected as a line, the judge's beside it; "" for others."""
+    found = compared.corrected
+    if found is None or found.refused is not None:
+        return ""
+    return (
+        f"{compared.a} - {compared.b}: {points(found.difference)} "
+        f"({span(found.low_simultaneous, found.high_simultaneous, missing=UNKNOWN)}), "
+        f"{p_value(found.p_holm)}: {compared.verdict}; by the judge alone "
+        f"{points(compared.result.difference)}"
+    )
+
+
+def describe_uncorrected(analysis: "Analysis") -> list[str]:
+    """Return why labels corrected nothing, a line each reason."""
+    refused: dict[str, list[str]] = {}
+    for each in analysis.comparisons:
+        if each.in_family and each.corrected is not None and each.corrected.refused is not None:
+            refused.setdefault(each.corrected.refused, []).append(f"{each.a} - {each.b}")
+    return [
+        f"Not corrected by labels ({', '.join(pairs)}): {why}." for why, pairs in refused.items()
+    ]
+
+
+def describe_documents(analysis: "Analysis") -> list[str]:
+    """Return what may be said of other documents, a line each comparison on the main metric."""
+    lines: list[str] = []
+    for each in analysis.comparisons:
+        view = each.result.by_document
+        if not each.in_family or view is None or len(view.documents) < 2:
+            continue
+        agree = "no direction" if view.n_agreeing is None else f"{view.n_agreeing} agree"
+        mean = view.estimate
+        limits = f"({span(mean.low, mean.high)})"
+        lines.append(
+            f"{each.a} - {each.b}: of {len(view.documents)} documents {agree}; mean over "
+            f"documents {points(mean.mean, UNKNOWN)} "
+            f"{'without an interval' if None in (mean.low, mean.high) else limits} ({view.label})"
+        )
+    return lines
+
+
+def answer_areas(curves: "BudgetCurves") -> str:
+    """Return which method's area is shown to be the largest on the primary figure, as a clause."""
+    figure = curves.primary
+    known = [curve for curve in curves.curves if figure is not None and figure in curve.areas]
+    if figure is None or not any(curve.areas[figure].n for curve in known):
+        return "none, as no method has a score at every budget."
+    cells = {curve.method: f"{curve.method} {percent(curve.areas[figure])} %" for curve in known}
+    over = f"over budgets of {curves.budgets[0]:,} to {curves.budgets[-1]:,} tokens of context"
+    area = f"area under {name_figure(figure)}"
+    if len(known) == 1:
+        return f"{over} the {area} is {cells[known[0].method]}."
+    if curves.winner is not None:
+        rest = ", ".join(cell for method, cell in cells.items() if method != curves.winner)
+        return (
+            f"use {curves.winner}: {over} its {area} is shown to be the largest "
+            f"({cells[curves.winner]}; {rest})."
+        )
+    return (
+        f"undecided. O{over[1:]} no method's {area} is shown to be the largest "
+        f"({', '.join(cells.values())})."
+    )
+
+
+def describe_areas(curves: "BudgetCurves", full: bool = True) -> list[str]:
+    """Return differences of areas and what they leave out; ``full``: on every figure."""
+    lines: list[str] = []
+    for each in curves.differences:
+        result, dropped = each.result, each.result.n_dropped_pairs
+        if not full and each.figure != curves.primary:
+            continue
+        verdict = "no difference is shown" if each.larger is None else f"{each.larger} has more"
+        p = f"{p_value(each.p_holm)}: {verdict}"
+        left = f" ({counted(dropped, 'question')} without both areas left out)"
+        lines.append(
+            f"{name_figure(each.figure)}, {each.a} - {each.b}: "
+            f"{points(result.difference, UNKNOWN)} "
+            f"({span(result.low, result.high, missing=UNKNOWN)}), "
+            f"{p if each.p_holm is not None else f'{p_value(result.p)} alone'}"
+            f"{left if dropped else ''}"
+        )
+    return [*lines, *describe_lost_areas(curves)]
+
+
+def describe_lost_areas(curves: "BudgetCurves") -> list[str]:
+    """Return how many questions no area counts, a line each method that lacks some."""
+    lines: list[str] = []
+    for curve in curves.curves:
+        lacking = {f: n for f in curves.figures if (n := curve.n_left_out.get(f, 0))}
+        if lacking:
+            left = (f"{counted(n, 'question')} on {name_figure(f)}" for f, n in lacking.items())
+            lines.append(f"{curve.method}: the area leaves out {', '.join(left)}")
+    return lines
+
+
+def describe_grades(figures: "Figures") -> Iterator[str]:
+    """Yield what further judges say: rubric, quality, responses held against each other."""
+    rubric = {
+        method: {name: summary.scale.estimate for name, summary in of.items()}
+        for method, of in figures.rubric.items()
+    }
+    for title, grades in (("Rubric, 1 to 5", rubric), ("Quality, 0 to 1", figures.quality)):
+        cells = [f"{method} {_grade(of)}" for method, of in grades.items()]
+        if cells:
+            yield (
+                f"{title} (95 % interval, not corrected): {'; '.join(cells)}. The summary file has "
+                "every dimension."
+            )
+    if figures.pairwise:
+        yield "Responses held against each other, in both orders:"
+    for (a, b), of in figures.pairwise.items():
+        yield (
+            f"{a} against {b}: {of.n_a} better, {of.n_b} worse, {of.n_ties} ties, "
+            f"{of.n_missing} missing; sign test {p_value(of.p)} (not corrected); the order decided "
+            f"{share(of.flip_rate.mean, '%', UNKNOWN)}"
+        )
+
+
+def _grade(dimensions: "Mapping[str, Estimate]") -> str:
+    """Return the overall grade, else the lowest and the highest dimension."""
+    if "overall_score" in dimensions:
+        return plain(dimensions["overall_score"], missing=UNSCORED)
+    means = {name: each.mean for name, each in dimensions.items() if each.mean is not None}
+    if not means:
+        return UNSCORED
+    ends = (min(means, key=means.__getitem__), max(means, key=means.__getitem__))
+    return " to ".join(f"{plain(dimensions[name])} {name}" for name in dict.fromkeys(ends))
+
+
+def describe_combined(figures: "Figures") -> Iterator[str]:
+    """Yield each method's combined score of evidence, judge and tokens."""
+    for method, of in figures.measures.items():
+        means, scores = of.combined.score_of_means, of.combined.mean_of_scores
+        if means is not None and scores is not None:
+            yield (
+                f"{method}: combined score of evidence, judge and tokens {means:.4f} from "
+                f"the means, {scores:.4f} as the mean of the questions' own"
+            )
 
 
 def describe_firsts(results: "EvaluationResults") -> list[str]:
@@ -37,14 +211,25 @@ def describe_firsts(results: "EvaluationResults") -> list[str]:
 
 def describe_room(results: "EvaluationResults") -> list[str]:
     """Return what was warned of contexts that hold most of a text, a line each warning."""
-    found = [line for line in results.metadata.get("warnings", ()) if line.endswith(SAYS_LITTLE)]
-    return [f"{line[0].upper()}{line[1:]}." for line in found]
+    lines = [line for line in results.metadata.get("warnings", ()) if line.endswith(SAYS_LITTLE)]
+    return [f"{line[0].upper()}{line[1:]}." for line in lines]
 
 
 def describe_costs(results: "EvaluationResults") -> list[str]:
     """Return what the tables leave out: what was cached, and what was forgotten."""
+    cached: list[str] = []
+    for method, of in results.efficiency.items():
+        tokens, n = of.get("cached_prompt_tokens"), of.get("calls_reporting_cached_tokens")
+        if tokens is not None:
+            calls = f"{n or 0:,} of {sum(of['llm_calls_by_phase'].values()):,} calls report"
+            known = "by how many calls is not known" if n is None else calls
+            read = sum(of["prompt_tokens_by_phase"].values())
+            cached.append(f"{method} {tokens:,} of {read:,} ({known})")
+    judged = [of.get("judge_cached_prompt_tokens") for of in results.efficiency.values()]
+    if any(tokens is not None for tokens in judged):
+        cached.append(f"the judge {sum(tokens or 0 for tokens in judged):,}")
+    lines = [f"Prompt tokens from the providers' caches: {'; '.join(cached)}."] if cached else []
     earlier = results.metadata.get("earlier_attempts")
-    lines = _describe_cached(results)
     if earlier is not None:
         tokens = sum(count for name, count in earlier.items() if name.endswith("_tokens"))
         cost = money(earlier["cost_usd"], "$", UNKNOWN)
@@ -53,30 +238,6 @@ def describe_costs(results: "EvaluationResults") -> list[str]:
             f"{tokens:,} counted tokens, {cost} on top of that."
         )
     return lines
-
-
-def _describe_cached(results: "EvaluationResults") -> list[str]:
-    """Return what providers say they read from their own caches; nothing if none of them does."""
-    told: list[str] = []
-    for method, found in results.efficiency.items():
-        cached = found.get("cached_prompt_tokens")
-        if cached is not None:
-            n, calls = (
-                found["calls_reporting_cached_tokens"],
-                sum(found["llm_calls_by_phase"].values()),
-            )
-            said = (
-                "by how many calls is not known"
-                if n is None
-                else f"{n:,} of {calls:,} calls report"
-            )
-            read = sum(found["prompt_tokens_by_phase"].values())
-            told.append(f"{method} {cached:,} of {read:,} ({said})")
-    judged = [found.get("judge_cached_prompt_tokens") for found in results.efficiency.values()]
-    known = [count for count in judged if count is not None]
-    if known:
-        told.append(f"the judge {sum(known):,}")
-    return [f"Prompt tokens from the providers' caches: {'; '.join(told)}."] if told else []
 
 
 def describe_price(model: str) -> str:
@@ -95,22 +256,21 @@ def describe_price(model: str) -> str:
 def describe_failures(results: "EvaluationResults") -> list[str]:
     """Return a line on each method's failed searches and one on its unscored verdicts."""
     lines: list[str] = []
-    for summary in results.summaries():
-        of_method = [r for r in results.results if r.method == summary.method]
+    for method, of_method in _by_method(results):
         causes = [r.failure.message for r in of_method if r.failure is not None]
         if causes:
             lines.append(
-                f"{summary.method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
+                f"{method}: {len(causes)} of {len(of_method)} searches failed and count 0, "
                 f"e.g. {causes[0]}"
             )
-        verdicts = [(metric, r.scores.get(metric)) for metric in METRICS for r in of_method]
-        missing = Counter(metric for metric, verdict in verdicts if verdict.failure)
-        n = sum(any(r.scores.get(metric).failure for metric in METRICS) for r in of_method)
+        failures = [(m, r.scores.get(m).failure) for m in METRICS for r in of_method]
+        missing = Counter(metric for metric, failure in failures if failure)
         if missing:
-            cause = next(verdict.failure for _, verdict in verdicts if verdict.failure)
-            counts = ", ".join(f"{metric} {n}" for metric, n in missing.items())
+            n = sum(any(r.scores.get(metric).failure for metric in METRICS) for r in of_method)
+            cause = next(failure for _, failure in failures if failure)
+            counts = ", ".join(f"{metric} {times}" for metric, times in missing.items())
             lines.append(
-                f"{summary.method}: verdicts on {n:,} of {counted(len(of_method), 'response')} are "
+                f"{method}: verdicts on {n:,} of {counted(len(of_method), 'response')} are "
                 f"unscored and left out, {counts}, e.g. {cause.message}"
             )
     return lines
@@ -119,44 +279,43 @@ def describe_failures(results: "EvaluationResults") -> list[str]:
 def describe_abstentions(results: "EvaluationResults") -> list[str]:
     """Return a line for each method that abstained in more than half of its searches."""
     lines: list[str] = []
-    for method in results.metadata["methods"]:
-        of_method = [r for r in results.results if r.method == method]
-        found = [r for r in of_method if r.failure is None and r.abstained]
-        if 2 * len(found) <= len(of_method):
+    for method, of_method in _by_method(results):
+        declined = [r for r in of_method if r.failure is None and r.abstained]
+        if 2 * len(declined) <= len(of_method):
             continue
-        line = f"{method}: {len(found)} of {counted(len(of_method), 'answer')} abstained"
-        n_bare = sum(
-            r.retrieved is not None
-            and r.retrieved.text_unit_ids is not None
-            and not r.retrieved.n_sources
-            for r in found
-        )
-        lines.append(f"{line}, {n_bare} of them without a text in the context" if n_bare else line)
+        sources = [r.retrieved for r in declined if r.retrieved is not None]
+        n_bare = sum(r.text_unit_ids is not None and not r.n_sources for r in sources)
+        bare = f", {n_bare} of them without a text in the context" if n_bare else ""
+        n = counted(len(of_method), "answer")
+        lines.append(f"{method}: {len(declined)} of {n} abstained{bare}")
     return lines
 
 
 def describe_oddities(results: "EvaluationResults") -> list[str]:
     """Return a line for each method with replies that were cut off, or impossible latencies."""
     lines: list[str] = []
-    for method in results.metadata["methods"]:
-        of_method = [r for r in results.results if r.method == method]
+    for method, of_method in _by_method(results):
         cut = [r for r in of_method if r.usage is not None and r.usage.cut_replies]
         if cut:
-            answered = [r for r in cut if r.failure is None]
-            judged = f"; {len(answered)} of these answered and are judged as they are"
+            n_answered = sum(r.failure is None for r in cut)
+            judged = f"; {n_answered} of these answered and are judged as they are"
             lines.append(
                 f"{method}: in {len(cut)} of {len(of_method)} searches a reply was cut off, e.g. "
-                f"at {_question(cut[0])}{judged if answered else ''}; "
+                f"at {_question(cut[0])}{judged if n_answered else ''}; "
                 "max_output_tokens and tog_search's own bounds say how long a reply may be"
             )
         odd = [r for r in of_method if has_impossible_latency(r)]
         if odd:
             lines.append(
                 f"{method}: the stored latency of {len(odd)} of {len(of_method)} searches can't be "
-                f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at "
-                f"{_question(odd[0])}"
+                f"one and is left out, e.g. {odd[0].efficiency.latency:g} s at {_question(odd[0])}"
             )
     return lines
+
+
+def _by_method(results: "EvaluationResults") -> "Iterator[tuple[str, list[QueryResult]]]":
+    for method in results.metadata["methods"]:
+        yield method, [result for result in results.results if result.method == method]
 
 
 def _question(result: "QueryResult") -> str:

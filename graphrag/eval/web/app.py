@@ -1,12 +1,11 @@
 """The addresses that are served, and what each of them answers."""
 
-from collections.abc import Callable
-from functools import wraps
-from importlib.resources import files
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias, cast
 
 from anyio.to_thread import run_sync
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,72 +13,72 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from graphrag.eval.annotation.labelling import MarkChange, MarkConflict, keep_mark, read_marks
-from graphrag.eval.annotation.page import LabelKeeper, render_page
+from graphrag.eval.annotation.sheet import MarkChange, MarkConflict, keep_mark, read_marks
 from graphrag.eval.errors import EvalError, UsageError
-from graphrag.eval.records import METRICS
+from graphrag.eval.judged.discovery import METRICS
 from graphrag.eval.store.records import now
-from graphrag.eval.web.guard import own_policy
-from graphrag.eval.web.library import drawing_library, page_style
-from graphrag.eval.web.run_pages import NoSuchRun, StorePages
-from graphrag.eval.web.viewed import Viewed
+from graphrag.eval.web.labels import LabelKeeper, render_labels
+from graphrag.eval.web.page import render
+from graphrag.eval.web.runs import NoSuchRun, StorePages
+from graphrag.eval.web.server import own_policy
 from graphrag.query.calls import describe_error
 from graphrag.redaction import redact
 
-Answer = Callable[["_Pages", Request], Response]
+_Answered: TypeAlias = Callable[[Request], Awaitable[Response]]
 _MOST_BYTES = 100_000
 """Of a label with its comment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Viewed:
+    """What is served.
+
+    Attributes
+    ----------
+    place : Path
+        The store.
+    render : callable
+        From a run's id and another run's, or None, to the page of the run.
+    draw_line : str
+        The command line that draws responses to label.
+    import_line : callable
+        From a sheet of labels to the command line that reads it.
+    """
+
+    place: Path
+    render: Callable[[str, str | None], str]
+    draw_line: str
+    import_line: Callable[[Path], str]
 
 
 def make_app(viewed: Viewed) -> Starlette:
     """Return the application; whoever reaches it is answered, so it stands behind a ``Guard``."""
     pages = _Pages(viewed)
 
-    def at(path: str, answer: Answer, method: str = "GET") -> Route:
-        return Route(path, _answered(pages, answer), methods=[method])
+    def at(path: str, answer: Callable[[Request], Response | str]) -> Route:
+        async def answered(request: Request) -> Response:
+            return await run_sync(pages.in_words, lambda: answer(request))
+
+        return Route(path, answered, methods=["GET"])
 
     return Starlette(
         routes=[
-            at("/", _Pages.runs),
-            at("/runs/{run}", _Pages.run),
-            at("/runs/{run}/now", _Pages.run_now),
-            at("/runs/{run}/report", _Pages.report),
-            at("/compare", _Pages.compare),
-            at("/history", _Pages.history),
-            at("/audit", _Pages.audits),
-            at("/audit/{metric}", _Pages.audit),
-            at("/audit/{metric}/labels", _Pages.labels),
+            at("/", lambda _: pages.runs()),
+            at("/runs/{run}", lambda r: pages.run(r.path_params["run"])),
+            at("/runs/{run}/now", lambda r: pages.run(r.path_params["run"], "live.html.j2")),
+            at("/runs/{run}/report", lambda r: pages.report(r.path_params["run"])),
+            at("/compare", lambda r: pages.compare(dict(r.query_params))),
+            at("/audit", lambda _: pages.audits()),
+            at("/audit/{metric}", lambda r: pages.audit(r.path_params["metric"])),
+            at("/audit/{metric}/labels", lambda r: pages.labels(r.path_params["metric"])),
             Route("/audit/{metric}/labels", _keep_label(pages), methods=["POST"]),
-            at("/view.css", _Pages.style),
-            at("/favicon.ico", _Pages.icon),
-            at("/view.js", _Pages.script),
-            at("/drawing.js", _Pages.library),
+            at("/favicon.ico", lambda _: Response(status_code=204)),
         ],
         exception_handlers={HTTPException: pages.refused},
     )
 
 
-def _answered(pages: "_Pages", answer: Answer) -> Callable[[Request], Any]:
-    """Answer in a thread; an error becomes a page of one sentence."""
-
-    @wraps(answer)
-    async def answered(request: Request) -> Response:
-        return await run_sync(_in_words, pages, lambda: answer(pages, request))
-
-    return answered
-
-
-def _in_words(pages: "_Pages", answer: Callable[[], Response], as_json: bool = False) -> Response:
-    try:
-        return answer()
-    except EvalError as error:
-        status = 404 if isinstance(error, NoSuchRun) else 400
-        return pages.sentence(str(error), status if isinstance(error, UsageError) else 500, as_json)
-    except Exception as error:  # no traceback leaves; what failed is said
-        return pages.sentence(f"Unexpected error: {describe_error(error)}.", 500, as_json)
-
-
-def _keep_label(pages: "_Pages") -> Callable[[Request], Any]:
+def _keep_label(pages: "_Pages") -> _Answered:
     async def keep(request: Request) -> Response:
         body = b""
         async for part in request.stream():
@@ -87,7 +86,7 @@ def _keep_label(pages: "_Pages") -> Callable[[Request], Any]:
             if len(body) > _MOST_BYTES:
                 return JSONResponse({"error": "The comment is too long."}, status_code=413)
         metric = request.path_params["metric"]
-        return await run_sync(_in_words, pages, lambda: pages.keep(metric, body), True)
+        return await run_sync(pages.in_words, lambda: pages.keep(metric, body), True)
 
     return keep
 
@@ -97,89 +96,77 @@ class _Pages:
 
     def __init__(self, viewed: Viewed) -> None:
         self._viewed = viewed
-        self._store = StorePages(viewed)
-        self._templates = Environment(
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            loader=FunctionLoader(_read),
-        )
+        self._store = StorePages(viewed.place, viewed.render)
+        self._place = redact(str(viewed.place))
 
-    def _page(self, name: str, status: int = 200, **values: object) -> HTMLResponse:
-        text = self._templates.get_template(name).render(
-            place=redact(str(self._viewed.place)), **values
-        )
-        return HTMLResponse(text, status_code=status)
-
-    def sentence(self, text: str, status: int, as_json: bool = False) -> Response:
-        """Return what went wrong."""
-        if as_json:
-            return JSONResponse({"error": redact(text)}, status_code=status)
-        return self._page("error.html.j2", status, text=redact(text))
+    def in_words(self, answer: Callable[[], Response | str], as_json: bool = False) -> Response:
+        """Answer with a page; an error becomes one of one sentence, no traceback leaves."""
+        try:
+            page = answer()
+        except EvalError as error:
+            status = 404 if isinstance(error, NoSuchRun) else 400
+            status = status if isinstance(error, UsageError) else 500
+            return self._sentence(str(error), status, as_json)
+        except Exception as error:
+            text = f"Unexpected error: {describe_error(error)}."
+            return self._sentence(text, 500, as_json)
+        return HTMLResponse(page, headers=own_policy(page)) if isinstance(page, str) else page
 
     async def refused(self, request: Request, error: Exception) -> Response:
         """Return the page of an address that there is not."""
         status = cast("HTTPException", error).status_code
-        return self.sentence("There is no such page here.", status)
+        return self._sentence("There is no such page here.", status)
 
-    def runs(self, request: Request) -> Response:
-        """Return the list of runs."""
-        return self._page(
-            "runs.html.j2", runs=self._store.list_runs(), has_baseline=self._store.has_baseline()
-        )
+    def _sentence(self, text: str, status: int, as_json: bool = False) -> Response:
+        if as_json:
+            return JSONResponse({"error": redact(text)}, status_code=status)
+        page = render("error.html.j2", asks=True, place=self._place, text=redact(text))
+        return HTMLResponse(page, status, own_policy(page))
 
-    def run(self, request: Request) -> Response:
-        """Return how far a run is; the page asks for it anew by itself."""
-        live = self._store.live(request.path_params["run"])
-        return self._page("run.html.j2", live=live, now=now())
+    def runs(self) -> str:
+        """Return the list of runs, and each figure over time."""
+        return self._store.page(place=self._place)
 
-    def run_now(self, request: Request) -> Response:
-        """Return the part of that page that changes."""
-        live = self._store.live(request.path_params["run"])
-        return self._page("live.html.j2", live=live, now=now())
+    def run(self, run: str, template: str = "run.html.j2") -> str:
+        """Return the page of a run: of one that goes on, how far it is, asked anew by itself."""
+        live = self._store.live(run)
+        is_whole = live.run.status == "finished" and not live.run.setup.is_of_suites
+        if is_whole and template == "run.html.j2":
+            return self.report(run)
+        return render(template, ["live.js"], asks=True, place=self._place, live=live, now=now())
 
-    def report(self, request: Request) -> Response:
-        """Return the page of a run, as graphrag eval report writes it."""
-        return self._report(request.path_params["run"])
+    def report(self, run: str) -> str:
+        """Return the page of a run as far as it is, as graphrag eval report writes it."""
+        return self._store.report(run)
 
-    def compare(self, request: Request) -> Response:
+    def compare(self, names: dict[str, str]) -> str:
         """Return the page of a run held against another."""
-        new, old = (request.query_params.get(name, "") for name in ("new", "old"))
-        return self._report(new, old)
+        return self._store.report(names.get("new", ""), names.get("old", ""))
 
-    def _report(self, run: str, other: str | None = None) -> Response:
-        text = self._store.report(run, other)
-        return HTMLResponse(text, headers=own_policy(text))
-
-    def history(self, request: Request) -> Response:
-        """Return each metric over the runs."""
-        metrics, pinned, notes = self._store.history()
-        return self._page("history.html.j2", metrics=metrics, pinned=pinned, notes=notes)
-
-    def audits(self, request: Request) -> Response:
+    def audits(self) -> str:
         """Return the sheets that there are to label."""
-        found: list[tuple[str, str, int, int, str]] = []
+        sheets: list[tuple[str, str, int, int, str]] = []
         for metric in METRICS:
             if (path := self._sheet(metric)).is_file():
                 items, marks = read_marks(path)
                 done = sum(bool(m.label or m.skipped) for m in marks.values())
                 line = self._viewed.import_line(path)
-                found.append((metric, items[0].run, done, len(items), line))
-        return self._page("audits.html.j2", sheets=found, draw_line=self._viewed.draw_line)
+                sheets.append((metric, items[0].run, done, len(items), line))
+        draw_line = self._viewed.draw_line
+        return render(
+            "audits.html.j2", asks=True, place=self._place, sheets=sheets, draw_line=draw_line
+        )
 
-    def audit(self, request: Request) -> Response:
+    def audit(self, metric: str) -> str:
         """Return the page on which a person labels."""
-        metric = request.path_params["metric"]
         path = self._sheet(metric)
         items, marks = read_marks(path)
         keeper = LabelKeeper(f"/audit/{metric}/labels", path.name, marks)
-        text = render_page(items, self._store.embedded_models(items[0].run), keeper)
-        return HTMLResponse(text, headers=own_policy(text))
+        return render_labels(items, self._store.embedded_models(items[0].run), keeper)
 
-    def labels(self, request: Request) -> Response:
+    def labels(self, metric: str) -> Response:
         """Return item -> mark, as the sheet has them now."""
-        _, marks = read_marks(self._sheet(request.path_params["metric"]))
+        _, marks = read_marks(self._sheet(metric))
         return JSONResponse({item: mark.model_dump() for item, mark in marks.items()})
 
     def keep(self, metric: str, body: bytes) -> Response:
@@ -193,32 +180,8 @@ class _Pages:
             raise UsageError(msg) from error
         return JSONResponse(kept.model_dump())
 
-    def _sheet(self, metric: str) -> Any:
+    def _sheet(self, metric: str) -> Path:
         if metric not in METRICS:
             msg = f"There is no metric {metric[:60]!r}."
             raise NoSuchRun(msg)
         return self._viewed.place.with_name(f"audit_{metric}.csv")
-
-    def icon(self, request: Request) -> Response:
-        """Return none, which browsers ask for."""
-        return Response(status_code=204)
-
-    def style(self, request: Request) -> Response:
-        """Return the style."""
-        return Response(page_style() + _read("view.css"), media_type="text/css")
-
-    def script(self, request: Request) -> Response:
-        """Return the script."""
-        return Response(_read("view.js"), media_type="text/javascript")
-
-    def library(self, request: Request) -> Response:
-        """Return the drawing library."""
-        return Response(
-            drawing_library().encode("utf-8", "replace"),
-            media_type="text/javascript; charset=utf-8",
-        )
-
-
-def _read(name: str) -> str:
-    text = files("graphrag.eval.web").joinpath(name).read_text("utf-8")
-    return text.replace("\r\n", "\n")

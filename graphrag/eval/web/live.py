@@ -1,4 +1,4 @@
-"""A run as far as it is, by what the store holds of it and nothing else."""
+"""A run as far as it is, by sums of what the store holds of it and nothing else."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged.discovery import JUDGED_METRICS, METRICS
 from graphrag.eval.records import (
-    METRICS,
     EfficiencyMetrics,
     Failure,
     JudgeResult,
@@ -17,10 +16,12 @@ from graphrag.eval.records import (
     failed_search_scores,
 )
 from graphrag.eval.report.cells import has_two_means, money, percent
+from graphrag.eval.report.run_tables import tabulate_failures
+from graphrag.eval.report.table import Table
 from graphrag.eval.results.rows import FAILED_AS_0, rows_of
 from graphrag.eval.results.runs import stored_metadata
 from graphrag.eval.scorers.judge import judgeable
-from graphrag.eval.stats.outcomes import Outcome, Outcomes, summarize_outcomes
+from graphrag.eval.stats.outcomes import Outcome, summarize_outcomes
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Run
 from graphrag.eval.store.sums import SearchCount, VerdictCount
@@ -43,14 +44,14 @@ class LiveRun:
     ----------
     run : Run
     n_planned : int or None
-        Searches planned; None in a run of an older release.
+        Searches planned, where the run knows.
     n_searched, n_done : int
         Searches that answered or failed, and those of them that wait for no verdict.
     n_failed, n_unscored, n_in_flight : int
         Failed searches, verdicts and judgements that are missing as the judge failed, and calls
         that were sent and not answered.
-    failures : sequence of (str, str, str, int)
-        Method, what is missing, its cause, how often; the most frequent first.
+    failures : Table or None
+        What failed or is missing, by cause, the most frequent first.
     means : sequence of (str, str, str, int)
         Method, metric, mean in per cent with its interval, results behind it.
     slowest : sequence of (str, str, str)
@@ -68,7 +69,7 @@ class LiveRun:
     n_failed: int
     n_unscored: int
     n_in_flight: int
-    failures: Sequence[tuple[str, str, str, int]]
+    failures: Table | None
     means: Sequence[tuple[str, str, str, int]]
     slowest: Sequence[tuple[str, str, str]]
     spent: str
@@ -80,6 +81,31 @@ class LiveRun:
         """The command that goes on with the run: the one that began it, where that is kept."""
         begun = self.run.details.command or "graphrag eval"
         return begun if "--resume" in begun.split() else f"{begun} --resume"
+
+    def tables(self) -> list[Table]:
+        """Return methods x metrics, what failed, and the slowest searches, where there are any."""
+        cells = {(method, name): f"{mean} n {n:,}" for method, name, mean, n in self.means}
+        names = list(dict.fromkeys(name for _, name in cells))
+        far = "" if self.run.status == "finished" else " of what is done so far; not a result"
+        means = Table(
+            f"Mean scores in % (95 % interval){far}",
+            [("method", "text"), *((name, "percent") for name in names)],
+            [
+                [method, *(cells.get((method, name)) for name in names)]
+                for method in dict.fromkeys(method for method, _ in cells)
+            ],
+            "Quick answers come first, so what is done is no fair sample of what was planned, and "
+            "each interval is for one look: it does not hold for stopping when it looks good."
+            if far
+            else "",
+        )
+        slowest = Table(
+            "Slowest searches",
+            [("seconds", "seconds"), ("method", "text"), ("question", "text")],
+            self.slowest,
+        )
+        every = (means, self.failures, slowest)
+        return [table for table in every if table is not None and table.rows]
 
 
 def read_live(store: EvaluationStore, run: Run) -> LiveRun:
@@ -105,7 +131,7 @@ def read_live(store: EvaluationStore, run: Run) -> LiveRun:
         n_failed=sum(n for *_, n in failed),
         n_unscored=sum(n for *_, n in unscored) + len(judgements),
         n_in_flight=store.calls_in_flight(run.run_id),
-        failures=[(*cause, times) for cause, times in causes.most_common(_CAUSES)],
+        failures=tabulate_failures(causes.most_common(_CAUSES)) if causes else None,
         means=[] if run.setup.is_of_suites else _means(run, searches, verdicts),
         slowest=[
             (f"{seconds:.2f}", f"{method} (failed)" if failed else method, _short(text))
@@ -121,7 +147,7 @@ def _means(
     run: Run, searches: Sequence[SearchCount], verdicts: Sequence[VerdictCount]
 ) -> list[tuple[str, str, str, int]]:
     done = [each for each in searches if each.is_first and each.is_done]
-    told: list[tuple[str, str, str, int]] = []
+    means: list[tuple[str, str, str, int]] = []
     for metric in run.setup.metrics or ():
         for method in run.setup.methods if metric in METRICS else ():
             ends = Counter[Outcome]()
@@ -135,12 +161,17 @@ def _means(
                     )
                     ends[_end_of_search(waiting, metric)] -= each.n
                     ends[_end_of_verdict(each)] += each.n
-            found = _outcomes(metric, +ends)
-            told.append((method, metric, percent(found.mean), found.mean.n))
-            if has_two_means(found):
-                both = found.end_to_end
-                told.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
-    return told
+            of = summarize_outcomes(
+                +ends,
+                n_planned=sum((+ends).values()),
+                failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
+                stratified=True,
+            )
+            means.append((method, metric, percent(of.mean), of.mean.n))
+            if has_two_means(of):
+                both = of.end_to_end
+                means.append((method, f"{metric}{FAILED_AS_0}", percent(both), both.n))
+    return means
 
 
 def _end_of_search(count: SearchCount, metric: str) -> Outcome:
@@ -171,15 +202,6 @@ def _outcome(
         [QueryResult(document, "", "", "", scores, nothing, failure=failure, abstained=abstained)]
     )
     return Outcome(row.states[metric], row.scores[metric], document)
-
-
-def _outcomes(metric: str, ends: Mapping[Outcome, int]) -> Outcomes:
-    return summarize_outcomes(
-        ends,
-        n_planned=sum(ends.values()),
-        failed_search_is_zero=JUDGED_METRICS[metric].zero_if_failed,
-        stratified=True,
-    )
 
 
 def _label(store: EvaluationStore, run: Run, models: set[str]) -> str | None:

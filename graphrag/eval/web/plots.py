@@ -1,302 +1,152 @@
-"""The page's plots, as Vega-Lite specifications; colours are the style sheet's own."""
+"""The plots of a run: means, differences, and what a score costs in tokens, dollars and seconds."""
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias, cast
+from collections.abc import Mapping, Sequence
 
+from graphrag.eval.report.run_tables import name_figure, total_of
 from graphrag.eval.results.analysis import Analysis
+from graphrag.eval.results.curves import BudgetCurves
 from graphrag.eval.results.evaluation_results import EvaluationResults
-from graphrag.eval.web.curve_plots import plot_curves, title_curves
+from graphrag.eval.stats.intervals import Estimate
+from graphrag.eval.web.drawing import Axis, Drawing, Point, Series
 
-Spec: TypeAlias = dict[str, Any]
-_SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-N_STYLES = len(_SHAPES)
+_PERCENT = Axis("mean score in %", (0, 100))
 
 
-def make_plots(results: EvaluationResults, analysis: Analysis) -> dict[str, Spec]:
-    """Return the element's id -> specification of each plot that there is something to draw for.
+def plot_run(results: EvaluationResults, analysis: Analysis) -> dict[str, Drawing]:
+    """Return name -> each plot that there is something to draw for.
 
     Of a run at several context budgets that is a curve a method: there are not colours enough to
     tell every method at every budget.
     """
-    methods = list(analysis.outcomes)
-    plots: dict[str, Spec | None] = {}
     if results.curves is not None:
-        plots |= plot_curves(results.curves, _base, _colour)
-    else:
-        plots |= _plots_of_methods(results, analysis, methods)
-    return {name: _on_one_line(spec) for name, spec in plots.items() if spec is not None}
-
-
-def _plots_of_methods(
-    results: EvaluationResults, analysis: Analysis, methods: Sequence[str]
-) -> dict[str, Spec | None]:
-    return {
-        "plot-means": _means(analysis, methods, results.metrics),
-        "plot-pairs": _pairs(analysis),
-        "plot-cost": _tradeoff(results, analysis, methods, "cost"),
-        "plot-latency": _tradeoff(results, analysis, methods, "latency"),
+        return _plot_curves(results.curves)
+    medians = {m: of.latency_median.value for m, of in analysis.efficiency.items()}
+    plots = {
+        "means": _plot_means(analysis, results.metrics),
+        "pairs": _plot_pairs(analysis),
+        "cost": _plot_tradeoff(analysis, *_costs(results)),
+        "latency": _plot_tradeoff(analysis, medians, "median seconds a search", "latency"),
     }
+    return {name: plot for name, plot in plots.items() if plot is not None}
 
 
-def _on_one_line(value: Any) -> Any:
-    """Return a specification whose names break no line: Vega makes expressions of them."""
-    if isinstance(value, dict):
-        return {k: _on_one_line(v) for k, v in cast("Spec", value).items()}
-    if isinstance(value, list):
-        return [_on_one_line(each) for each in cast("list[Any]", value)]
-    return " ".join(value.splitlines()) if isinstance(value, str) else value
-
-
-def title_plots(results: EvaluationResults, analysis: Analysis) -> dict[str, str]:
-    """Return the element's id -> what stands above each plot."""
-    if results.curves is not None:
-        return title_curves(results.curves)
-    primary = analysis.primary
-    ring = "a ring: not outdone in score, tokens and seconds together"
-    return {
-        "plot-means": "Mean scores, each with its own 95 % interval",
-        "plot-pairs": f"Differences on {primary}, question by question; right of 0 the first is "
-        "better",
-        "plot-cost": f"{primary} against cost; {ring}",
-        "plot-latency": f"{primary} against latency; {ring}",
-    }
-
-
-def _colour(methods: Sequence[str]) -> Spec:
-    n = len(methods)
-    return {
-        "color": {
-            "field": "method",
-            "type": "nominal",
-            "scale": {
-                "domain": list(methods),
-                "range": [f"var(--m{i % N_STYLES})" for i in range(n)],
-            },
-            "legend": {"orient": "top", "title": None, "columns": 4},
-        },
-        "shape": {
-            "field": "method",
-            "type": "nominal",
-            "scale": {"domain": list(methods), "range": [_SHAPES[i % N_STYLES] for i in range(n)]},
-            "legend": {"orient": "top", "title": None, "columns": 4},
-        },
-    }
-
-
-def _base(values: list[Spec], about: str) -> Spec:
-    return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
-        "description": about,
-        "width": "container",
-        "data": {"values": values},
-        "config": {
-            "background": None,
-            "font": "system-ui, sans-serif",
-            "view": {"stroke": None},
-            "axis": {
-                "labelColor": "currentColor",
-                "titleColor": "currentColor",
-                "gridColor": "var(--line)",
-                "domainColor": "var(--line)",
-                "tickColor": "var(--line)",
-                "labelFontSize": 12,
-                "titleFontSize": 12,
-                "titleFontWeight": "normal",
-                "labelLimit": 130,
-            },
-            "legend": {
-                "labelColor": "currentColor",
-                "titleColor": "currentColor",
-                "labelFontSize": 12,
-                "symbolStrokeWidth": 0,
-            },
-        },
-    }
-
-
-def _means(analysis: Analysis, methods: Sequence[str], metrics: Sequence[str]) -> Spec | None:
-    values: list[Spec] = []
-    for metric in metrics:
-        for method in methods:
-            found = analysis.outcomes[method][metric]
-            each = found.mean
-            if each.mean is not None:
-                limits = [None if v is None else 100 * v for v in (each.low, each.high)]
-                values.append(
-                    {
-                        "metric": metric,
-                        "method": method,
-                        "mean": 100 * each.mean,
-                        "low": limits[0],
-                        "high": limits[1],
-                    }
-                )
-    if not values:
+def _plot_means(analysis: Analysis, metrics: Sequence[str]) -> Drawing | None:
+    step = 1 / (len(analysis.outcomes) + 1)
+    rows = [m for m in metrics if any(of[m].mean.n for of in analysis.outcomes.values())]
+    series: list[Series] = []
+    for style, (method, of) in enumerate(analysis.outcomes.items()):
+        points = [
+            _point(of[metric].mean, f"{method}, {metric}", row + (style + 1) * step - 0.5)
+            for row, metric in enumerate(rows)
+            if of[metric].mean.n
+        ]
+        series.append(Series(method, style, points))
+    if not rows:
         return None
-    rows = {
-        "y": {"field": "metric", "type": "nominal", "sort": list(metrics), "title": None},
-        "yOffset": {"field": "method", "type": "nominal", "sort": list(methods)},
-    }
-    colour = _colour(methods)
-    axis = {"title": "mean score in %"}
-    return {
-        **_base(values, "Mean score of each method on each metric, with 95 % intervals"),
-        "height": len({each["metric"] for each in values}) * max(46, 16 * len(methods)),
-        "encoding": rows,
-        "layer": [
-            {
-                "transform": [{"filter": "isValid(datum.low) && isValid(datum.high)"}],
-                "mark": {"type": "rule", "strokeWidth": 2},
-                "encoding": {
-                    "x": {
-                        "field": "low",
-                        "type": "quantitative",
-                        "scale": {"domain": [0, 100]},
-                        "axis": axis,
-                    },
-                    "x2": {"field": "high"},
-                    "color": colour["color"],
-                },
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 70, "opacity": 1},
-                "encoding": {
-                    "x": {"field": "mean", "type": "quantitative", "axis": axis},
-                    **colour,
-                },
-            },
-        ],
-    }
+    return Drawing(
+        "Mean scores, each with its own 95 % interval",
+        "Mean score of each method on each metric, with 95 % intervals",
+        [each for each in series if each.points],
+        _PERCENT,
+        Axis("", (-0.5, len(rows) - 0.5), list(enumerate(rows))),
+        height=len(rows) * max(46, 16 * len(series)),
+        in_rows=True,
+    )
 
 
-def _pairs(analysis: Analysis) -> Spec | None:
-    values: list[Spec] = []
+def _point(of: Estimate, title: str, y: float) -> Point:
+    low, high = (None if limit is None else 100 * limit for limit in (of.low, of.high))
+    mean = 100 * (of.mean or 0)
+    return Point(mean, y, f"{title}: {mean:.1f} %", low, high)
+
+
+def _plot_pairs(analysis: Analysis) -> Drawing | None:
+    points: list[Point] = []
+    names: list[str] = []
     for each in analysis.comparisons:
-        family, result = each.family, each.result
-        if not each.in_family or each.is_corrected or family is None or result.difference is None:
+        family, difference = each.family, each.result.difference
+        if not each.in_family or each.is_corrected or family is None or difference is None:
             continue
-        if family.low_simultaneous is None or family.high_simultaneous is None:
-            continue
-        values.append(
-            {
-                "pair": f"{each.a} - {each.b}",
-                "difference": 100 * result.difference,
-                "low": 100 * family.low_simultaneous,
-                "high": 100 * family.high_simultaneous,
-            }
-        )
-    if not values:
+        limits = (family.low_simultaneous, family.high_simultaneous)
+        if None not in limits:
+            names.append(f"{each.a} - {each.b}")
+            title = f"{names[-1]}: {100 * difference:+.1f} points"
+            low, high = (100 * (limit or 0) for limit in limits)
+            points.append(Point(100 * difference, len(points), title, low, high))
+    if not points:
         return None
-    x = {
-        "type": "quantitative",
-        "axis": {"title": "percentage points"},
-        "scale": {"zero": True, "nice": True},
-    }
-    row = {"field": "pair", "type": "nominal", "sort": None, "title": None}
-    return {
-        **_base(values, "Paired differences between methods; all intervals hold together at 95 %"),
-        "height": 34 * len(values),
-        "layer": [
-            {
-                "data": {"values": [{"zero": 0}]},
-                "mark": {"type": "rule", "color": "currentColor", "strokeDash": [4, 3]},
-                "encoding": {"x": {"field": "zero", **x}},
-            },
-            {
-                "mark": {"type": "rule", "strokeWidth": 2.5, "color": "var(--m0)"},
-                "encoding": {"y": row, "x": {"field": "low", **x}, "x2": {"field": "high"}},
-            },
-            {
-                "mark": {
-                    "type": "point",
-                    "filled": True,
-                    "size": 80,
-                    "opacity": 1,
-                    "color": "var(--m0)",
-                },
-                "encoding": {"y": row, "x": {"field": "difference", **x}},
-            },
-        ],
-    }
+    return Drawing(
+        f"Differences on {analysis.primary}, question by question; right of 0 the first is better",
+        "Paired differences between methods; all intervals hold together at 95 %",
+        [Series("", 0, points)],
+        Axis("percentage points"),
+        Axis("", (-0.5, len(names) - 0.5), list(enumerate(names))),
+        height=30 * len(names),
+        in_rows=True,
+        marked=0,
+    )
 
 
-def _tradeoff(
-    results: EvaluationResults, analysis: Analysis, methods: Sequence[str], what: str
-) -> Spec | None:
-    """Return correctness against what a question costs, or how long it takes."""
-    amounts, title = _amounts(results, analysis, what)
-    values: list[Spec] = []
-    for method in methods:
-        found = analysis.outcomes[method][analysis.primary]
-        mean = found.mean.mean
-        amount = amounts.get(method)
-        if mean is None or amount is None:
-            continue
-        pareto = analysis.efficiency[method].is_pareto
-        values.append(
-            {
-                "method": method,
-                "score": 100 * mean,
-                "amount": amount,
-                "pareto": "in the Pareto set" if pareto else "outside" if pareto is False else "?",
-            }
-        )
-    if len(values) < 2:
+def _plot_tradeoff(
+    analysis: Analysis, amounts: Mapping[str, float | None], title: str, what: str = "cost"
+) -> Drawing | None:
+    """Return the score against what a question costs, or how long it takes."""
+    series: list[Series] = []
+    for style, (method, of) in enumerate(analysis.outcomes.items()):
+        mean, amount = of[analysis.primary].mean.mean, amounts.get(method)
+        if mean is not None and amount is not None:
+            told = f"{method}: {100 * mean:.1f} % at {amount:.4g} {title}"
+            ringed = bool(analysis.efficiency[method].is_pareto)
+            point = Point(amount, 100 * mean, told, is_ringed=ringed)
+            series.append(Series(method, style, [point]))
+    if len(series) < 2:
         return None
-    x = {
-        "field": "amount",
-        "type": "quantitative",
-        "scale": {"zero": True, "nice": True},
-        "axis": {"title": title, "tickCount": 5},
-    }
-    y = {
-        "field": "score",
-        "type": "quantitative",
-        "scale": {"zero": False, "padding": 12},
-        "axis": {"title": f"{analysis.primary} in %", "tickCount": 5},
-    }
-    return {
-        **_base(
-            values,
-            f"{analysis.primary} against {title}; rings: not outdone over all",
-        ),
-        "height": 220,
-        "encoding": {"x": x, "y": y},
-        "layer": [
-            {
-                "mark": {
-                    "type": "point",
-                    "size": 330,
-                    "filled": False,
-                    "strokeWidth": 1.5,
-                    "opacity": 1,
-                },
-                "transform": [{"filter": "datum.pareto == 'in the Pareto set'"}],
-                "encoding": {"color": {"value": "currentColor"}},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                "encoding": _colour(methods),
-            },
-        ],
-    }
+    return Drawing(
+        f"{analysis.primary} in % against {what}; a ring: not outdone in score, tokens and seconds "
+        "together",
+        f"{analysis.primary} against {title}; rings: not outdone over all",
+        series,
+        Axis(title, (0, 1.05 * max(each.points[0].x for each in series) or 1)),
+        Axis(),
+    )
 
 
-def _amounts(
-    results: EvaluationResults, analysis: Analysis, what: str
-) -> tuple[dict[str, float | None], str]:
-    if what == "latency":
-        return (
-            {m: found.latency_median.value for m, found in analysis.efficiency.items()},
-            "median seconds a search",
-        )
-    efficiency = results.efficiency
-    dollars = {m: found["cost_usd"] for m, found in efficiency.items()}
-    counts = {m: results.counts[m]["n"] for m in efficiency}
-    if None not in dollars.values() and any(dollars.values()) and all(counts.values()):
-        return {m: dollars[m] / counts[m] for m in efficiency}, "US dollars a question"
-    tokens: dict[str, float | None] = {}
-    for method, found in efficiency.items():
-        parts = (found["avg_prompt_tokens"], found["avg_output_tokens"])
-        tokens[method] = None if None in parts else sum(parts)
+def _costs(results: EvaluationResults) -> tuple[dict[str, float | None], str]:
+    efficiency, counts = results.efficiency, results.counts
+    dollars = {m: of["cost_usd"] for m, of in efficiency.items()}
+    ns = {m: counts[m]["n"] for m in efficiency}
+    if None not in dollars.values() and any(dollars.values()) and all(ns.values()):
+        return {m: dollars[m] / ns[m] for m in efficiency}, "US dollars a question"
+    parts = ("avg_prompt_tokens", "avg_output_tokens")
+    tokens = {m: total_of(*(of[name] for name in parts)) for m, of in efficiency.items()}
     return tokens, "tokens a question"
+
+
+def _plot_curves(curves: BudgetCurves) -> dict[str, Drawing]:
+    """Return a plot of each figure that has two points or more: a curve a method."""
+    plots: dict[str, Drawing] = {}
+    for n, figure in enumerate(curves.figures):
+        series: list[Series] = []
+        for style, curve in enumerate(curves.curves):
+            # By budget: a smaller one may take more tokens, in more calls.
+            ordered = sorted(curve.points, key=lambda each: each.budget or 0)
+            points: list[Point] = []
+            for each in ordered:
+                score, tokens = each.scores[figure], each.prompt_tokens.mean
+                if score.mean is not None and tokens:
+                    budget = "once" if each.budget is None else f"{each.budget:,}"
+                    at = _point(score, f"{curve.method}, {budget}", 0)
+                    points.append(Point(tokens, at.x, at.title, at.low, at.high, budget))
+            if points:
+                series.append(Series(curve.method, style, points, is_joined=True))
+        if sum(len(each.points) for each in series) > 1:
+            name = name_figure(figure)
+            plots[f"curve-{n}"] = Drawing(
+                f"{name} in % against prompt tokens, each with its own 95 % interval",
+                f"{name} against prompt tokens: a curve a method, a point a budget",
+                series,
+                Axis("prompt tokens a question, measured (log2 scale)", is_log2=True),
+                Axis("", (0, 100), [(tick, str(tick)) for tick in range(0, 101, 25)]),
+                height=230,
+            )
+    return plots

@@ -118,7 +118,6 @@ async function start() {
     document.documentElement.dataset.listed = "yes";
     addEventListener("hashchange", follow);
     await follow();
-    await drawPlots();
   } catch (error) {
     trouble(error);
     console.error(error);

@@ -2,7 +2,6 @@
 // context.js, walk.js, question.js.
 
 const byId = (id) => document.getElementById(id);
-const page = JSON.parse(byId("page").textContent);
 const packed = {};
 let index = null;
 
@@ -20,15 +19,6 @@ function unpack(name) {
 const details = (() => {
   let found = null;
   return () => (found ??= unpack("details").then(JSON.parse));
-})();
-
-const library = (() => {
-  let loaded = null;
-  return () => (loaded ??= unpack("library").then((text) => {
-    const script = document.createElement("script");
-    script.textContent = text; // its hash stands in the page's policy
-    document.head.append(script);
-  }));
 })();
 
 // ---- elements: text is only ever set as text
@@ -53,19 +43,4 @@ function table(caption, columns, rows) {
   return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
     make("table", {}, make("caption", { text: caption }), make("thead", {}, head),
       make("tbody", {}, ...body)));
-}
-
-// ---- plots
-
-async function draw(target, spec) {
-  await library();
-  // Vega's own interpreter of expressions stands in for eval, which the policy forbids.
-  const options = { ast: true, actions: false, renderer: "svg", defaultStyle: false,
-    tooltip: false, logLevel: 1 };
-  return (await window.vegaEmbed(target, spec, options)).view;
-}
-
-async function drawPlots() {
-  for (const [id, spec] of Object.entries(page.plots)) await draw(byId(id), spec);
-  document.documentElement.dataset.drawn = "yes";
 }

@@ -1,45 +1,53 @@
-"""The server: one socket on this machine's own address, one token, until it is ended."""
+"""The server: one socket on this machine's own address, and who is answered there.
+
+A page of another site can send requests to 127.0.0.1, under a name of its own too (DNS
+rebinding), and other users of the machine can connect to the port. So each request has to name
+this server as its host, come from its own pages, and bring the token that was printed.
+"""
 
 import errno
+import hmac
+import re
 import secrets
 import socket
 from dataclasses import dataclass, field
+from html import unescape
 from typing import TYPE_CHECKING
 
+from starlette.datastructures import Headers, MutableHeaders, QueryParams
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
 from graphrag.eval.errors import UsageError
-from graphrag.eval.web.guard import TOKEN, Guard
-from graphrag.eval.web.viewed import Viewed
 
 if TYPE_CHECKING:
     import uvicorn
 
 _HOST = "127.0.0.1"
+_TOKEN = "token"
 _LET_GO_S = 1
+_POLICY = "default-src 'none'; base-uri 'none'"
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_OWN_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A port of 127.0.0.1 that is held, and the token that opens what is served there.
-
-    Attributes
-    ----------
-    socket : socket
-    token : str
-        A new one each time.
-    """
+    """A port of 127.0.0.1 that is held, and a new token that opens what is served there."""
 
     socket: socket.socket
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     @classmethod
     def on(cls, port: int) -> "Listener":
-        """Take a port; 0 is any free one.
-
-        Raises
-        ------
-        UsageError
-            If it is taken, or not for this user.
-        """
+        """Take a port; 0 is any free one. UsageError if it is taken, or not for this user."""
         try:
             return cls(socket.create_server((_HOST, port)))
         except OSError as error:
@@ -58,23 +66,18 @@ class Listener:
     @property
     def address(self) -> str:
         """The address that opens the pages, with its token."""
-        return f"http://{_HOST}:{self.port}/?{TOKEN}={self.token}"
+        return f"http://{_HOST}:{self.port}/?{_TOKEN}={self.token}"
 
 
-def serve(viewed: Viewed, listener: Listener) -> None:
-    """Serve until SIGINT, which is raised again as KeyboardInterrupt, or SIGTERM."""
-    make_server(viewed, listener).run(sockets=[listener.socket])
+def make_server(app: ASGIApp, listener: Listener) -> "uvicorn.Server":
+    """Return the server, to be run on the listener's socket.
 
-
-def make_server(viewed: Viewed, listener: Listener) -> "uvicorn.Server":
-    """Return the server, which is still to be run on the listener's socket."""
+    It runs until SIGINT, which is raised again as KeyboardInterrupt, or SIGTERM.
+    """
     import uvicorn
 
-    from graphrag.eval.web.app import make_app
-
-    app = Guard(make_app(viewed), listener.port, listener.token)
     config = uvicorn.Config(
-        app,
+        Guard(app, listener.port, listener.token),
         http="h11",
         ws="none",
         loop="asyncio",
@@ -86,3 +89,82 @@ def make_server(viewed: Viewed, listener: Listener) -> "uvicorn.Server":
         timeout_graceful_shutdown=_LET_GO_S,
     )
     return uvicorn.Server(config)
+
+
+def own_policy(html: str) -> dict[str, str]:
+    """Return the headers that hold a page to the policy that it brings itself."""
+    found = _OWN_POLICY.search(html)
+    return {} if found is None else {"Content-Security-Policy": unescape(found[1])}
+
+
+class Guard:
+    """Refuses what does not come from the server's own pages; puts headers on every answer.
+
+    Parameters
+    ----------
+    app : ASGI application
+    port : int
+        At which the server listens on 127.0.0.1.
+    token : str
+        What the first address has to hold; a cookie that no other site's request brings does
+        afterwards.
+    """
+
+    def __init__(self, app: ASGIApp, port: int, token: str) -> None:
+        self._app, self._token = app, token
+        self._cookie = f"graphrag-eval-view-{port}"
+        names = (_HOST, "localhost")
+        self._hosts = {f"{name}:{port}" for name in names} | ({*names} if port == 80 else set())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] != "http":
+            return
+        answer = self._refuse(scope) or self._let_in(scope) or self._app
+
+        async def send_held(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                policy = headers.get("Content-Security-Policy", _POLICY)
+                headers["Content-Security-Policy"] = f"{policy}; frame-ancestors 'none'"
+            await send(message)
+
+        await answer(scope, receive, send_held)
+
+    def _refuse(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            return _no("This server answers to 127.0.0.1 and localhost alone.")
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return _no("Another site led here; type or paste the address that was printed.")
+        if scope["method"] in ("GET", "HEAD"):
+            return None
+        if headers.getlist("origin") != [f"http://{hosts[0]}"]:
+            return _no("Only the pages of this server can change anything.")
+        return None
+
+    def _let_in(self, scope: Scope) -> Response | None:
+        """Let a known browser pass, and make one known that brings the token."""
+        token = QueryParams(scope["query_string"]).get(_TOKEN, "")
+        if scope["method"] != "GET" or not self._fits(token):
+            if self._is_known(Headers(scope=scope).get("cookie", "")):
+                return None
+            return _no("Open the address that graphrag eval view printed, with its token.")
+        # A path that begins with two slashes would lead to another host.
+        answer = RedirectResponse("/" + scope["path"].lstrip("/\\"), status_code=303)
+        answer.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
+        return answer
+
+    def _is_known(self, cookies: str) -> bool:
+        pairs = (each.strip().partition("=") for each in cookies.split(";"))
+        return any(name == self._cookie and self._fits(value) for name, _, value in pairs)
+
+    def _fits(self, token: str) -> bool:
+        return hmac.compare_digest(token.encode(), self._token.encode())
+
+
+def _no(text: str) -> Response:
+    return PlainTextResponse(f"{text}\n", status_code=403)

@@ -67,6 +67,49 @@ function supporting(edge, sections) {
     : each.id === edge.relationship));
 }
 
+const COLUMN = 180, ROW = 30, PAD = 22;
+
+function svg(tag, values, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(values)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** Draw a tree from left to right, a column a depth; an edge that is chosen is told of. */
+function treeDrawing(nodes, tell) {
+  const children = new Map(nodes.map((node) => [node.id, []]));
+  for (const node of nodes) children.get(node.parent)?.push(node);
+  const places = new Map();
+  let rows = 0, columns = 0;
+  const place = (node, column) => {
+    columns = Math.max(columns, column);
+    const below = children.get(node.id).map((child) => place(child, column + 1));
+    const y = below.length ? (below[0] + below.at(-1)) / 2 : PAD + ROW * rows++;
+    places.set(node.id, [PAD + column * COLUMN, y]);
+    return y;
+  };
+  place(nodes.find((node) => node.kind === "question"), 0);
+  const links = [];
+  const drawn = nodes.filter((node) => places.has(node.id)).map((node) => {
+    const [x, y] = places.get(node.id);
+    const label = node.label.length > 24 ? `${node.label.slice(0, 23)}…` : node.label;
+    const parts = [svg("title", {}, node.title || node.label),
+      svg("circle", { class: node.kind, cx: x, cy: y, r: 5 }),
+      svg("text", { x: x - 5, y: y - 8 }, label)];
+    if (!places.has(node.parent)) return svg("g", {}, ...parts);
+    const [left, top] = places.get(node.parent);
+    const kind = node.leads ? `${node.kind} leads` : node.kind;
+    const bend = `M${left} ${top} C${left + 60} ${top} ${x - 60} ${y} ${x} ${y}`;
+    links.push(svg("path", { class: kind, d: bend }));
+    const group = svg("g", { "data-edge": node.id }, ...parts);
+    links.at(-1).onclick = group.onclick = () => tell(node.id);
+    return group;
+  });
+  const [width, height] = [PAD * 2 + columns * COLUMN + 170, PAD * 2 + ROW * rows];
+  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` }, ...links, ...drawn);
+}
+
 function pathsBox(question, name, detail, { sections, elsewhere }) {
   const box = make("section", { class: "paths", "aria-label": `Paths of ${name}` },
     make("h3", {}, "How ", own(name), " walked the graph"));
@@ -95,16 +138,9 @@ function pathsBox(question, name, detail, { sections, elsewhere }) {
   };
   const graph = make("div", { class: "graph", tabindex: 0, role: "region",
     "aria-label": "Drawing of the paths; the table below says the same" });
-  const redraw = async (withPruned) => {
+  const redraw = (withPruned) => {
     const { nodes } = treeOf(question, detail, withPruned);
-    const spec = structuredClone(page.tree);
-    spec.data[0].values = nodes;
-    graph.replaceChildren();
-    const inner = make("div");
-    graph.append(inner);
-    const view = await draw(inner, spec);
-    view.addSignalListener("chosen", (_, id) => tell(id));
-    graph.dataset.drawn = "yes";
+    graph.replaceChildren(treeDrawing(nodes, tell));
   };
   const few = nPruned <= MANY_PRUNED;
   const tick = make("input", { type: "checkbox", onchange: () => redraw(tick.checked) });

@@ -1,0 +1,239 @@
+"""The files of a run: a folder of its own, the newest run's beside eval.db, and a table of rows.
+
+``<output.dir>/runs/<run_id>/`` holds the summary, the detailed file, the retrieval measures and
+the page of one run and is never another run's. The files of the same names in ``<output.dir>``
+show the newest run of ``graphrag eval``; their metadata names it.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.report.run import CURVES_HEADING, render_curves
+from graphrag.eval.report.table import escape
+from graphrag.eval.results.evaluation_results import EvaluationResults
+from graphrag.eval.results.figures import (
+    evaluation_names,
+    render_retrieval_report,
+    retrieval_pieces,
+)
+from graphrag.eval.store.whole_files import (
+    DETAILED_FILE,
+    PAGE_FILE,
+    REPORT_FILE,
+    SUMMARY_FILE,
+    Content,
+    run_folder,
+    write_whole,
+)
+from graphrag.text.controls import harmless_cell
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from graphrag.query.usage import Usage
+
+CURVES_FILE = "budget_curves.md"
+_NAMES = (SUMMARY_FILE, DETAILED_FILE, REPORT_FILE, PAGE_FILE, CURVES_FILE)
+_SUFFIXES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRun:
+    """The run that the files beside eval.db show; no id where the files do not say."""
+
+    run_id: str | None
+    n_questions: int | None
+    timestamp: str
+
+
+def render_files(
+    results: EvaluationResults,
+    retrieval: Mapping[str, Any],
+    evaluations: Mapping[str, Mapping[str, Any]],
+) -> dict[str, Content]:
+    """Return name -> content of a run's files, which is made when it is written, once.
+
+    ``retrieval`` lacks what was retrieved; ``evaluations`` are by method.
+    """
+    names = evaluation_names(list(evaluations))
+    return {
+        **{names[method]: render_retrieval_report(found) for method, found in evaluations.items()},
+        SUMMARY_FILE: results.to_json(),
+        DETAILED_FILE: results.detailed_pieces(),
+        REPORT_FILE: retrieval_pieces(retrieval, results.results, results.read_whole),
+        **({} if results.curves is None else {CURVES_FILE: render_curves(results, results.curves)}),
+    }
+
+
+def read_shown_run(output_dir: Path) -> ShownRun | None:
+    """Return the run that the files beside eval.db show; None when there are none."""
+    path = output_dir / SUMMARY_FILE
+    if not path.exists():
+        return None
+    try:
+        values: Any = json.loads(path.read_text(encoding="utf-8"))
+        metadata = cast("dict[str, Any]", values["metadata"])
+        run_id, timestamp = metadata.get("run_id"), metadata["timestamp"]
+        run_folder(output_dir, run_id or timestamp)  # anybody's file: it may lead elsewhere
+        return ShownRun(run_id, metadata.get("total_questions"), timestamp)
+    except (OSError, ValueError, TypeError, KeyError, StoreError):  # not ours, or cut short
+        return ShownRun(None, None, f"of-unknown-origin-{path.stat().st_mtime:.0f}")
+
+
+def set_aside(output_dir: Path, shown: ShownRun) -> Path:
+    """Keep the files beside eval.db in a folder of their own, and return it.
+
+    Where that run has its own files already they are left as they are.
+
+    Raises
+    ------
+    StoreError
+        If they can't be copied.
+    """
+    folder = run_folder(output_dir, shown.run_id or f"saved-{shown.timestamp.replace(':', '')}")
+    if (folder / SUMMARY_FILE).exists():
+        return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, run_id in _evaluations_in(output_dir):
+            if run_id == shown.run_id:
+                shutil.copy2(path, folder / path.name)
+        for name in reversed(_NAMES):  # the summary last: it says that the rest is there
+            if (output_dir / name).exists():
+                shutil.copy2(output_dir / name, folder / name)
+    except OSError as error:
+        msg = (
+            f"The earlier results in {output_dir} can't be kept in {folder} "
+            f"({error.strerror}), so they are left where they are; free some space."
+        )
+        raise StoreError(msg) from error
+    return folder
+
+
+def remove_others(output_dir: Path, run_id: str) -> None:
+    """Remove the files of other runs, which have their own folders, beside eval.db.
+
+    Runs of other methods, or at no budgets, write files of other names, and theirs would seem to be
+    this run's.
+
+    Raises
+    ------
+    StoreError
+        If one can't be removed.
+    """
+    try:
+        for path, other in _evaluations_in(output_dir):
+            if other != run_id:
+                path.unlink()
+        curves = output_dir / CURVES_FILE
+        if curves.exists() and not _is_of(curves, run_id):
+            curves.unlink()
+    except OSError as error:
+        msg = f"{error.filename} is of another run and can't be removed ({error.strerror})."
+        raise StoreError(msg) from error
+
+
+def _is_of(curves: Path, run_id: str) -> bool:
+    try:
+        heading = curves.read_text(encoding="utf-8").partition("\n")[0]
+    except ValueError:  # a user's own: left alone
+        return True
+    return not heading.startswith(CURVES_HEADING) or heading.endswith(escape(run_id))
+
+
+def _evaluations_in(folder: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the evaluation files in a folder with their run's id; no file of anybody else."""
+    for path in sorted(folder.glob("evaluation*.json")):
+        try:
+            run_id: Any = json.loads(path.read_text(encoding="utf-8"))["metadata"]["run_id"]
+        except (OSError, ValueError, TypeError, KeyError):  # a user's own, or cut short
+            continue
+        if isinstance(run_id, str):
+            yield path, run_id
+
+
+def write_run(output_dir: Path, run_id: str, texts: Mapping[str, Content]) -> Path:
+    """Write a run's own files and return their folder; raises StoreError if it can't."""
+    folder = run_folder(output_dir, run_id)
+    write_whole(folder, texts)
+    return folder
+
+
+def tabulate_rows(results: EvaluationResults, retrieval: Mapping[str, Any]) -> "pd.DataFrame":
+    """Return the rows of :meth:`EvaluationResults.to_pandas` with what is known beside them.
+
+    Parameters
+    ----------
+    results : EvaluationResults
+    retrieval : mapping
+        The content of retrieval_results.json of the same run.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Besides: ``run_id``; ``embedded_models``, the label of a run that asked offline baseline
+        models, else None; ``abstained``; ``failure_kind``; ``cost_usd``, ``embedding_tokens`` and
+        ``cached_prompt_tokens`` of the search, and of its verdicts ``judge_llm_calls``,
+        ``judge_prompt_tokens``, ``judge_output_tokens``, ``judge_cached_prompt_tokens`` and
+        ``judge_cost_usd``, missing where they were not counted or nothing was judged; and every
+        measure of the first trial by its name, which is missing where it was not measured.
+    """
+    import pandas as pd
+
+    table = results.to_pandas()
+    measured = [
+        {
+            "imdb_key": question["imdb_key"],
+            "sample_id": question["id"],
+            "method": method,
+            "trial": 0,
+            **of["measures"],
+        }
+        for question in retrieval["results"]
+        for method, of in question["methods"].items()
+    ]
+    table.insert(0, "run_id", results.metadata.get("run_id"))
+    table["abstained"] = [r.abstained for r in results.results]
+    table["failure_kind"] = [r.failure.kind if r.failure else None for r in results.results]
+    searches = [_counted(r.usage) for r in results.results]
+    judges = [_counted(r.judge_usage) for r in results.results]
+    for name in ("cost_usd", "embedding_tokens", "cached_prompt_tokens"):
+        table[name] = [usage.get(name) for usage in searches]
+    for name in ("llm_calls", "prompt_tokens", "output_tokens", "cached_prompt_tokens", "cost_usd"):
+        table[f"judge_{name}"] = [usage.get(name) for usage in judges]
+    table["embedded_models"] = results.metadata.get("embedded_models")
+    if not measured:
+        return table
+    key = ["imdb_key", "sample_id", "method", "trial"]
+    return table.merge(pd.DataFrame(measured), how="left", on=key, validate="1:1")
+
+
+def _counted(usage: "Usage | None") -> dict[str, object]:
+    """Return a usage's figures; none where there are none, or they are too low."""
+    return usage.to_dict() if usage is not None and usage.is_counted else {}
+
+
+def check_table_file(path: Path) -> None:
+    """Refuse a file whose ending names no format; raises UsageError."""
+    if path.suffix.lower() not in _SUFFIXES:
+        msg = f"--export {path}: name a file that ends in {' or '.join(_SUFFIXES)}."
+        raise UsageError(msg)
+
+
+def render_rows(table: "pd.DataFrame", suffix: str) -> str | bytes:
+    """Return a table as CSV or Parquet, whichever the ending of its file names.
+
+    In CSV a text that a spreadsheet would run as a formula has an apostrophe before it.
+    """
+    if suffix.lower() == ".csv":
+        harmless = table.map(lambda cell: harmless_cell(cell) if isinstance(cell, str) else cell)
+        return harmless.to_csv(index=False, lineterminator="\n")
+    content = BytesIO()
+    table.to_parquet(content, index=False)
+    return content.getvalue()

@@ -1,0 +1,207 @@
+"""Two runs for a pull request and its CI: Markdown, annotations of a workflow, JUnit XML.
+
+The JUnit form is that of the schema ``junit-10.xsd`` of Jenkins' xUnit plugin, which GitLab and
+others read as well: a suite of the gate's own answers, then one with a case for each question.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from graphrag.eval.compare.compare import BASELINE, NEW
+from graphrag.eval.report.cells import money
+from graphrag.eval.report.comparison import (
+    differences_table,
+    label_of,
+    list_decided,
+    list_notes,
+    list_reasons,
+    word_of,
+)
+from graphrag.eval.report.table import escape, markdown_table, shorten
+from graphrag.eval.stats.gates import GateOutcome
+from graphrag.redaction import redact
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.compare.compare import RunComparison
+    from graphrag.eval.compare.pairing import Flip
+    from graphrag.query.usage import Usage
+
+_MOST_FLIPS = 10
+_MOST_BYTES = 60_000  # GitHub takes 65,536 characters, and a workflow adds lines of its own
+_OUTCOMES = {GateOutcome.FAIL: "failure", GateOutcome.INCONCLUSIVE: "skipped"}
+_CHANGES = {
+    "newly wrong": "failure",
+    "search failed": "error",
+    "unscored": "skipped",
+    "not compared": "skipped",
+}
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What no XML 1.0 document may hold, not even escaped."""
+
+
+def render_markdown(
+    comparison: "RunComparison", usages: "Mapping[str, Usage] | None" = None
+) -> str:
+    """Return the comparison as Markdown: the answer, a table, what flipped, what it cost.
+
+    Parameters
+    ----------
+    comparison : RunComparison
+    usages : mapping, optional
+        Run id -> all that the run took; of a run that is not in it no cost is told.
+
+    Returns
+    -------
+    str
+        At most 60,000 bytes; where lines had to be left out their number is told.
+    """
+    rooms: dict[str, list[str]] = {}  # what was warned of, once for both runs
+    for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
+        for line in run.roomy:
+            rooms.setdefault(line, []).append(side)
+    warnings = [
+        *comparison.warnings,
+        *(f"{' and '.join(sides)}: {line}" for line, sides in rooms.items()),
+    ]
+    table = differences_table(comparison)
+    visible = [
+        *(f"### Evaluation gate: {word_of(comparison.outcome)}", "", escape(table.title), ""),
+        *(*markdown_table(table), ""),
+        *(f"- {escape(line)}" for line in list_reasons(comparison)),
+        *(f"- Warning: {escape(line)}" for line in warnings),
+        f"- {_costs(comparison, usages or {})}",
+    ]
+    notes = [f"- {escape(line)}" for line in list_notes(comparison)]
+    return _fit(visible, _flips(comparison.flips), _details("How sure this is", notes))
+
+
+def list_annotations(comparison: "RunComparison") -> list[str]:
+    """Return GitHub workflow commands: an error for FAIL, a warning for INCONCLUSIVE."""
+    kinds = {GateOutcome.FAIL: "error", GateOutcome.INCONCLUSIVE: "warning"}
+    reasons = zip(list_decided(comparison), list_reasons(comparison), strict=True)
+    lines = [
+        *(
+            (kinds[outcome], f"{reason}{label_of(comparison)}")
+            for (_, _, outcome), reason in reasons
+            if outcome in kinds
+        ),
+        *(("warning", line) for line in comparison.warnings),
+    ]
+    escapes = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+    return [f"::{kind} title=graphrag eval compare::{t.translate(escapes)}" for kind, t in lines]
+
+
+def _flips(flips: "Sequence[Flip]") -> list[str]:
+    n_wrong = sum(flip.newly == "wrong" for flip in flips)
+    ordered = sorted(flips, key=lambda flip: flip.newly == "right")
+    lines = [
+        f"- newly {flip.newly}: {escape(flip.method)}, {escape(flip.metric)}: "
+        f"{escape(flip.question_id)}"
+        f"{f' of {escape(flip.document)}' if flip.document else ''}"
+        f"{'' if flip.question is None else f': {escape(shorten(flip.question, 200))}'}"
+        for flip in ordered[:_MOST_FLIPS]
+    ]
+    if len(flips) > _MOST_FLIPS:
+        lines.append(f"- ... and {len(flips) - _MOST_FLIPS:,} more")
+    name = f"Flipped: {n_wrong:,} newly wrong, {len(flips) - n_wrong:,} newly right"
+    return _details(name, lines)
+
+
+def _costs(comparison: "RunComparison", usages: "Mapping[str, Usage]") -> str:
+    costs: list[str] = []
+    for side, run in ((NEW, comparison.new), (BASELINE, comparison.baseline)):
+        usage = usages.get(run.run_id or "")
+        if usage is None:
+            costs.append(f"{side} not known here")
+            continue
+        n = usage.prompt_tokens + usage.output_tokens + usage.embedding_tokens
+        tokens = f"{n:,} tokens" if usage.is_counted else "tokens not counted"
+        if usage.cached_prompt_tokens is not None:
+            tokens += f", {usage.cached_prompt_tokens:,} of them cached"
+        # The searches of responses that were judged again were paid for by another run.
+        alone = ", judge alone" if run.setup.responses_of is not None else ""
+        costs.append(f"{side} {money(usage.cost_usd, '$', 'price not known')} ({tokens}{alone})")
+    return f"Cost, searches and judge: {'; '.join(costs)}"
+
+
+def _details(name: str, lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return []
+    return ["", "<details>", f"<summary>{name}</summary>", "", *lines, "", "</details>"]
+
+
+def _fit(visible: Sequence[str], *folded: Sequence[str]) -> str:
+    """Join lines, then folds, within the bound; a fold is there whole or not at all."""
+    kept: list[str] = []
+    left, n_out = _MOST_BYTES, 0
+    for block in (*([line] for line in visible), *folded):
+        size = sum(len(line.encode()) + 1 for line in block)
+        if size <= left:
+            kept += block
+            left -= size
+        else:
+            n_out += len(block)
+    if n_out:
+        kept += ["", f"{counted(n_out, 'line')} left out here: `graphrag eval compare` prints all."]
+    return "\n".join(kept) + "\n"
+
+
+def render_junit(comparison: "RunComparison") -> str:
+    """Return JUnit XML: test cases of the gate's answers, and one for each question.
+
+    Of the gate there is one for each method and metric, INCONCLUSIVE as skipped. A question that
+    is newly wrong is a failure, one whose search failed an error, one without a verdict or a
+    counterpart is skipped; its class is the metric and the method.
+    """
+    suites, label = ElementTree.Element("testsuites"), label_of(comparison)
+    cases: list[ElementTree.Element] = []
+    reasons = list_reasons(comparison)
+    for (method, name, outcome), reason in zip(list_decided(comparison), reasons, strict=True):
+        cases.append(_case(f"graphrag.eval.{name}", method))
+        if outcome in _OUTCOMES:
+            ElementTree.SubElement(cases[-1], _OUTCOMES[outcome], message=_allowed(reason))
+    suites.append(_suite(f"graphrag eval compare{label}", cases))
+    cases = []
+    for each in comparison.questions:
+        where = f" of {each.document}" if each.document else ""
+        words = "" if each.question is None else f": {shorten(each.question, 120)}"
+        name = f"{each.question_id}{where}{words}"
+        case = _case(f"graphrag.eval.{each.metric}.{each.method}", name)
+        if each.seconds is not None:
+            case.set("time", f"{each.seconds:.3f}")
+        told = _allowed(f"{each.method}: {each.change}: {each.told}{label}")
+        if each.change in _CHANGES:
+            end = ElementTree.SubElement(case, _CHANGES[each.change], message=told)
+            end.set("type", each.change)
+            end.text = _allowed(each.question or "") or None
+        elif each.change == "newly right":
+            ElementTree.SubElement(case, "system-out").text = told
+        cases.append(case)
+    if cases:
+        suites.append(_suite(f"questions{label}", cases))
+    ElementTree.indent(suites)
+    text = ElementTree.tostring(suites, encoding="unicode")
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{text}\n'
+
+
+def _case(group: str, name: str) -> ElementTree.Element:
+    return ElementTree.Element("testcase", classname=_allowed(group), name=_allowed(name))
+
+
+def _suite(name: str, cases: list[ElementTree.Element]) -> ElementTree.Element:
+    ends = Counter(end.tag for case in cases for end in case)
+    counts = {"tests": len(cases), "failures": ends["failure"], "errors": ends["error"]}
+    suite = ElementTree.Element("testsuite", name=_allowed(name))
+    for key, n in {**counts, "skipped": ends["skipped"]}.items():
+        suite.set(key, str(n))
+    suite.extend(cases)
+    return suite
+
+
+def _allowed(text: str) -> str:
+    """Return a text without keys, and with a mark for each character that XML forbids."""
+    return _FORBIDDEN.sub("\ufffd", redact(text))

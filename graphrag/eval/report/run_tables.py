@@ -1,0 +1,471 @@
+"""The tables of a run, the same on a terminal, on its page and in a notebook."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.report.cells import (
+    EACH_ALONE,
+    MISSING,
+    UNKNOWN,
+    has_two_means,
+    mean_and_n,
+    mean_cell,
+    number,
+    p_value,
+    percent,
+    seconds,
+    unfinished,
+)
+from graphrag.eval.report.table import Kind, Table, Value
+from graphrag.eval.results.curves import EVIDENCE
+from graphrag.eval.results.rows import FAILED_AS_0
+from graphrag.eval.scorers.loss import STAGES, Stage
+from graphrag.eval.scorers.measure_declaration import Group, MeasureForm
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.results.analysis import Analysis, RepeatAnalysis
+    from graphrag.eval.results.curves import BudgetCurves
+    from graphrag.eval.results.evaluation_results import EvaluationResults
+    from graphrag.eval.results.figures import Figures
+    from graphrag.eval.scorers.measuring import MethodMeasures
+    from graphrag.eval.stats.intervals import Estimate
+    from graphrag.eval.stats.outcomes import Outcomes
+
+METHOD: tuple[str, Kind] = ("method", "text")
+HOW_CURVES = (
+    "Prompt tokens are the mean a question over all calls of a search, measured; the budget bounds "
+    "the context alone. Area: under the curve over log2 of the budget, by its width, so that each "
+    "doubling counts alike; the mean of the questions' own areas. Methods are compared by their "
+    "areas, not budget by budget. Each interval is for its own figure."
+)
+_MOST_DOCUMENTS = 200
+_MOST_CAUSE = 300
+_MEASURES: Mapping[str, tuple[Group, ...]] = {
+    "Measured without a model": ("ranking", "entities", "words"),
+    "Traced to the index": ("traced",),
+}
+_STAGES: dict[Stage, str] = {
+    "in_source": "source",
+    "in_text_unit": "unit",
+    "extracted": "entity",
+    "connected": "graph",
+    "retrieved": "found",
+    "in_context": "shown",
+    "in_answer": "said",
+    "judged_correct": "verdict",
+}
+
+
+def score_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
+    """Return the main table: score, what is behind it, tokens and seconds of each method.
+
+    Without a metric that was to be judged the scores are left out.
+    """
+    judged = bool(results.metrics)
+    rows: list[list[Value]] = []
+    for method, outcomes in analysis.outcomes.items():
+        of, efficiency = outcomes[analysis.primary], results.efficiency[method]
+        answered = [r for r in results.results if r.method == method and r.failure is None]
+        scores = [mean_cell(of), f"{of.n_scored:,} of {of.n_planned:,}"] if judged else []
+        rows.append(
+            [
+                method,
+                *scores,
+                results.counts[method]["n_search_failed"],
+                sum(result.abstained for result in answered),
+                total_of(efficiency["avg_prompt_tokens"], efficiency["avg_output_tokens"]),
+                seconds(analysis.efficiency[method].latency_median),
+            ]
+        )
+    note = (
+        "Judged: answers with a verdict, of those planned. Declined: the method says that it has "
+        "no answer. Tokens are the mean of a search, seconds the median."
+    )
+    if results.repeats is not None and results.repeats.n_trials > 1:
+        note += (
+            f" Each question was searched {results.repeats.n_trials} times: searches are counted, "
+            "and a score is the mean of the questions' means."
+        )
+    columns: list[tuple[str, Kind]] = [(analysis.primary, "percent"), ("judged", "count")]
+    return Table(
+        f"Score: {analysis.primary} in % (95 % interval each)" if judged else "Searches",
+        [
+            METHOD,
+            *(columns if judged else []),
+            *(("failed", "count"), ("declined", "count")),
+            *(("tokens", "tokens"), ("seconds", "seconds")),
+        ],
+        rows,
+        note,
+    )
+
+
+def metrics_table(
+    title: str,
+    metrics: Sequence[str],
+    outcomes: Mapping[str, Mapping[str, "Outcomes"]],
+    skipped: str = "",
+) -> Table:
+    """Return each method's means on metrics, each with its interval and n.
+
+    Where a failed search has nothing to judge, and searches failed, the mean in which they count 0
+    has a column of its own. ``skipped`` names a metric whose column another table has.
+    """
+    columns: list[tuple[str, bool]] = []
+    for metric in metrics:
+        differs = any(has_two_means(of[metric]) for of in outcomes.values())
+        columns += [(metric, False)] * (metric != skipped) + [(metric, True)] * differs
+    return Table(
+        title,
+        [METHOD, *((f"{m}{FAILED_AS_0 if as_0 else ''}", "percent") for m, as_0 in columns)],
+        [
+            [name, *(mean_and_n(of[metric], failed_as_0=as_0) for metric, as_0 in columns)]
+            for name, of in outcomes.items()
+        ],
+        EACH_ALONE,
+    )
+
+
+def documents_table(analysis: "Analysis") -> Table | None:
+    """Return documents x methods on the primary metric; None with one document."""
+    by_document, methods = analysis.outcomes_by_document, list(analysis.outcomes)
+    if len(by_document) < 2:
+        return None
+    rows: list[list[Value]] = []
+    for document, outcomes in list(by_document.items())[:_MOST_DOCUMENTS]:
+        of = [outcomes.get(method, {}).get(analysis.primary) for method in methods]
+        rows.append([document, *(None if each is None else mean_and_n(each) for each in of)])
+    left = len(by_document) - len(rows)
+    return Table(
+        f"Documents x methods: {analysis.primary} in % (95 % interval each), n questions",
+        [("document", "text"), *((method, "percent") for method in methods)],
+        rows,
+        f"{left:,} more documents stand in the summary file." if left else "",
+    )
+
+
+def spent_table(results: "EvaluationResults") -> Table:
+    """Return what the run took in all: calls, tokens, and dollars where any were paid."""
+    by_method, further = results.efficiency, results.figures.get("further_judges")
+    if not by_method:
+        return Table("", [], [])
+    names = ("calls", "tokens", "cost_usd")
+    spent: dict[str, list[float | None]] = {
+        m: [of[n] for n in names] for m, of in by_method.items()
+    }
+    spent["judging"] = [total_of(*(of[f"judge_{n}"] for of in by_method.values())) for n in names]
+    if further:
+        spent["further judges"] = [further[name] for name in names]
+    spent["total"] = [total_of(*each) for each in zip(*spent.values(), strict=True)]
+    paid = any(amounts[2] != 0 for amounts in spent.values())
+    columns: list[tuple[str, Kind]] = [("calls", "count"), ("tokens", "tokens"), ("$", "money")]
+    return Table(
+        "What the run took",
+        [("searches by", "text"), *columns[: 2 + paid]],
+        [[name, *amounts[: 2 + paid]] for name, amounts in spent.items()],
+        "" if paid else "Neither the searches nor the judge cost a dollar.",
+    )
+
+
+def efficiency_table(results: "EvaluationResults", analysis: "Analysis") -> Table:
+    """Return how quick and how dear each method's searches are."""
+    paid = any(of["cost_usd"] != 0 for of in results.efficiency.values())
+    rows: list[list[Value]] = []
+    for method, of in results.efficiency.items():
+        further = analysis.efficiency[method]
+        latencies = (further.latency_median, further.latency_p95)
+        rows.append(
+            [
+                method,
+                *(seconds(each) + unfinished(each) for each in latencies),
+                number(of["avg_llm_calls"]),
+                number(of["avg_exploring_calls"]),
+                *([further.cost_per_correct.value] if paid else []),
+                {None: None, True: "yes", False: "no"}[further.is_pareto],
+            ]
+        )
+    note = (
+        "LLM calls are the mean of a search; exploring: those of them that choose what to read, "
+        "before the answer. Pareto: no other method is as good in the point estimates of score, "
+        "tokens and median, and better in one; chance is not weighed."
+    )
+    if any(each.latency_median.censored_share for each in analysis.efficiency.values()):
+        note += " Unfinished: searches that failed; they count as slower than all others."
+    return Table(
+        "Efficiency of the searches",
+        [
+            METHOD,
+            *(("median s", "seconds"), ("p95 s", "seconds")),
+            *(("LLM calls", "count"), ("exploring", "count")),
+            *([("$ a correct", "money")] if paid else []),
+            ("Pareto", "count"),
+        ],
+        rows,
+        note,
+    )
+
+
+def repeats_table(repeats: "RepeatAnalysis") -> Table:
+    """Return how often a repeated search, and a repeated verdict, changes a score."""
+    return Table(
+        f"What repeats change, over {counted(repeats.n_trials, 'search', 'searches')} and "
+        f"{counted(repeats.n_verdicts, 'verdict')} each, in %",
+        [
+            *(METHOD, ("metric", "text")),
+            *(("search flips", "percent"), ("judge flips", "percent")),
+        ],
+        [[f.method, f.metric, f.search_flip_rate, f.judge_flip_rate] for f in repeats.figures],
+        "Flips: chance that a repeat changes a score.",
+    )
+
+
+def pairs_table(analysis: "Analysis") -> Table:
+    """Return every pair of methods on the primary metric."""
+    rows: list[list[Value]] = []
+    for each in analysis.comparisons:
+        if not each.in_family or each.family is None:
+            continue
+        corrected = each.corrected if each.is_corrected else None
+        decided, limits = corrected or each.result, corrected or each.family
+        rows.append(
+            [
+                f"{each.a} - {each.b}",
+                each.result.n_pairs,
+                decided.difference,
+                (limits.low_simultaneous, limits.high_simultaneous),
+                f"{each.result.n10} : {each.result.n01}",
+                p_value(decided.p_holm),
+                each.verdict,
+            ]
+        )
+    return Table(
+        f"Paired differences on {analysis.primary} in percentage points",
+        [
+            *(("pair", "text"), ("pairs", "count"), ("difference", "interval")),
+            *(("interval", "interval"), ("only first : only second right", "count")),
+            *(("Holm", "count"), ("shown", "text")),
+        ],
+        rows,
+        "All intervals hold together at 95 % confidence, and p is corrected by Holm over these "
+        "pairs. The counts are of the judge's verdicts, and so is the rest without labels of "
+        "people.",
+    )
+
+
+def name_figure(figure: str) -> str:
+    """Return what stands above a column: a metric by its name, evidence in words."""
+    return EVIDENCE.get(figure, figure)
+
+
+def curves_table(curves: "BudgetCurves") -> Table:
+    """Return methods x budgets: prompt tokens and scores, and the area under each curve."""
+
+    def mean(estimate: "Estimate") -> str:
+        return f"{percent(estimate)} n {estimate.n:,}" if estimate.n else percent(estimate)
+
+    rows: list[list[Value]] = []
+    for curve in curves.curves:
+        for point in curve.points:
+            budget = MISSING if point.budget is None else f"{point.budget:,}"
+            scores = (mean(point.scores[figure]) for figure in curves.figures)
+            rows.append([curve.method, budget, point.prompt_tokens.mean, *scores])
+        if curve.areas:
+            areas = (mean(curve.areas[figure]) for figure in curves.figures)
+            rows.append([curve.method, "area", "", *areas])
+    return Table(
+        "Scores against tokens, budget by budget, in % (95 % interval each)",
+        [
+            *(METHOD, ("budget", "tokens"), ("prompt tokens", "tokens")),
+            *((name_figure(figure), "percent") for figure in curves.figures),
+        ],
+        rows,
+        HOW_CURVES,
+    )
+
+
+def areas_table(curves: "BudgetCurves") -> Table:
+    """Return every pair of methods on every figure's area."""
+    return Table(
+        "Paired differences of areas in percentage points",
+        [
+            *(("pair", "text"), ("area under", "text"), ("difference", "interval")),
+            *(("interval", "interval"), ("p", "count"), ("larger", "text")),
+        ],
+        [
+            [
+                f"{each.a} - {each.b}",
+                name_figure(each.figure),
+                each.result.difference,
+                (each.result.low, each.result.high),
+                p_value(each.result.p if each.p_holm is None else each.p_holm),
+                "exploratory" if each.p_holm is None else each.larger or "no difference",
+            ]
+            for each in curves.differences
+        ],
+        "p is corrected by Holm over the pairs on the first figure; on the others each is alone "
+        "and nothing is claimed. Intervals are of 95 %, each for its own difference.",
+    )
+
+
+def failures_table(results: "EvaluationResults") -> Table | None:
+    """Return searches that failed and verdicts that are missing, by cause; None without any."""
+    causes: Counter[tuple[str, str, str]] = Counter()
+    for result in results.results:
+        failures = {"search failed, counts 0": result.failure}
+        for metric in METRICS:
+            failures[f"{metric} unscored, left out"] = result.scores.get(metric).failure
+        for what, failure in failures.items():
+            if failure is not None:
+                cause = f"{failure.kind}: {failure.message}"[:_MOST_CAUSE]
+                causes[result.method, what, cause] += 1
+    return tabulate_failures(causes.most_common()) if causes else None
+
+
+def tabulate_failures(causes: Iterable[tuple[tuple[str, str, str], int]]) -> Table:
+    """Return how often what failed for which cause: (method, what, cause), times."""
+    return Table(
+        "Failures and missing verdicts, by cause",
+        [METHOD, ("what", "text"), ("times", "count"), ("cause", "text")],
+        [[method, what, times, cause] for (method, what, cause), times in causes],
+    )
+
+
+def measures_tables(measures: "Mapping[str, MethodMeasures]") -> Iterable[Table]:
+    """Yield what was measured without a model, and traced to the index, where anything was."""
+    for title, groups in _MEASURES.items():
+        by_name = {
+            name: summary.form
+            for of in measures.values()
+            for name, summary in of.measures.items()
+            if summary.form.measure.group in groups
+        }
+        means = {
+            name: [of.measures[name].estimate.mean for of in measures.values()] for name in by_name
+        }
+        forms = [f for f in _columns(list(by_name.values())) if set(means[f.name]) != {None}]
+        if not forms:
+            continue
+        full = [f for f in forms if len(measures) > 1 and set(means[f.name]) == {1}]
+        shown = [form for form in forms if form not in full]
+        sizes = {of.measures[form.name].estimate.n for of in measures.values() for form in forms}
+        least, most = min(sizes), max(sizes)
+        n = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+        note = f"Over {n} questions, as labels allow. {EACH_ALONE}"
+        if full:
+            note = f"100 % in every row: {', '.join(form.heading for form in full)}. {note}"
+        yield Table(
+            f"{title}, in % (95 % interval)",
+            [METHOD, *((form.heading, "percent") for form in shown)],
+            [
+                [method, *(percent(of.measures[form.name].estimate) for form in shown)]
+                for method, of in measures.items()
+            ],
+            note,
+        )
+
+
+def _columns(forms: Sequence[MeasureForm]) -> list[MeasureForm]:
+    """Return the measures over everything and at the middle cutoff, in the order of columns."""
+    cutoffs = sorted({form.k for form in forms if form.k is not None})
+    middle = cutoffs[len(cutoffs) // 2] if cutoffs else None
+    shown = [
+        (form.measure.column, form)
+        for form in forms
+        if form.measure.column is not None
+        and (form.k is None or (form.k == middle and form.measure.shows_cutoff))
+    ]
+    return [form for _, form in sorted(shown, key=lambda each: each[0])]
+
+
+def loss_table(figures: "Figures") -> Table | None:
+    """Return where answers were lost; None where no question has evidence."""
+    documents = {row.imdb_key for row in figures.loss if row.imdb_key is not None}
+    # With one document the rows over all of them say the same once more.
+    traced = [
+        row
+        for row in figures.loss
+        if row.n > row.n_untraced and (row.imdb_key is not None or len(documents) > 1)
+    ]
+    if not traced:
+        return None
+    stages: list[Stage] = [s for s in STAGES if any(row.lost.get(s, 0) for row in traced)]
+    unjudged = any(row.n_unjudged for row in traced)
+    # Every method is asked the same questions, but for an oracle: the largest count is theirs.
+    of_all = [row for row in figures.loss if row.imdb_key is None]
+    left_out = [
+        f"{part} evidence of {counted(n, 'question')}"
+        for part, n in (
+            ("all", max((row.n_unmatched for row in of_all), default=0)),
+            ("a part of the", max((row.n_partly_unmatched for row in of_all), default=0)),
+        )
+        if n
+    ]
+    note = (
+        "A question counts at the first stage that its evidence does not pass, also where the "
+        "answer is right: not in the source, in no text unit, entity not extracted, graph not "
+        "connected, not found by the method, not shown to its model, not said (as far as words "
+        "tell), or judged wrong; right: none of these. right*: right without the evidence shown; "
+        "wrong*: shown, but wrong; these two cut across the others."
+    )
+    if left_out:
+        note += (
+            f" Left out here and in the retrieval measures: {' and '.join(left_out)}, as the text "
+            "does not hold it."
+        )
+    names = [*(_STAGES[s] for s in stages), "right", *["unjudged"] * unjudged, "right*", "wrong*"]
+    return Table(
+        "Where answers were lost: questions with evidence, by the first stage",
+        [("document  method", "text"), *((name, "count") for name in names)],
+        [
+            [
+                f"{row.imdb_key or 'all'}  {row.method}",
+                *(row.lost.get(stage, 0) for stage in stages),
+                row.n_kept,
+                *[row.n_unjudged] * unjudged,
+                row.n_right_without_evidence,
+                row.n_retrieved_but_wrong,
+            ]
+            for row in traced
+        ],
+        note,
+    )
+
+
+def criteria_table(figures: "Figures") -> Table | None:
+    """Return what each method reached of the success criteria; None without any."""
+    methods = list(dict.fromkeys(each.method for each in figures.criteria))
+    cells: dict[str, dict[str, str]] = {}
+    for each in figures.criteria:
+        beyond = "below" if each.lower_is_better else "above"
+        bounds = [b for b in (each.minimum, each.target) if b is not None]
+        wanted = f"{each.metric} {beyond} {', target '.join(f'{bound:g}' for bound in bounds)}"
+        if each.value is not None or wanted in cells:
+            value = number(each.value, ".3f", UNKNOWN)
+            cells.setdefault(wanted, {})[each.method] = f"{value} {each.result}"
+    if not cells:
+        return None
+    return Table(
+        "Success criteria",
+        [("measure", "text"), *((method, "count") for method in methods)],
+        [[wanted, *(of.get(method) for method in methods)] for wanted, of in cells.items()],
+    )
+
+
+def validated_table(validated: Mapping[str, Sequence[str]]) -> Table | None:
+    """Return what a validation of the indexes found before the run; None without one."""
+    if not validated:
+        return None
+    return Table(
+        "Validation of the indexes before the run",
+        [("document", "text"), ("what was found", "text")],
+        [[key, line] for key, lines in validated.items() for line in lines],
+    )
+
+
+def total_of(*parts: float | None) -> float | None:
+    """Return a sum; None where a part of it is not known."""
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None

@@ -1,0 +1,192 @@
+"""Lines and tables, and what becomes of them: a terminal's text, Markdown, JSON, cells of a page.
+
+Texts of questions, documents and models are anybody's: as they stand they could mention people,
+close issues, or end the table of a Markdown page that they stand in.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from graphrag.eval.report.cells import MISSING, points, share, span
+from graphrag.redaction import redact
+
+Kind: TypeAlias = Literal["text", "count", "percent", "interval", "tokens", "seconds", "money"]
+"""What a column holds; all but text stands at the right, as numbers do."""
+Value: TypeAlias = str | float | tuple[float | None, float | None] | None
+_FORMS: dict[Kind, str] = {"count": ",", "tokens": ",.0f", "seconds": ".2f", "money": ".4f"}
+STYLES = {
+    **dict.fromkeys(("PASS", "passed"), "green"),
+    **dict.fromkeys(("FAIL", "failed"), "bold red"),
+    **dict.fromkeys(("INCONCLUSIVE", "warning", "incomplete"), "yellow"),
+    "not applicable": "dim",
+}
+"""Answers of the gate, of suites and of checks, in their colours."""
+_MOST_OF_A_LINE = 2_000
+_TERMINAL = 82  # 80 columns, and the blanks after the last cell
+_SPECIAL = re.compile(r"([\\`*_\[\]|~])")
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")  # or turns lines round
+_TAG = re.compile(r"<(?=\S)")  # before a blank it begins no tag, and reads as it is
+_LINKED = re.compile(r"(@|#|:(?=//)|\bwww(?=\.)|\bGH(?=-))", flags=re.IGNORECASE)
+_NOTHING = "\u200b"  # of no width: what follows it is no mention, reference or link
+_PART = r"""(?:'[^'`|]*'|"[^"`|]*"|[^\s'"`|;(),.]|[,.](?=[^\s'"`|;()]))"""
+"""Of a word of a command: what ends one in a sentence is quoted in it, but for a stop inside."""
+_PATH = rf"""(?:(?=['"/\\.~]|\w:\\){_PART}*?(?:['"][^'"`|]*)?(?<=[/\\]))?"""
+_COMMAND = re.compile(
+    rf"""(?<![^\s(]){_PATH}(?:(?:graphrag|gtog)(?:\.exe)?['"]? eval"""
+    rf"""|py[\w.]*['"]? -m graphrag(?:\.| )eval)(?: {_PART}+)*"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence; one that holds a command is never wrapped, so that it can be pasted."""
+
+    text: str
+    style: str = ""
+    is_command: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of values under named columns.
+
+    Attributes
+    ----------
+    title : str
+    columns : sequence of (str, Kind)
+        The first one names the rows.
+    rows : sequence of sequence of Value
+        A text stands as it is, None as "-", and a number or two limits as the column's kind has
+        them.
+    note : str
+        How it is to be read.
+    """
+
+    title: str
+    columns: Sequence[tuple[str, Kind]]
+    rows: Sequence[Sequence[Value]]
+    note: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' headings."""
+        return [name for name, _ in self.columns]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as text."""
+        return [
+            [show_value(value, kind) for value, (_, kind) in zip(row, self.columns, strict=True)]
+            for row in self.rows
+        ]
+
+    def split(self, most: int = 3) -> "Iterator[Table]":
+        """Yield it as several that 80 columns hold, the title on the first, the note on the last.
+
+        Nothing is left of one without columns beside the names.
+        """
+        for start in range(1, len(self.columns), most):
+            part = slice(start, start + most)
+            yield Table(
+                self.title if start == 1 else "",
+                (self.columns[0], *self.columns[part]),
+                [(row[0], *row[part]) for row in self.rows],
+                self.note if start + most >= len(self.columns) else "",
+            )
+
+
+Part: TypeAlias = Line | Table
+
+
+def keep_parts(parts: Iterable[Part]) -> list[Part]:
+    """Return parts whose tables are texts, so that they can be kept as JSON."""
+    return [replace(each, rows=each.texts) if isinstance(each, Table) else each for each in parts]
+
+
+def show_value(value: Value, kind: Kind) -> str:
+    """Return a value as its kind is shown; see :class:`Table`."""
+    if value is None:
+        return MISSING
+    if isinstance(value, str):
+        return value
+    if isinstance(value, tuple):
+        return span(*value)
+    if kind in ("percent", "interval"):
+        return share(value) if kind == "percent" else points(value)
+    return format(value, _FORMS.get(kind, ""))
+
+
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print one line as it is, however long, so that a command in it can be pasted."""
+    console.print(text, style=style, soft_wrap=True)
+
+
+def show(console: Console, parts: Iterable[Part]) -> None:
+    """Print lines, between words wrapped on a terminal and whole in a pipe, and tables.
+
+    A table's title and note are lines of their own: within it they would be broken at its width,
+    however narrow it is.
+    """
+    for each in parts:
+        if isinstance(each, Line):
+            wraps = console.is_terminal and not each.is_command
+            console.print(each.text, style=each.style, soft_wrap=not wraps)
+            continue
+        if each.title:
+            show(console, [Line(each.title, "italic")])
+        if len(each.columns) > 1:  # names alone say nothing
+            console.print(_rich(each))
+        if each.note:
+            show(console, [Line(each.note, "dim italic")])
+
+
+def _rich(table: Table) -> RichTable:
+    widths = [max(map(len, column)) for column in zip(table.names, *table.texts, strict=True)]
+    padding = (0, 1 if sum(widths) + 3 * len(widths) <= _TERMINAL else 0)
+    shown = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=padding)
+    for place, (name, kind) in enumerate(table.columns):
+        fold = "fold" if kind == "text" else "ellipsis"
+        shown.add_column(name, justify="left" if kind == "text" else "right", overflow=fold)
+        if place and kind == "text" and name not in ("cause", "what was found"):
+            shown.columns[place].no_wrap = True
+    for row in table.texts:
+        shown.add_row(*(Text(redact(cell), STYLES.get(cell, "")) for cell in row))
+    return shown
+
+
+def markdown_table(table: Table) -> list[str]:
+    """Return a table as lines of Markdown, without its title and note."""
+    rows = [table.names, ["---"] * len(table.columns), *table.texts]
+    return [f"| {' | '.join(row if n == 1 else map(escape, row))} |" for n, row in enumerate(rows)]
+
+
+def escape(text: str) -> str:
+    """Return a text as one line that Markdown shows as it is: no mark-up, mention or link.
+
+    Commands of ``graphrag eval`` become code, so that they run when they are copied.
+    """
+    line = shorten(_UNSEEN.sub("\ufffd", " ".join(redact(text).split())), _MOST_OF_A_LINE)
+    parts: list[str] = []
+    end = 0
+    for command in _COMMAND.finditer(line):
+        parts += [_escape_prose(line[end : command.start()]), f"`{command[0]}`"]
+        end = command.end()
+    return "".join([*parts, _escape_prose(line[end:])])
+
+
+def _escape_prose(text: str) -> str:
+    line = _TAG.sub("&lt;", text.replace("&", "&amp;"))
+    return _LINKED.sub(rf"\1{_NOTHING}", _SPECIAL.sub(r"\\\1", line))
+
+
+def shorten(text: str, n_chars: int = 90) -> str:
+    """Return a text as one line of so many characters at most."""
+    line = " ".join(text.split())
+    return line if len(line) <= n_chars else f"{line[: n_chars - 3]}..."

@@ -1,0 +1,246 @@
+"""Drawings as SVG that needs nothing else: points with intervals, on lines, in rows, over time.
+
+Colours and shapes go by a series' style; they are classes of ``drawing.css``, which the page or the
+drawing itself brings. Shapes differ, so that a drawing can be read in grey.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log2, log10
+
+from markupsafe import Markup
+
+N_STYLES = 6
+"""Colours and shapes that there are; further series begin again."""
+_WIDTH, _RIGHT, _TOP, _LINE = 520.0, 14.0, 8.0, 16.0
+_LETTER = 6.6  # of 12 px, about
+_MOST_LETTERS = 28
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at a place.
+
+    Attributes
+    ----------
+    x, y : float
+    title : str
+        Shown when it is pointed at.
+    low, high : float or None
+        Limits of its interval, along x in rows, else along y.
+    label : str
+        Stands below it.
+    is_hollow, is_ringed : bool
+    """
+
+    x: float
+    y: float
+    title: str = ""
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
+    is_hollow: bool = False
+    is_ringed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Points of one name; lines go through each part of ``lines``, in its order."""
+
+    name: str
+    style: int
+    points: Sequence[Point]
+    is_joined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """What an axis spans; without limits the values do, without ticks it has round numbers."""
+
+    title: str = ""
+    limits: tuple[float, float] | None = None
+    ticks: Sequence[tuple[float, str]] = ()
+    is_log2: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What is drawn.
+
+    Attributes
+    ----------
+    title : str
+        Stands above it.
+    about : str
+        What those hear of it who do not see it.
+    series : sequence of Series
+        With at least one point.
+    x, y : Axis
+    height : float
+        Of the part between the axes, in px at a width of 520.
+    in_rows : bool
+        Whether y numbers rows, from the top, whose names are its ticks.
+    marked : float or None
+        A place on x where a dashed line stands.
+    """
+
+    title: str
+    about: str
+    series: Sequence[Series]
+    x: Axis
+    y: Axis
+    height: float = 190
+    in_rows: bool = False
+    marked: float | None = None
+
+    def svg(self, style: str = "") -> Markup:
+        """Return it as SVG; ``style`` stands in it where no page has the style sheet."""
+        return _draw(self, style)
+
+
+_Scale = Callable[[float], float]
+
+
+def _draw(given: Drawing, style: str) -> Markup:
+    points = [point for series in given.series for point in series.points]
+    ends = [v for p in points for v in (p.low, p.high) if v is not None]
+    xs = [p.x for p in points] + (ends if given.in_rows else [])
+    x_at, x_ticks = _scale(given.x, xs if given.marked is None else [*xs, given.marked])
+    ys = [p.y for p in points] + ([] if given.in_rows else ends)
+    y_at, y_ticks = _scale(given.y, ys)
+    left = 14 + _LETTER * max(len(_short(text)) for _, text in y_ticks)
+    legend = _legend(given.series, left)
+    top = _TOP + _LINE * (1 + max((line for _, line, _ in legend), default=-1)) + 6
+    bottom = top + given.height
+
+    def across(x: float) -> float:
+        return round(left + 8 + x_at(x) * (_WIDTH - left - _RIGHT - 16), 1)
+
+    def down(y: float) -> float:
+        share = y_at(y) if given.in_rows else 1 - y_at(y)
+        return round(top + share * given.height, 1)
+
+    parts: list[Markup] = []
+    for y, text in y_ticks:
+        parts.append(_rule("grid", left, _WIDTH - _RIGHT, down(y), down(y)))
+        parts.append(_text(left - 6, down(y) + 4, _short(text), "end"))
+    for x, text in x_ticks:
+        parts.append(_text(across(x), bottom + 16, text))
+        if len(given.x.ticks) == 0:
+            parts.append(_rule("grid", across(x), across(x), top, bottom))
+    parts.append(_text((left + _WIDTH) / 2, bottom + 32, given.x.title))
+    if given.marked is not None:
+        parts.append(_rule("marked", across(given.marked), across(given.marked), top, bottom))
+    for series, (x, line, kind) in zip(given.series, legend, strict=False):
+        parts.append(_shape(series.style, x, _TOP + line * _LINE, f"mark {kind}"))
+        parts.append(_text(x + 9, _TOP + line * _LINE + 4, series.name, "start"))
+    for series in given.series:
+        kind, places = _kind(series), [(across(p.x), down(p.y)) for p in series.points]
+        if series.is_joined and len(places) > 1:
+            path = "M" + " L".join(f"{x} {y}" for x, y in places)
+            parts.append(_tag('<path class="line {}" d="{}"/>', kind, path))
+        for point, (x, y) in zip(series.points, places, strict=True):
+            if point.low is not None and point.high is not None:
+                low, high = point.low, point.high
+                limits = (
+                    (across(low), across(high), y, y)
+                    if given.in_rows
+                    else (x, x, down(low), down(high))
+                )
+                parts.append(_rule(f"limits {kind}", *limits))
+            if point.is_ringed:
+                parts.append(_tag('<circle class="ring" cx="{}" cy="{}" r="9"/>', x, y))
+            hollow = " hollow" if point.is_hollow else ""
+            small = 1.6 if len(places) > 60 else 4.2
+            parts.append(_shape(series.style, x, y, f"mark{hollow} {kind}", small, point.title))
+            if point.label:
+                parts.append(_text(x, y + 17, point.label))
+    return _tag(
+        '<svg class="drawing" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {:g} {:g}" '
+        'role="img" aria-label="{}">{}{}</svg>',
+        _WIDTH,
+        bottom + (38 if given.x.title else 22),
+        given.about,
+        _tag("<style>{}</style>", Markup(style)) if style else "",
+        Markup("").join(parts),
+    )
+
+
+def _scale(axis: Axis, values: Sequence[float]) -> tuple[_Scale, Sequence[tuple[float, str]]]:
+    """Return what gives a value its share of an axis, and the ticks."""
+    low, high = axis.limits or (min(values), max(values))
+    ticks = list(axis.ticks)
+    if axis.is_log2:
+        low, high = log2(low), log2(high)
+        steps = [2.0**n for n in range(ceil(low - 0.01), floor(high + 0.01) + 1)]
+        ticks = [(step, f"{step:,.0f}") for step in steps] or [(2**low, f"{2**low:,.0f}")]
+    elif not ticks:
+        steps = round_steps(low, high)
+        low, high = steps[0], steps[-1]
+        ticks = [(step, f"{step:.6g}") for step in steps]
+    width = high - low
+
+    def place(value: float) -> float:
+        return ((log2(value) if axis.is_log2 else value) - low) / width if width else 0.5
+
+    return place, ticks
+
+
+def round_steps(low: float, high: float, wanted: int = 4) -> list[float]:
+    """Return round numbers from at most ``low`` to at least ``high``, evenly apart."""
+    if high <= low:
+        half = abs(low) / 2 or 0.5
+        low, high = low - half, high + half
+    rough = (high - low) / wanted
+    unit = 10.0 ** floor(log10(rough))
+    step = next(unit * by for by in (1, 2, 2.5, 5, 10) if unit * by >= rough * 0.999)
+    first, last = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    return [round(number * step, 12) for number in range(first, last + 1)]
+
+
+def _legend(series: Sequence[Series], left: float) -> list[tuple[float, int, str]]:
+    """Return where each name stands: x, line, class; nothing where there is one without a name."""
+    places: list[tuple[float, int, str]] = []
+    x, line = left + 8, 0
+    for each in series if any(each.name for each in series) else ():
+        width = 26 + _LETTER * len(each.name)
+        if x + width > _WIDTH and x > left + 8:
+            x, line = left + 8, line + 1
+        places.append((x, line, _kind(each)))
+        x += width
+    return places
+
+
+def _kind(series: Series) -> str:
+    return f"s{series.style % N_STYLES}"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 1]}…"
+
+
+def _shape(style: int, x: float, y: float, kind: str, size: float = 4.2, title: str = "") -> Markup:
+    """Return a mark: circle, square, triangle, diamond, cross or a triangle upside down."""
+    r = size
+    path = (
+        f"M{x - r} {y} a{r} {r} 0 1 0 {2 * r} 0 a{r} {r} 0 1 0 {-2 * r} 0",
+        f"M{x - r} {y - r} h{2 * r} v{2 * r} h{-2 * r} z",
+        f"M{x} {y - r - 1} l{r + 1} {2 * r + 1} h{-2 * r - 2} z",
+        f"M{x} {y - r - 1} l{r + 1} {r + 1} l{-r - 1} {r + 1} l{-r - 1} {-r - 1} z",
+        f"M{x - r} {y - r} L{x + r} {y + r} M{x + r} {y - r} L{x - r} {y + r}",
+        f"M{x} {y + r + 1} l{r + 1} {-2 * r - 1} h{-2 * r - 2} z",
+    )[style % N_STYLES]
+    named = _tag("<title>{}</title>", title) if title else ""
+    return _tag('<path class="{}" d="{}">{}</path>', kind, path, named)
+
+
+def _rule(kind: str, x1: float, x2: float, y1: float, y2: float) -> Markup:
+    return _tag('<line class="{}" x1="{}" x2="{}" y1="{}" y2="{}"/>', kind, x1, x2, y1, y2)
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle") -> Markup:
+    return _tag('<text x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>', x, y, anchor, text)
+
+
+def _tag(form: str, *values: object) -> Markup:
+    return Markup(form).format(*values)

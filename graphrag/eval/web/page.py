@@ -1,0 +1,110 @@
+"""What all pages share: templates, one style, scripts, and the policy that a page brings itself."""
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+_STYLES = ("style.css", "drawing.css")
+_GZIP = 31  # the window's bits, and 16 for gzip's own header, without name and time
+
+
+def render(name: str, scripts: Iterable[str] = (), asks: bool = False, **values: object) -> str:
+    """Return a page as HTML; see :func:`stream`."""
+    return "".join(stream(name, scripts, asks, **values))
+
+
+def stream(
+    name: str, scripts: Iterable[str] = (), asks: bool = False, **values: object
+) -> Iterator[str]:
+    """Yield a page, in pieces, as HTML that needs nothing from a network.
+
+    Parameters
+    ----------
+    name : str
+        Of the template.
+    scripts : iterable of str
+        Files that make its script, in order.
+    asks : bool
+        Whether it may send forms and ask the server that it comes from.
+    **values : object
+        For the template.
+    """
+    style, script = "".join(map(read, _STYLES)), ""
+    if scripts:
+        # In a function of its own, so that its names do not become the page's.
+        parts = "\n".join(map(read, scripts))
+        script = f'"use strict";\n(() => {{\n{parts}}})();\n'
+    own = "'self'" if asks else "'none'"
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        f"base-uri 'none'; form-action {own}; connect-src {own}"
+    )
+    yield from (
+        _templates()
+        .get_template(name)
+        .generate(style=Markup(style), script=Markup(script), policy=policy, **values)
+    )
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(read),
+    )
+
+
+def read(name: str) -> str:
+    """Return the text of a file beside this one."""
+    text = files("graphrag.eval.web").joinpath(name).read_text("utf-8")
+    return text.replace("\r\n", "\n")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def pack(pieces: Iterable[str | bytes]) -> Iterator[str]:
+    """Yield a text, bytes of it in UTF-8, as base64 of gzip; it is never whole in memory."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
+    left = b""
+    for piece in pieces:
+        left += packer.compress(_encode(piece))
+        n = len(left) - len(left) % 3  # bytes of which base64 needs no padding
+        if n:
+            yield base64.b64encode(left[:n]).decode("ascii")
+            left = left[n:]
+    yield base64.b64encode(left + packer.flush()).decode("ascii")
+
+
+class Aside:
+    """A text that is put aside, compressed, until what comes before it is complete."""
+
+    def __init__(self) -> None:
+        self._packer = zlib.compressobj(1)
+        self._held: list[bytes] = []
+
+    def put(self, piece: str) -> None:
+        """Add to the text."""
+        self._held.append(self._packer.compress(_encode(piece)))
+
+    def take(self) -> Iterator[bytes]:
+        """Yield the text in UTF-8; nothing is put aside afterwards."""
+        opened = zlib.decompressobj()
+        for held in (*self._held, self._packer.flush()):
+            yield opened.decompress(held)
+        yield opened.flush()
+
+
+def _encode(text: str | bytes) -> bytes:
+    # A lone surrogate, which a model's reply may hold, has no UTF-8.
+    return text if isinstance(text, bytes) else text.encode("utf-8", "replace")

@@ -1,0 +1,221 @@
+"""What CI servers and pull requests are told of two runs: JUnit and Markdown."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+
+from graphrag.eval.compare.compare import RunComparison, compare_runs
+from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.report.comparison import list_flips
+from graphrag.eval.report.pull_request import render_junit, render_markdown
+from graphrag.eval.results.rows import Row
+from graphrag.eval.results.runs import RunMetadata, RunRows
+from graphrag.eval.stats.outcomes import State
+from graphrag.eval.store.records import RunSetup
+from graphrag.query.usage import Usage
+
+NASTY = "Who | is @octocat?\n</details>\x0b\x00\u202e <img src=x> `a` #1 https://evil.example & *b*"
+ALLOWED = {
+    "testsuite": {"name", "tests", "failures", "errors", "skipped", "time"},
+    "testcase": {"name", "classname", "time"},
+    "failure": {"message", "type"},
+    "error": {"message", "type"},
+    "skipped": {"message", "type"},
+    "system-out": set[str](),
+}
+"""Element -> attributes, of the schema that CI servers read (junit-10.xsd)."""
+
+
+def row(number: int, state: State, score: int | None, question: str | None = None) -> Row:
+    return Row(
+        question_id=f"q{number}",
+        document="clock",
+        method="tog",
+        states={**dict.fromkeys(METRICS, State.NOT_JUDGED), "correctness": state},
+        scores={**dict.fromkeys(METRICS), "correctness": score},
+        latency_s=1.25,
+        censored=state is State.SEARCH_FAILED,
+        question=question or f"Question {number}?",
+        reference="the same",
+    )
+
+
+def right(number: int, **changes: str) -> Row:
+    return row(number, State.SCORED, 1, **changes)
+
+
+def wrong(number: int, **changes: str) -> Row:
+    return row(number, State.SCORED, 0, **changes)
+
+
+def compare(new: list[Row], old: list[Row]) -> RunComparison:
+    sides = [RunRows(rows, RunMetadata(name, name)) for rows, name in ((new, "n"), (old, "o"))]
+    return compare_runs(*sides, metrics=["correctness"])
+
+
+@pytest.fixture
+def comparison() -> RunComparison:
+    new = [
+        wrong(1, question=NASTY),
+        right(2),
+        right(3),
+        row(4, State.SEARCH_FAILED, None),
+        row(5, State.JUDGE_UNPARSEABLE, None),
+        right(6),
+        row(7, State.ABSTAINED, None),
+        right(8),
+    ]
+    old = [
+        right(1, question=NASTY),
+        wrong(2),
+        right(3),
+        right(4),
+        right(5),
+        row(6, State.JUDGE_FAILED, None),
+        right(7),
+        right(9),
+    ]
+    return compare(new, old)
+
+
+def test_junit_has_a_test_case_for_each_question(comparison: RunComparison):
+    gate, questions = ElementTree.fromstring(render_junit(comparison))
+    assert [case.get("name") for case in gate] == ["tog"]
+    found = {(case.get("name") or "").split()[0]: case for case in questions}
+    tags = {name: [ended.tag for ended in case] for name, case in found.items()}
+    assert tags == {
+        "q1": ["failure"],
+        "q2": ["system-out"],
+        "q3": [],
+        "q4": ["error"],
+        "q5": ["skipped"],
+        "q6": ["skipped"],
+        "q7": ["failure"],
+        "q8": ["skipped"],
+        "q9": ["skipped"],
+    }
+    told = {name: case[0].get("message") for name, case in found.items() if len(case)}
+    assert told["q1"] == "tog: newly wrong: correctness 1 -> 0: judged 1 -> judged 0"
+    assert told["q4"] == "tog: search failed: the search failed; baseline: judged 1"
+    assert told["q5"] == "tog: unscored: no verdict in the new run: judge unparseable"
+    assert told["q6"] == "tog: unscored: no verdict in the baseline: judge failed"
+    assert told["q7"] == "tog: newly wrong: correctness 1 -> 0: judged 1 -> abstained"
+    assert told["q8"] == "tog: not compared: only in the new run"
+    assert {name: case.get("time") for name, case in found.items()} == {
+        **dict.fromkeys(found, "1.250"),
+        "q8": None,
+        "q9": None,
+    }
+    assert found["q3"].get("classname") == "graphrag.eval.correctness.tog"
+    assert found["q3"].get("name") == "q3 of clock: Question 3?"
+    counts = {k: questions.get(k) for k in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "9", "failures": "2", "errors": "1", "skipped": "4"}
+
+
+def test_junit_is_of_the_form_that_ci_servers_read(comparison: RunComparison):
+    text = render_junit(comparison)
+    assert "\ufffd\ufffd" in text  # what XML forbids even escaped
+    root = ElementTree.fromstring(text)
+    assert root.tag == "testsuites"
+    for element in [each for suite in root for each in suite.iter()]:
+        assert set(element.keys()) <= ALLOWED[element.tag], element.tag
+
+
+def test_the_flips_are_those_that_the_gate_counts(comparison: RunComparison):
+    (item,) = comparison.items
+    changes = [each.change for each in comparison.questions]
+    failed = changes.count("search failed")  # the gate counts it as newly wrong here
+    assert changes.count("newly wrong") + failed == item.decision.newly_wrong == 3
+    assert changes.count("newly right") == item.decision.newly_right == 1
+
+
+def test_markdown_says_the_answer_first_and_what_flipped(comparison: RunComparison):
+    usages = {
+        "n": Usage(prompt_tokens=1000, output_tokens=234, cost_usd=0.5),
+        "o": Usage(prompt_tokens=10, cost_usd=None),
+    }
+    lines = render_markdown(comparison, usages).splitlines()
+    assert lines[0].startswith("### Evaluation gate: ")
+    assert "- Cost, searches and judge: new run $0.5000 (1,234 tokens); baseline price not " in (
+        "\n".join(lines)
+    )
+    place = lines.index("<details>")
+    assert lines[place + 1] == "<summary>Flipped: 3 newly wrong, 1 newly right</summary>"
+    assert lines[place + 3].startswith("- newly wrong: tog, correctness: q1 of clock: Who ")
+    assert lines[place + 6] == "- newly right: tog, correctness: q2 of clock: Question 2?"
+
+
+def test_a_run_that_judged_again_paid_for_the_judge_alone(comparison: RunComparison):
+    judged = replace(comparison.new, setup=RunSetup({"responses_of": "o"}))
+    text = render_markdown(replace(comparison, new=judged), {"n": Usage(cost_usd=0.0)})
+    assert "new run $0.0000 (0 tokens, judge alone); baseline not known here" in text
+
+
+def test_a_baseline_that_no_store_may_hold_is_not_looked_up(comparison: RunComparison):
+    sides = {"new": "n", "baseline": "o"}
+    known = {side: RunMetadata(run_id, run_id) for side, run_id in sides.items()}
+    assert "show n --changed o" in list_flips(replace(comparison, **known))[-1]
+    pinned = RunMetadata("results/baseline.json", "o")
+    (*_, last) = list_flips(replace(comparison, **{**known, "baseline": pinned}))
+    assert "show n --question q1" in last
+
+
+def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparison):
+    text = render_markdown(comparison)
+    (line,) = [line for line in text.splitlines() if "q1 of clock" in line]
+    for live in ("@octocat", " | ", "</", "<img", " `a", "#1", "://", " *b", "\0", "\u202e"):
+        assert live not in line, live
+    assert text.count("</details>") == text.count("<details>") == text.count("\n<details>\n")
+
+
+@pytest.mark.parametrize(
+    "root", ["/a_b/c__d", "/my runs/x_y@2", "/it's/#1", "/_x_,y", "/a_b/www.x/~1"]
+)
+def test_a_command_in_markdown_runs_when_it_is_copied(comparison: RunComparison, root: str):
+    lines = [
+        shlex.join([*program, "audit", "export", name, "--root", root, "--metric", "a_b,c"])
+        for program in (("graphrag", "eval"), (f"{root}/bin/gtog", "eval"))
+        for name in ("20_1", "latest")
+    ]
+    lines.append(shlex.join(["python", "-m", "graphrag.eval", "show", "--root", root]))
+    said = f"the *judge* is_not: {lines[0]}, and: {lines[1]}"
+    warnings = (said, f"add one ({lines[2]}), or not_; then: {lines[3]}", f"Or: {lines[4]}")
+    text = render_markdown(replace(comparison, warnings=warnings))
+    spans = [
+        each.content
+        for token in MarkdownIt().parse(text)
+        for each in token.children or ()
+        if each.type == "code_inline"
+    ]
+    assert [span for span in spans if span in lines] == lines
+    assert all("eval audit export" in span for span in spans if span not in lines)
+    assert "Warning: the *judge* is_not: <code>" in MarkdownIt().render(text)
+
+
+def test_ten_flips_are_named_and_the_rest_counted():
+    old = [right(n, question=f"{n} {'long ' * 900}") for n in range(400)]
+    new = [wrong(n, question=f"{n} {'long ' * 900}") for n in range(400)]
+    text = render_markdown(compare(new, old))
+    assert text.count("- newly wrong: ") == 10
+    assert "- ... and 390 more\n" in text
+    assert len(text) < 65_536
+
+
+def test_a_comparison_of_any_size_stays_below_the_limit():
+    few = compare([wrong(1)], [right(1)])
+    warnings = tuple(f"{n} " + "\U0001f600" * 1000 for n in range(200))
+    values: Mapping[str, object] = {
+        "new": few.new,
+        "baseline": few.baseline,
+        "items": few.items,
+        "warnings": warnings,
+    }
+    text = render_markdown(RunComparison(**values))  # type: ignore[arg-type]
+    assert len(text.encode()) < 65_536
+    assert text.startswith("### Evaluation gate: ")
+    assert "lines left out here" in text
+    assert text.count("<details>") == text.count("</details>")
