@@ -84,10 +84,10 @@ class Begun:
             raise ConfigError(problem)
 
         class Line:
-            async def work(self, packed: bytes) -> bytes:
+            async def work(self, *work: Any) -> bytes:
                 nonlocal is_dead
                 number = next(begun.numbers)
-                reply = b"" if is_dead else await worker.work(packed)
+                reply = b"" if is_dead else await worker.work(*work)
                 is_dead = is_dead or begun.dies(number)
                 if is_dead:
                     raise WorkerDiedError("by signal 9")

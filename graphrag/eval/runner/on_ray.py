@@ -131,19 +131,8 @@ class SharedLimit(CallLimit):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """A search, or with a response the verdicts on it."""
-
-    unit: Unit
-    response: StoredResponse | None
-    metrics: tuple[str, ...]
-    bound: OutputBound | None
-    time: CallTime | None
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
-    """What came of an item, what it cost, and the log lines that were written meanwhile.
+    """What came of a piece of work, what it cost, and the log lines that were written meanwhile.
 
     ``error`` begins with the name of a class of ``graphrag.eval.errors``; "" for any other.
     """
@@ -185,16 +174,22 @@ class RayWorker:
         self._logging.__enter__()
         return None
 
-    async def work(self, packed: bytes) -> bytes:
-        """Do an item; gives a pickled Reply."""
-        item: Item = pickle.loads(packed)
-        log = CallLog(self._limit, bound=item.bound, time=item.time)
+    async def work(
+        self,
+        unit: Unit,
+        response: StoredResponse | None,
+        metrics: tuple[str, ...],
+        bound: OutputBound | None,
+        time: CallTime | None,
+    ) -> bytes:
+        """Search, or have a response judged; gives a pickled Reply."""
+        log = CallLog(self._limit, bound=bound, time=time)
         result, error = None, None
         try:
-            if item.response is None:
-                result = await self._runner.search_unit(item.unit, log)
+            if response is None:
+                result = await self._runner.search_unit(unit, log)
             else:
-                result = await self._runner.judge_unit(item.unit, item.response, item.metrics, log)
+                result = await self._runner.judge_unit(unit, response, metrics, log)
             pickle.dumps(result)  # a judge of the user's own may give what can't be sent
         except EvalError as raised:
             error = (type(raised).__name__, redact(str(raised)))
@@ -241,7 +236,7 @@ def find_problem(setup: WorkerSetup) -> str | None:
 class Worker(Protocol):
     """The line to a worker."""
 
-    async def work(self, packed: bytes) -> bytes:
+    async def work(self, *work: object) -> bytes:
         """See :meth:`RayWorker.work`; raises WorkerDiedError when it is gone."""
         ...
 
@@ -285,26 +280,24 @@ class Crew:
 
     async def search_unit(self, unit: Unit, log: CallLog) -> StoredResponse:
         """Answer a question; see ``EvaluationRunner.search_unit``."""
-        return cast(
-            "StoredResponse", await self._do(Item(unit, None, (), log.bound, log.time), log)
-        )
+        return cast("StoredResponse", await self._do(log, unit, None, ()))
 
     async def judge_unit(
         self, unit: Unit, response: StoredResponse, metrics: Sequence[str], log: CallLog
     ) -> dict[str, JudgeResult]:
         """Have a response judged; see ``EvaluationRunner.judge_unit``."""
-        item = Item(unit, response, tuple(metrics), log.bound, log.time)
-        return cast("dict[str, JudgeResult]", await self._do(item, log))
+        result = await self._do(log, unit, response, tuple(metrics))
+        return cast("dict[str, JudgeResult]", result)
 
-    async def _do(self, item: Item, log: CallLog) -> object:
+    async def _do(self, log: CallLog, *work: object) -> object:
         assert isinstance(log.limit, CallLimit)
-        spending, packed = log.limit.spending, pickle.dumps(item)
+        spending = log.limit.spending
         for n_left in reversed(range(_TRIES)):
             member = self._choose(spending)
             member.n_items += 1
             try:
                 worker = await asyncio.shield(member.worker)
-                reply: Reply = pickle.loads(await worker.work(packed))
+                reply: Reply = pickle.loads(await worker.work(*work, log.bound, log.time))
             except WorkerDiedError as error:
                 self._replace(member, error)
                 if not n_left:
@@ -450,8 +443,8 @@ class _Actor:
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
 
-    async def work(self, packed: bytes) -> bytes:
-        reference = self._actor.work.remote(packed)
+    async def work(self, *work: object) -> bytes:
+        reference = self._actor.work.remote(*work)
         try:
             return await reference
         except asyncio.CancelledError:
