@@ -249,6 +249,7 @@ async def test_every_surface_names_the_embedded_models(runs: Runs, model: str):
     with EvaluationStore(runs.store_path) as store:
         answered = list(store.responses(run_id).values())
         new = store.add_run(RunSetup({**store.runs()[0].setup.root, "judge": {"model": model}}))
+        store.keep_samples(new.run_id, store.samples(run_id))
         for response in answered:
             store.append_response(new.run_id, response)
     comparison = runs.compare()

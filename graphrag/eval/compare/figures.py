@@ -91,9 +91,6 @@ def compare_figures(new_run: str, baseline_run: str, store_path: Path) -> list[F
     joined: dict[FigureKey, dict[QuestionKey, Pair]] = {}
     for key in (key for key in ours if key in theirs):
         now, then = ours[key], theirs[key]
-        if not all(document for document, _ in (*now, *then)):
-            # One of them was kept without its questions.
-            now, then = ({("", name): v for (_, name), v in side.items()} for side in (now, then))
         pairs = {question: (now[question], then[question]) for question in now if question in then}
         if any(None not in pair for pair in pairs.values()):
             joined[key] = pairs

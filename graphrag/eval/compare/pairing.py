@@ -9,7 +9,7 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged.discovery import JUDGED_METRICS
 from graphrag.eval.records import measured_latency
-from graphrag.eval.results.rows import Row, gate_score
+from graphrag.eval.results.rows import QuestionKey, Row, gate_score
 from graphrag.eval.stats.intervals import Score
 
 NEW, BASELINE = "new run", "baseline"
@@ -81,13 +81,8 @@ class QuestionChange:
 
 
 def join_rows(new: Sequence[Row], baseline: Sequence[Row], method: str) -> Joined:
-    """Join two runs on (document, id); on the id where a run does not know its documents.
-
-    UsageError if a run holds several responses to one question.
-    """
-    ours, theirs = ([row for row in side if row.method == method] for side in (new, baseline))
-    by_id = any(not row.document for row in (*ours, *theirs))
-    now, then = _by_key(ours, method, by_id), _by_key(theirs, method, by_id)
+    """Join two runs on (document, id); UsageError if one holds several responses to a question."""
+    now, then = _by_key(new, method), _by_key(baseline, method)
     return Joined(
         pairs=[(row, then[key]) for key, row in now.items() if key in then],
         new=[row for key, row in now.items() if key not in then],
@@ -106,7 +101,7 @@ def pairs_of_metric(joined: Joined, metric: str) -> MetricPairs:
     both = [*joined.pairs, *((old, old) for old in joined.baseline)]
     return MetricPairs(
         scores=[*scores, *((None, gate_score(old, metric)) for old in joined.baseline)],
-        documents=[new.document or old.document for new, old in both],
+        documents=[old.document for _, old in both],
         ids=[old.question_id for _, old in both],
         n_only_baseline=len(joined.baseline),
         n_other_reference=sum(changed),
@@ -118,7 +113,7 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
 
     ``joined``: method -> its rows. UsageError if a question has other words under the same document
     and id, or the same id in another document only. Case and blanks make no other words. Warned of
-    are wordings that are not known and accepted answers that changed.
+    are accepted answers that changed.
     """
     pairs = {old.key: (new, old) for each in joined.values() for new, old in each.pairs}
     other = [pair for pair in pairs.values() if _has_other_words(*pair)]
@@ -133,12 +128,6 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
         raise UsageError(msg)
     _refuse_moved(joined)
     warnings: list[str] = []
-    unknown = sum(None in (new.question, old.question) for new, old in pairs.values())
-    if unknown:
-        warnings.append(
-            f"not known whether {unknown:,} of {len(pairs):,} questions have the same words in "
-            "both runs: one of them was kept without"
-        )
     if answers := sum(_has_other_reference(*pair) for pair in pairs.values()):
         warnings.append(
             f"the accepted answers of {answers:,} of {len(pairs):,} questions differ; verdicts "
@@ -165,8 +154,7 @@ def flips_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip, 
     flips = [
         Flip(
             *key,
-            new.document or old.document,
-            old.question_id,
+            *old.key,
             new.question or old.question,
             "right" if now else "wrong",
         )
@@ -182,8 +170,7 @@ def changes_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> list[Quest
     def record(new: Row, old: Row, change: Change, told: str) -> QuestionChange:
         return QuestionChange(
             *key,
-            new.document or old.document,
-            old.question_id,
+            *old.key,
             new.question or old.question,
             change,
             told,
@@ -243,13 +230,13 @@ def _remedy() -> str:
     return f"give other questions other ids, or pin a run that asked these with: {pin}"
 
 
-def _by_key(rows: Sequence[Row], method: str, by_id: bool) -> dict[tuple[str, str], Row]:
-    by_key = {("" if by_id else row.document, row.question_id): row for row in rows}
-    if len(rows) > len(by_key):
-        where = " (and it, or the other run, does not know its documents)" if by_id else ""
+def _by_key(rows: Sequence[Row], method: str) -> dict[QuestionKey, Row]:
+    own = [row for row in rows if row.method == method]
+    by_key = {row.key: row for row in own}
+    if len(own) > len(by_key):
         msg = (
-            f"A run holds {len(rows)} responses of {method} to {len(by_key)} question ids{where}; "
-            "ids must differ."
+            f"A run holds {len(own)} responses of {method} to {len(by_key)} question ids; ids must "
+            "differ."
         )
         raise UsageError(msg)
     return by_key

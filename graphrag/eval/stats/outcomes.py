@@ -52,7 +52,7 @@ class Outcome:
 class Outcomes:
     """One method on one metric: what was planned, what is missing, and the means.
 
-    Counts are of searches and add up to ``n_planned``, else ValueError; ``n_not_run`` were planned
+    Counts are of searches and add up to ``n_planned``; ``n_not_run`` were planned
     and not searched: a run that was interrupted, or methods that were asked different questions.
     Means are of questions: of one that was searched more than once, of the mean of its scores.
 
@@ -79,20 +79,6 @@ class Outcomes:
     given_answer: Estimate
     failed_search_is_zero: bool
     bounds: tuple[float, float] | None
-
-    def __post_init__(self) -> None:
-        ended = (
-            self.n_search_failed
-            + self.n_judge_failed
-            + self.n_judge_unparseable
-            + self.n_not_judged
-            + self.n_abstained
-            + self.n_scored
-            + self.n_not_run
-        )
-        if ended != self.n_planned:
-            msg = f"{self.n_planned} outcomes were planned, {ended} are accounted for"
-            raise ValueError(msg)
 
     @property
     def mean(self) -> Estimate:
