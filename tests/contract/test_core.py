@@ -210,9 +210,10 @@ async def test_a_mock_that_streams_judges():
     found = await judge.judge_correctness(question="Who?", ground_truth="Ann", predicted="Ann.")
     assert found.to_dict() == {"score": 1, "reason": "same"}
     (call,) = model.achat_stream.call_args_list
+    assert (call.args, set(call.kwargs)) == ((), {"prompt", "history", "model_parameters"})
     assert call.kwargs["history"] == []
-    assert call.kwargs["model_parameters"]["temperature"] == 0.0
-    assert "Who?" in call.kwargs["prompt"]
+    assert call.kwargs["model_parameters"] == {"temperature": 0.0}
+    assert '"Who?"' in call.kwargs["prompt"]
 
 
 async def test_correctness_is_asked_first():
@@ -224,6 +225,8 @@ async def test_correctness_is_asked_first():
     assert found.to_dict() == dict.fromkeys(METRICS, 1)
     prompts = [call.kwargs["prompt"] for call in model.achat_stream.call_args_list]
     assert len(prompts) == 4
+    parameters = [call.kwargs["model_parameters"] for call in model.achat_stream.call_args_list]
+    assert parameters == [{"temperature": 0.3}] * 4
     assert ["TRUTH" in prompt for prompt in prompts] == [True, False, False, False]
 
 

@@ -242,20 +242,6 @@ def test_an_evaluation_is_written_and_read_back():
     assert LLMEvaluation.from_json(json.dumps(written)).overall_score == pytest.approx(4.8)
 
 
-def test_judgements_of_earlier_runs_are_read():
-    stored = {
-        name: {"score": 4, "reasoning": "so", "failure": None}
-        for name in ("relevance", "faithfulness", "completeness", "coherence")
-    }
-    failure = {"stage": "judge", "kind": "unreadable", "message": "missing"}
-    stored["groundedness"] = {"score": None, "reasoning": "Unscored", "failure": failure}
-    evaluation = LLMEvaluation.from_dict(stored)
-    assert (evaluation.overall_score, evaluation.summary) == (None, "")
-    assert evaluation.groundedness.failure.kind == "unreadable"
-    stored["groundedness"] = {"score": 5, "reasoning": "so", "failure": None}
-    assert LLMEvaluation.from_dict(stored).overall_score == pytest.approx(4.2)
-
-
 def test_the_report_shows_all_of_it():
     shown = LLMEvaluation.from_json(reply(overall_score=4.8, summary="Well done.")).report()
     assert "4.80/5.0" in shown

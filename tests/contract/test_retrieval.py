@@ -247,12 +247,6 @@ async def test_the_quality_judge_says_overall_score():
     assert QualityEvaluation.from_dict(found.to_dict()) == found
 
 
-def test_older_judgements_stay_readable():
-    values = {"accuracy": 1.0, "completeness": 0.5, "relevance": 0.5, "overall": 0.75}
-    found = QualityEvaluation.from_dict({**values, "reasoning": "so", "failure": None})
-    assert (found.overall_score, found.accuracy) == (0.75, 1.0)
-
-
 def test_the_default_criteria():
     given = {c.metric: (c.minimum, c.target) for c in MeasuresSettings().criteria}
     assert given == {

@@ -65,20 +65,6 @@ async def test_a_mock_with_a_stream_judges(kind, given, is_set_first):
     assert await judge.judge_correctness("Who?", "Ann", "Ann.") == VERDICT
 
 
-async def test_the_stream_is_asked_as_it_is_documented():
-    model = MagicMock()
-    model.achat_stream = MagicMock(side_effect=stream)
-    judge = LLMJudge(model, temperature=0.3)
-    assert (judge.model, judge.temperature) == (model, 0.3)
-    await judge.judge_completeness("Who?", "Ann.")
-    (call,) = model.achat_stream.call_args_list
-    assert call.args == ()
-    assert set(call.kwargs) == {"prompt", "history", "model_parameters"}
-    assert '"Who?"' in call.kwargs["prompt"]
-    assert call.kwargs["history"] == []
-    assert call.kwargs["model_parameters"] == {"temperature": 0.3}
-
-
 @pytest.mark.parametrize("kind", [MagicMock, AsyncMock])
 async def test_a_completion_that_was_set_is_asked_before_a_stream(kind):
     model = kind()

@@ -128,20 +128,8 @@ def trace_loss(
 ) -> LossRecord:
     """Follow one question from the source to the verdict.
 
-    Parameters
-    ----------
-    sample : Sample
-    answered : Answered
-        The response to it; its retrieval may be missing, and then stages are None.
-    index : IndexView
-        Of the sample's ``imdb_key``.
-    settings : LossSettings or None
-
-    Returns
-    -------
-    LossRecord
-        With ``n_evidence`` 0 and every stage None when the sample names no evidence, or only
-        quotes that the text does not hold.
+    Stages are None where the retrieval is missing; all are, and ``n_evidence`` is 0, when
+    the sample names no evidence, or only quotes that the text does not hold.
 
     Notes
     -----

@@ -23,15 +23,11 @@ class MeasuredAnswer:
 
     Attributes
     ----------
-    forms : tuple of MeasureForm
-        What was measured.
     values : mapping
         Name -> value; None where the question has no label, or the value was not measured.
-    n_sources : int
-        Expected sources that the text holds.
-    n_unmatched : int
-        Expected sources that it does not hold. A source then counts as not found; a quote is left
-        out of the retrieval measures.
+    n_sources, n_unmatched : int
+        Expected sources that the text holds, and that it does not hold. One that it does not hold
+        counts as not found; a quote is left out of the retrieval measures.
     has_list : bool
         Whether the method gave a ranked list.
     combined : CombinedInput

@@ -84,9 +84,7 @@ class QualityEvaluation:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "QualityEvaluation":
-        """Read what :meth:`to_dict` gave; an earlier release called overall_score overall."""
-        if "overall" in values:
-            values = {**values, "overall_score": values["overall"]}
+        """Read what :meth:`to_dict` gave."""
         failure: dict[str, Any] | None = values["failure"]
         scores = {name: values[name] for name in QUALITY_MEASURES}
         read = Failure(**failure) if failure else None

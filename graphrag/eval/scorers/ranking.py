@@ -12,16 +12,9 @@ DEFAULT_CUTOFFS = (1, 5, 10)
 class CutoffScores:
     """The scores of a list's first k ranks.
 
-    Attributes
-    ----------
-    k : int
-    hit_rate : float
-        1 when any relevant item is found within the first k ranks, else 0 (Success@k).
-    recall : float
-        Relevant items found within the first k ranks, by all relevant items.
-    precision : float
-        Text units among the first k that hold a relevant item, by k, also when the list is
-        shorter (P@k as TREC computes it).
+    ``hit_rate`` is 1 when any relevant item is found there, else 0 (Success@k); ``recall`` is the
+    relevant items found there by all of them; ``precision`` is the text units among the first k
+    that hold one, by k, also when the list is shorter (P@k as TREC computes it).
     """
 
     k: int
@@ -73,25 +66,10 @@ def score_retrieval(
 ) -> RetrievalScores | None:
     """Score a ranked list of text units against the expected sources.
 
-    Parameters
-    ----------
-    items : sequence of Evidence
-        The relevant items; each is found where the first of its text units stands.
-    ranked : sequence of str or None
-        Text unit ids, best first. The position is the rank: there are no ties, and an id that
-        comes again is left out. None, a missing list, scores 0.
-    cutoffs : sequence of int
-        Each >= 1.
-
-    Returns
-    -------
-    RetrievalScores or None
-        None when the question has no labelled source: it is excluded, not 0.
-
-    Raises
-    ------
-    ValueError
-        If a cutoff is below 1.
+    Each of the relevant ``items`` is found where the first of its text units stands. ``ranked`` is
+    text unit ids, best first: the position is the rank, there are no ties, and an id that comes
+    again is left out; None, a missing list, scores 0. None is returned for a question without a
+    labelled source, which is excluded, not 0. ValueError if a cutoff is below 1.
 
     Notes
     -----

@@ -22,8 +22,6 @@ class Answered:
 
     Attributes
     ----------
-    sample_id, imdb_key, method : str
-    response : str
     context_text : str
         What the method showed to its model.
     retrieved : Retrieved or None
@@ -32,9 +30,6 @@ class Answered:
         The judge's 0 or 1; None when unscored.
     tokens : int or None
         Prompt and output tokens of the search.
-    latency_s : float or None
-    failed : bool
-        Whether the search failed.
     abstained : bool
         Whether the response is none to the question.
     quality : float or None

@@ -374,7 +374,7 @@ class LLMEvaluation:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "LLMEvaluation":
-        """Read what :meth:`to_dict` gave, or an earlier release, which kept no overall score."""
+        """Read what :meth:`to_dict` gave."""
         grades = (DimensionScore.from_dict(values[name]) for name in DIMENSIONS)
         return cls(*grades, overall_score=_overall(values), summary=_summary(values))
 

@@ -113,6 +113,15 @@ class EvaluationResult:
         return {**vars(self), "metric": str(self.metric), "timestamp": at}
 
 
+def checked_result(given: object) -> EvaluationResult:
+    """Return what an evaluator gave, if it is a result whose score is in its range."""
+    if not isinstance(given, EvaluationResult):
+        msg = f"the evaluator gave {type(given).__name__}, not an EvaluationResult"
+        raise TypeError(msg)
+    _ = given.share
+    return given
+
+
 @dataclass
 class EvaluationReport:
     """What a suite came to.
@@ -213,10 +222,10 @@ class Evaluated:
 class ToolEvaluator(Protocol):
     """Scores cases of a project with its tools; any class with this method is one.
 
-    Three more attributes are looked at where it, or a BaseEvaluator, has them. ``needs``, a tuple:
-    each case is evaluated by every method ("methods"), built indexes are read ("index"), the
-    configured judge is asked ("judge"). ``check(case)`` raises ValueError for a case that can't be
-    evaluated, before the run begins. ``version`` is kept with the run.
+    Where it, or a BaseEvaluator, has them, three attributes are looked at: ``needs``, a tuple (each
+    case is evaluated by every method: "methods"; built indexes are read: "index"; the configured
+    judge is asked: "judge"); ``check(case)``, which raises ValueError before the run for a case
+    that can't be evaluated; ``version``, kept with the run.
     """
 
     async def evaluate(self, case: TestCase, tools: "CaseTools") -> Evaluated:

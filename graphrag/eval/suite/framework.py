@@ -21,6 +21,7 @@ from graphrag.eval.suite.evaluation import (
     EvaluationResult,
     Output,
     TestCase,
+    checked_result,
     groups,
     mapping_of,
 )
@@ -37,15 +38,22 @@ DEFAULT_MAX_SECONDS = 5.0
 
 
 class MetricEvaluator(BaseEvaluator):
-    """An evaluator of one metric; ``compared`` is the key of the expected output it looks at."""
+    """An evaluator of one metric, asked of the cases that name what it compares with.
+
+    ``compared`` is that key of the expected output; ``measured`` the key of the output that must be
+    there instead.
+    """
 
     version: ClassVar[int] = 1
     needs: ClassVar[tuple[str, ...]] = ("methods",)
     metric: ClassVar[EvaluationMetric]
-    compared: ClassVar[str]
+    compared: ClassVar[str] = ""
+    measured: ClassVar[str] = ""
 
     def applies(self, test_case: TestCase, system_output: Output) -> bool:
-        """Return whether the case names what is compared with."""
+        """Whether it can be asked of this case."""
+        if self.measured:
+            return system_output.get(self.measured) is not None
         return self.compared in mapping_of(test_case.expected_output)
 
     def check(self, case: TestCase) -> None:
@@ -54,9 +62,6 @@ class MetricEvaluator(BaseEvaluator):
         if not getattr(expected, self.compared):
             msg = f"expected_output.{self.compared} is missing"
             raise ValueError(msg)
-
-    def _result(self, score: float, details: dict[str, Any]) -> EvaluationResult:
-        return _result(self.metric, score, details)
 
 
 class EntityExtractionEvaluator(MetricEvaluator):
@@ -71,10 +76,7 @@ class EntityExtractionEvaluator(MetricEvaluator):
     compared = "entities"
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Compare ``extracted_entities`` with ``expected_output["entities"]``.
-
-        ValueError if the output has no list of entities with names.
-        """
+        """Compare ``extracted_entities``; ValueError without a list of named entities."""
         wanted = mapping_of(test_case.expected_output).get("entities")
         expected = _names(wanted or (), "the expected entities")
         if system_output.get("extracted_entities") is None:
@@ -94,7 +96,7 @@ class EntityExtractionEvaluator(MetricEvaluator):
             "expected_entities": expected,
             "extracted_entities": found,
         }
-        return self._result(f1, details)
+        return _result(self.metric, f1, details)
 
 
 class ResponseRelevanceEvaluator(MetricEvaluator):
@@ -104,10 +106,7 @@ class ResponseRelevanceEvaluator(MetricEvaluator):
     compared = "keywords"
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look for ``expected_output["keywords"]`` in the answer.
-
-        ValueError if the output has no answer, or no keyword has a letter or digit.
-        """
+        """Look for the ``keywords``; ValueError without an answer, or a keyword with a letter."""
         keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
         score = keyword_relevance(keywords, answer) if keywords else 0.0
         if score is None:
@@ -120,7 +119,7 @@ class ResponseRelevanceEvaluator(MetricEvaluator):
             "response_length": len(answer),
             "expected_keywords": keywords,
         }
-        return self._result(score, details)
+        return _result(self.metric, score, details)
 
 
 class ResponseCompletenessEvaluator(MetricEvaluator):
@@ -130,10 +129,7 @@ class ResponseCompletenessEvaluator(MetricEvaluator):
     compared = "aspects"
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look for ``expected_output["aspects"]`` in the answer.
-
-        ValueError if the output has no answer, or an aspect no content word.
-        """
+        """Look for the ``aspects``; ValueError without an answer, or content words in each."""
         aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
         shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
         if None in shares:
@@ -146,7 +142,7 @@ class ResponseCompletenessEvaluator(MetricEvaluator):
             "response_length": len(answer),
             "expected_aspects": aspects,
         }
-        return self._result(covered / len(aspects) if aspects else 1.0, details)
+        return _result(self.metric, covered / len(aspects) if aspects else 1.0, details)
 
 
 class GraphConnectivityEvaluator(MetricEvaluator):
@@ -154,10 +150,7 @@ class GraphConnectivityEvaluator(MetricEvaluator):
 
     metric = EvaluationMetric.GRAPH_CONNECTIVITY
     needs = ("index",)
-
-    def applies(self, test_case: TestCase, system_output: Output) -> bool:
-        """Return whether there is a graph."""
-        return system_output.get("graph") is not None
+    measured = "graph"
 
     def check(self, case: TestCase) -> None:
         """Refuse an input other than an index; nothing is expected of a graph."""
@@ -186,7 +179,7 @@ class GraphConnectivityEvaluator(MetricEvaluator):
             "isolated_entities": found.n_isolated,
             "largest_component_size": round(found.largest_component_share * found.n_entities),
         }
-        return self._result(found.largest_component_share, details)
+        return _result(self.metric, found.largest_component_share, details)
 
 
 class ProcessingTimeEvaluator(MetricEvaluator):
@@ -194,13 +187,10 @@ class ProcessingTimeEvaluator(MetricEvaluator):
 
     metric = EvaluationMetric.QUERY_PROCESSING_TIME
     compared = "max_processing_time"
-
-    def applies(self, test_case: TestCase, system_output: Output) -> bool:
-        """Return whether a component ran, and was timed."""
-        return system_output.get("processing_time") is not None
+    measured = "processing_time"
 
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Hold ``processing_time`` (0 where it is not given) against ``max_processing_time``.
+        """Hold ``processing_time`` (0 if not given) against the limit, 5 s unless the case has one.
 
         ValueError if the time is negative or the limit not positive.
         """
@@ -209,7 +199,7 @@ class ProcessingTimeEvaluator(MetricEvaluator):
         limit = float(expected.get("max_processing_time", DEFAULT_MAX_SECONDS))
         score = cast("float", time_score(seconds, limit))
         times = {"processing_time": seconds, "expected_max_time": limit}
-        return self._result(score, {**times, "within_limit": seconds <= limit})
+        return _result(self.metric, score, {**times, "within_limit": seconds <= limit})
 
 
 class UserSatisfactionEvaluator(BaseEvaluator):
@@ -578,23 +568,13 @@ async def _score(
     return results, problems
 
 
-def checked_result(given: object) -> EvaluationResult:
-    """Return what an evaluator gave, if it is a result whose score is in its range."""
-    if not isinstance(given, EvaluationResult):
-        msg = f"the evaluator gave {type(given).__name__}, not an EvaluationResult"
-        raise TypeError(msg)
-    _ = given.share
-    return given
-
-
 def _recommend(report: EvaluationReport) -> list[str]:
     texts: list[str] = []
     for metric, results in _by_metric(report.results).items():
         mean = _mean(results)
-        if mean < WEAK:
-            texts.append(f"Improve {metric.value}: its mean is {mean:.2f}, below {WEAK}.")
-        elif mean < FAIR:
-            texts.append(f"Look at {metric.value}: its mean is {mean:.2f}, below {FAIR}.")
+        if mean < FAIR:
+            what, limit = ("Improve", WEAK) if mean < WEAK else ("Look at", FAIR)
+            texts.append(f"{what} {metric.value}: its mean is {mean:.2f}, below {limit}.")
     if not texts and report.results:
         texts.append(f"No metric is below {FAIR} on average.")
     if report.failures:
@@ -616,5 +596,6 @@ def _mean(results: Sequence[EvaluationResult]) -> float:
 
 def _case_shares(results: Iterable[EvaluationResult]) -> dict[str, dict[str, float]]:
     """Return metric -> case id -> mean share."""
-    shares = groups((r.metric, (r.test_case_id, r.share)) for r in results if r.test_case_id)
+    named = [(r.metric, (r.test_case_id, r.share)) for r in results if r.test_case_id is not None]
+    shares = groups(named)
     return {m: {case: fmean(of) for case, of in groups(each).items()} for m, each in shares.items()}

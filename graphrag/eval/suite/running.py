@@ -26,12 +26,17 @@ from graphrag.eval.scorers.judge import Judge
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredResponse, now
 from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
-from graphrag.eval.suite.evaluation import BaseEvaluator, Evaluated, Evaluator, TestCase
+from graphrag.eval.suite.evaluation import (
+    BaseEvaluator,
+    Evaluated,
+    Evaluator,
+    TestCase,
+    checked_result,
+)
 from graphrag.eval.suite.evaluators import is_built_in, make_evaluator, needs_of
 from graphrag.eval.suite.framework import (
     MetricRegression,
     ProcessingTimeEvaluator,
-    checked_result,
     find_regressions,
     run_case,
 )
@@ -139,7 +144,7 @@ class _Unit:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     config: EvaluationConfig
-    units: tuple[_Unit, ...]
+    units: list[_Unit]
     samples: tuple[Sample, ...]
     headers: Mapping[str, IndexHeader]
     setup: RunSetup
@@ -420,24 +425,22 @@ async def _plan_suites(
     judge: Judge | None,
 ) -> _Plan:
     """Check suites against a configuration and say what is to be run."""
-    names = [suite.name for suite in suites]
-    if not names:
+    if not suites:
         raise ConfigError("There is no suite to run.")
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"Two suites are called {name!r}; give one another name.")
     units: list[_Unit] = []
+    names: set[str] = set()
     for suite in suites:
-        evaluator = make_evaluator(suite, config.root, evaluators)
-        units += _units_of(suite, evaluator, config)
+        if suite.name in names:
+            raise ConfigError(f"Two suites are called {suite.name!r}; give one another name.")
+        names.add(suite.name)
+        units += _units_of(suite, make_evaluator(suite, config.root, evaluators), config)
     asked = list(dict.fromkeys(unit.method for unit in units if unit.method is not None))
     if asked:
         changes = {"root": config.root, "methods": asked}
         config = parse_config({**config.model_dump(), **changes}, "the suites")
     headers = await _read_headers(units, config)
     samples = tuple({unit.sample_id: _sample(unit) for unit in units}.values())
-    setup = _setup(units, samples, config, headers, judge)
-    return _Plan(config, tuple(units), samples, headers, setup)
+    return _Plan(config, units, samples, headers, _setup(units, samples, config, headers, judge))
 
 
 def _units_of(suite: Suite, evaluator: Evaluator, config: EvaluationConfig) -> list[_Unit]:
@@ -506,11 +509,17 @@ def _setup(
     described = {unit.suite.name: _describe_evaluator(unit) for unit in units}
     judged = any("judge" in needs_of(unit.evaluator) for unit in units)
     methods = MethodSet(config)
-    indexes: dict[str, dict[str, Mapping[str, object]]] = {}
+    indexes: dict[str, dict[str, dict[str, object]]] = {}
     for unit in units:
-        if unit.index is not None and unit.label not in indexes.get(unit.index, {}):
-            about = _describe_index(unit, methods, headers[unit.index])
-            indexes.setdefault(unit.index, {})[unit.label] = about
+        if unit.index is None or unit.label in indexes.setdefault(unit.index, {}):
+            continue
+        header = headers[unit.index]
+        about: dict[str, object] = {"index": header.fingerprint} if unit.reads_index else {}
+        if unit.method is not None:
+            about |= methods.describe(unit.method, header)
+        else:
+            about |= ModelExtractor(header.config).describe()
+        indexes[unit.index][unit.label] = about
     sections: dict[str, object] = {
         "suites": described,
         "dataset": {"fingerprint": fingerprint_samples(samples), "questions": len(samples)},
@@ -537,13 +546,6 @@ def _describe_evaluator(unit: _Unit) -> dict[str, object]:
         "version": found["version"],
         **({"source": found["source"]} if own else {}),
     }
-
-
-def _describe_index(unit: _Unit, methods: MethodSet, header: IndexHeader) -> Mapping[str, object]:
-    if unit.method is not None:
-        return {"index": header.fingerprint, **methods.describe(unit.method, header)}
-    extraction = ModelExtractor(header.config).describe()
-    return {"index": header.fingerprint, **extraction} if unit.reads_index else extraction
 
 
 def _short_hash(value: object) -> str:

@@ -54,23 +54,20 @@ class ModelExtractor:
     """Reads a text as a project's indexing does: its prompt, entity types, gleanings and model."""
 
     def __init__(self, config: "GraphRagConfig") -> None:
-        self._config = config
-        self._model_config = config.get_completion_model_config(
-            config.extract_graph.completion_model_id
-        )
-        self._prompt = config.extract_graph.resolved_prompts().extraction_prompt
+        self._section = section = config.extract_graph
+        self._model_config = config.get_completion_model_config(section.completion_model_id)
+        self._prompt = section.resolved_prompts().extraction_prompt
         self._model = open_completion(self._model_config)
 
     def describe(self) -> dict[str, object]:
         """Return everything that changes what is extracted, JSON-ready, without secrets."""
-        section = self._config.extract_graph
         return {
             "extraction": {
                 "model": model_name(self._model_config),
                 "call_args": public_call_args(self._model_config),
                 "prompt": hashlib.blake2b(self._prompt.encode(), digest_size=16).hexdigest(),
-                "entity_types": list(section.entity_types),
-                "max_gleanings": section.max_gleanings,
+                "entity_types": list(self._section.entity_types),
+                "max_gleanings": self._section.max_gleanings,
             }
         }
 
@@ -86,16 +83,16 @@ class ModelExtractor:
         def keep(error: BaseException | None, _trace: str | None, _details: object) -> None:
             errors.append(error or RuntimeError("the extraction failed"))
 
-        section = self._config.extract_graph
-        extractor = GraphExtractor(self._model, self._prompt, section.max_gleanings, keep)
-        entities, relationships = await extractor(text, section.entity_types, "text")
+        gleanings, types = self._section.max_gleanings, self._section.entity_types
+        extractor = GraphExtractor(self._model, self._prompt, gleanings, keep)
+        entities, relationships = await extractor(text, types, "text")
         if errors:
             raise errors[0]
-        pairs = zip(
-            texts_of(relationships, "source"), texts_of(relationships, "target"), strict=True
+        sources, targets = (texts_of(relationships, side) for side in ("source", "target"))
+        pairs = tuple(zip(sources, targets, strict=True))
+        return Extraction(
+            tuple(texts_of(entities, "title")), pairs, tuple(texts_of(entities, "type"))
         )
-        types = tuple(texts_of(entities, "type"))
-        return Extraction(tuple(texts_of(entities, "title")), tuple(pairs), types)
 
 
 class SharedTools:
