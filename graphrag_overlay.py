@@ -6,7 +6,8 @@ then. It puts one finder on ``sys.meta_path``, which
 
 1. finds the ``graphrag.*`` modules that the release lacks beside this file (an editable
    install; in a wheel they already lie in place);
-2. after a module named in ``_AFTER`` has run, calls the function that adds to it.
+2. after a module named in ``_AFTER`` has run, calls the function that adds to it;
+3. has the modules named in ``_LATER`` import large packages when they first use them.
 
 Whatever goes wrong here leaves the release as it is: one warning says what is off, and only
 the project's own commands refuse to run. docs/overlay.md tells users the same.
@@ -25,7 +26,6 @@ _HERE = __file__.rpartition("/")[0] or __file__.rpartition("\\")[0]
 _RELEASE = "3.3"
 _OFF = "GTOG_OVERLAY"
 _MAIN = "graphrag.cli.main"
-_PROGRAMS = ("graphrag", "graphrag.exe", "gtog", "gtog.exe", "__main__.py", "-m")
 
 
 def _add_commands(module: "ModuleType") -> None:
@@ -53,7 +53,7 @@ def _read_tog_section(module: "ModuleType") -> None:
     vars(module)["GraphRagConfig"] = ProjectConfig
 
 
-def _register_offline_completion(module: "ModuleType") -> None:
+def _add_completions(module: "ModuleType") -> None:
     def create(**arguments: "Any") -> "Any":
         from graphrag.offline.models import OfflineCompletion
 
@@ -62,7 +62,7 @@ def _register_offline_completion(module: "ModuleType") -> None:
     module.register_completion("offline", create)
 
 
-def _register_offline_embedding(module: "ModuleType") -> None:
+def _add_embeddings(module: "ModuleType") -> None:
     def create(**arguments: "Any") -> "Any":
         from graphrag.offline.models import OfflineEmbedding
 
@@ -71,38 +71,13 @@ def _register_offline_embedding(module: "ModuleType") -> None:
     module.register_embedding("offline", create)
 
 
-def _register_direct_completion(module: "ModuleType") -> None:
+def _count_without_litellm(module: "ModuleType") -> None:
     def create(**arguments: "Any") -> "Any":
-        from graphrag.query.direct.models import DirectCompletion
+        from graphrag.query.tokens import ModelTokenizer
 
-        return DirectCompletion(**arguments)
+        return ModelTokenizer(**arguments)
 
-    module.register_completion("openai_direct", create)
-
-
-def _register_direct_embedding(module: "ModuleType") -> None:
-    def create(**arguments: "Any") -> "Any":
-        from graphrag.query.direct.models import DirectEmbedding
-
-        return DirectEmbedding(**arguments)
-
-    module.register_embedding("openai_direct", create)
-
-
-def _add_completions(module: "ModuleType") -> None:
-    _register_offline_completion(module)
-    _register_direct_completion(module)
-
-
-def _add_embeddings(module: "ModuleType") -> None:
-    _register_offline_embedding(module)
-    _register_direct_embedding(module)
-
-
-def _import_nltk_alone(module: "ModuleType") -> None:
-    from graphrag.index.optional_imports import import_nltk
-
-    import_nltk()
+    module.register_tokenizer("litellm", create, "singleton")
 
 
 def _put_searches_in_place(module: "ModuleType") -> None:
@@ -117,9 +92,22 @@ _AFTER: "dict[str, Callable[[ModuleType], None]]" = {
     "graphrag.config.load_config": _read_tog_section,
     "graphrag_llm.completion.completion_factory": _add_completions,
     "graphrag_llm.embedding.embedding_factory": _add_embeddings,
-    "graphrag.index.operations.build_noun_graph.np_extractors.base": _import_nltk_alone,
+    "graphrag_llm.tokenizer.tokenizer_factory": _count_without_litellm,
     "graphrag.api": _put_searches_in_place,
 }
+_NOUNS = "graphrag.index.operations.build_noun_graph.np_extractors"
+_LATER: "dict[str, tuple[str, ...]]" = {
+    "graphrag_llm.middleware.with_errors_for_testing": ("litellm",),
+    "graphrag_llm.types.types": ("litellm",),
+    "graphrag_storage.tables.table_provider": ("pandas",),
+    f"{_NOUNS}.base": ("spacy",),
+    f"{_NOUNS}.cfg_extractor": ("spacy",),
+    f"{_NOUNS}.regex_extractor": ("nltk", "textblob"),
+    f"{_NOUNS}.resource_loader": ("nltk",),
+    f"{_NOUNS}.syntactic_parsing_extractor": ("spacy",),
+}
+"""Modules that name large packages, and use them rarely or never: seconds for a search that does
+not. There the packages are imported when they are first used."""
 
 
 class _Overlay:
@@ -174,30 +162,29 @@ class _OverlayFinder:
         name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> ModuleSpec | None:
         """Find a module to add to, or one of this project's own beside this file."""
-        if path is None or not name.startswith(("graphrag.", "graphrag_llm.")):
+        if path is None or not name.startswith(("graphrag.", "graphrag_llm.", "graphrag_storage.")):
             return None
         _check_release()
         spec = PathFinder.find_spec(name, path, target)
         if spec is not None and spec.origin is not None:
-            if name in _AFTER:
-                _add_after_running(name, spec)
+            if name in _AFTER or name in _LATER:
+                _run_with(_import_later if name in _LATER else _extend, name, spec)
             return spec
         beside = f"{_HERE}/{name.rpartition('.')[0].replace('.', '/')}"
         found = PathFinder.find_spec(name, [beside], target)
         return found if found is not None and found.origin is not None else spec
 
 
-def _add_after_running(name: str, spec: ModuleSpec) -> None:
+def _run_with(
+    step: "Callable[[ModuleType, Callable[[ModuleType], None]], None]", name: str, spec: ModuleSpec
+) -> None:
     loader: Any = spec.loader
     try:
         run = loader.exec_module
 
         def exec_module(module: "ModuleType") -> None:
-            if name == module.__name__ == _MAIN and _is_eval_asked() and _lend_eval(module, run):
-                return
-            run(module)
-            if module.__name__ == name:  # a loader may serve several modules
-                _add_to(module)
+            # A loader may serve several modules.
+            step(module, run) if module.__name__ == name else run(module)
 
         # On this one object: another tool's loader keeps all that it can do.
         loader.exec_module = exec_module
@@ -205,44 +192,75 @@ def _add_after_running(name: str, spec: ModuleSpec) -> None:
         _give_up(name, error)
 
 
-def _is_eval_asked() -> bool:
-    program = sys.argv[0].replace("\\", "/").rpartition("/")[2] if sys.argv else ""
-    return program in _PROGRAMS and sys.argv[1:2] == ["eval"]
+def _extend(module: "ModuleType", run: "Callable[[ModuleType], None]") -> None:
+    run(module)
+    _add_to(module)
 
 
-def _lend_eval(module: "ModuleType", run: "Callable[[ModuleType], None]") -> bool:
-    """Give a command line that is asked for ``eval`` that alone, so that it begins at once.
+def _import_later(module: "ModuleType", run: "Callable[[ModuleType], None]") -> None:
+    import builtins
 
-    The release's own commands import pandas, which takes longer than to say that a path is wrong.
-    Whatever else is asked of the module is answered by the release's, which is run then. Returns
-    whether that could be done.
-    """
     _check_release()
-    if _Overlay.cause is not None:
-        return False
-    try:
-        import typer
+    packages = _LATER[module.__name__]
+    if _Overlay.cause is None:
+        if "litellm" in packages:
+            _point_to_encodings()
 
-        from graphrag.eval.cli.app import add_eval_commands
-        from graphrag.installation import ask_first
+        def import_(
+            name: str, env: "Any" = None, names: "Any" = None, wanted: "Any" = (), level: int = 0
+        ) -> "Any":
+            top = name.partition(".")[0]
+            if level == 0 and top in packages and top not in sys.modules:
+                return _Later(name if wanted else top)
+            return builtins.__import__(name, env, names, wanted, level)
 
-        ask_first(trouble)
-        app = typer.Typer()
-        app.callback()(lambda: None)
-        add_eval_commands(app)
-    except Exception:  # told by those who add to the whole command line
-        return False
+        vars(module)["__builtins__"] = {**vars(builtins), "__import__": import_}
+    run(module)
 
-    def whole(name: str) -> "Any":
-        if name.startswith("__"):  # asked by the import system of every module
+
+class _Later:
+    """Stands for a module or a name in it, which is imported when it is called."""
+
+    __slots__ = ("_module", "_names")
+
+    def __init__(self, module: str, *names: str) -> None:
+        self._module, self._names = module, names
+
+    def __getattr__(self, name: str) -> "Any":
+        if name.startswith("__"):
             raise AttributeError(name)
-        vars(module).pop("__getattr__", None)
-        run(module)
-        _add_to(module)
-        return getattr(module, name)
+        return _Later(self._module, *self._names, name)
 
-    vars(module).update({"app": app, "__getattr__": whole})
-    return True
+    def _found(self) -> "Any":
+        from importlib import import_module
+
+        found: Any = import_module(self._module)
+        for name in self._names:
+            found = getattr(found, name)
+        return found
+
+    def __call__(self, *args: "Any", **kwargs: "Any") -> "Any":
+        return self._found()(*args, **kwargs)
+
+    @property
+    def __dict__(self) -> "dict[str, Any]":  # pyright: ignore[reportIncompatibleVariableOverride]
+        found: Any = self._found()
+        return found.__dict__
+
+    def __or__(self, other: "Any") -> "Any":  # in annotations
+        return object
+
+    __ror__ = __or__
+
+
+def _point_to_encodings() -> None:
+    """Have tiktoken take the encodings that litellm brings, as litellm's import does."""
+    import os
+
+    found = PathFinder.find_spec("litellm")
+    if found is not None and found.origin is not None:
+        brought = os.path.join(os.path.dirname(found.origin), "litellm_core_utils", "tokenizers")
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", brought)
 
 
 def _add_to(module: "ModuleType") -> None:

@@ -35,7 +35,7 @@ from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables
-from graphrag.query.later_tokenizer import LaterTokenizer
+from graphrag.query.tokens import ModelTokenizer
 from graphrag.text.ranking import WordIndex
 from graphrag.utils.api import get_embedding_store
 
@@ -96,7 +96,7 @@ def samples_of(questions: Path) -> list[Sample]:
 
 def units_of(script: Path) -> pd.DataFrame:
     """Cut a text into overlapping text units, as graphrag does by tokens."""
-    tokenizer = LaterTokenizer("openai/gpt-4o")
+    tokenizer = ModelTokenizer("openai/gpt-4o")
     tokens = tokenizer.encode(script.read_text(encoding="utf-8"))
     starts = range(0, len(tokens), SIZE - OVERLAP)
     pieces = [tokenizer.decode(tokens[at : at + SIZE]) for at in starts]

@@ -130,7 +130,12 @@ def reply(request: dict[str, Any]) -> str:
 
 async def run(server: LocalServer, kind: str, folder: Path) -> RunOutcome:
     """Ask and judge all questions."""
-    given: Any = {"type": kind, "model_provider": "openai", "model": "gpt-4o", "api_key": "none"}
+    given: Any = {
+        **({"type": kind} if kind == "litellm" else {}),
+        "model_provider": "openai",
+        "model": "gpt-4o",
+        "api_key": "none",
+    }
     model = open_completion(ModelConfig(**given, api_base=server.base_url), RETRY)
 
     async def mine(question: str) -> str:
@@ -193,7 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", nargs="+", default=["heavy", "outage"], choices=SETTINGS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--type", default="openai_direct", choices=["openai_direct", "litellm"])
+    parser.add_argument("--type", default="direct", choices=["direct", "litellm"])
     given = parser.parse_args()
     logging.disable(logging.WARNING)  # each outage is told, which a heavy one has many of
     print(f"{N} answers, {N * len(DEFAULT_METRICS)} verdicts, {PLACES} at once, {given.type}")

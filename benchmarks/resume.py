@@ -1,6 +1,6 @@
 """What it takes to go on with a run, and what a finished item costs in memory.
 
-Given answers are judged on four metrics through ``type: openai_direct``, against the service of
+Given answers are judged on four metrics directly, against the service of
 ``throughput.py``, each run in a process of its own:
 
 - ``kept``: every item has its verdicts, and the run is read and counted.
@@ -38,7 +38,7 @@ def open_runner(url: str, folder: Path) -> Any:
     async def given(question: str) -> Any:
         return MethodAnswer("Jonas Feld.", (CONTEXT,))
 
-    config = configured(url, "openai_direct", 32, folder)
+    config = configured(url, "direct", 32, folder)
     return EvaluationRunner(config, None, {"isle": folder}, {"given": given})
 
 

@@ -6,7 +6,7 @@ in a process of its own and in turn:
 - ``bare``: aiohttp alone, the same number of requests of the same size. What this machine allows.
 - ``litellm``: litellm alone.
 - ``judged-litellm``, ``judged-direct``: ``EvaluationRunner`` has given answers judged on four
-  metrics, its store on, the judge asked through litellm or with ``type: openai_direct``.
+  metrics, its store on, the judge asked through litellm or, as without a ``type``, directly.
 - ``searched-litellm``, ``searched-direct``: questions asked of a small index by local, basic and
   ToG search, and judged.
 

@@ -80,7 +80,8 @@ async def litellm(url: str, concurrency: int, calls: int, folder: Path) -> None:
 
 def settings(kind: str, url: str) -> str:
     """Return a project's settings.yaml."""
-    entry = f"{{type: {kind}, model_provider: openai, api_base: '{url}', api_key: none, "
+    written = "type: litellm, " if kind == "litellm" else ""
+    entry = f"{{{written}model_provider: openai, api_base: '{url}', api_key: none, "
     return (
         f"completion_models:\n  default_completion_model: {entry}model: gpt-4o}}\n"
         f"embedding_models:\n  default_embedding_model: {entry}model: text-embedding-3-small}}\n"
@@ -105,8 +106,10 @@ def configured(url: str, kind: str, concurrency: int, folder: Path, **more: Any)
 
 def load(kind: str, *more: str) -> None:
     """Import what would be imported at the first question: that counts as preparation."""
-    for name in (*(("litellm_models",) if kind == "litellm" else ()), *more):
-        import_module(f"graphrag.query.{name}")
+    for name in ("query.models", *more):
+        import_module(f"graphrag.{name}")
+    if kind == "litellm":
+        import_module("graphrag_llm.completion.lite_llm_completion")
 
 
 async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path) -> None:
@@ -135,7 +138,7 @@ async def searched(kind: str, url: str, concurrency: int, calls: int, folder: Pa
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
 
     config = configured(url, kind, concurrency, folder, methods=["local", "basic", "tog"])
-    load(kind, "engine_building")
+    load(kind, "query.engines", "query.structured_search.tog_search.search")
     rows = make_rows(calls // (3 * N_METRICS))
     runner = EvaluationRunner(config, None, {"isle": folder})
     search = runner.search_unit
@@ -204,7 +207,7 @@ def main() -> None:
         from graphrag.eval.runner.event_loop import run_coroutine  # as the command does
 
         made = {"judged": judged, "searched": searched}[kind]
-        run_coroutine(made("openai_direct" if client == "direct" else "litellm", *given))
+        run_coroutine(made(client, *given))
     else:
         asyncio.run({"bare": bare, "litellm": litellm}[way](*given))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

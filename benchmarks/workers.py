@@ -68,7 +68,7 @@ async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: i
     from graphrag.eval.store.records import RunSetup, Unit
     from graphrag.eval.store.session import StoredSession
 
-    (folder / "settings.yaml").write_text(settings("openai_direct", url))
+    (folder / "settings.yaml").write_text(settings("direct", url))
     config = EvaluationConfig.model_validate(
         {"indexes": {"isle": str(folder)}, "methods": METHODS, "concurrency": concurrency}
     )

@@ -21,16 +21,8 @@ from pathlib import Path
 class Invocation:
     """The command that the user gave.
 
-    Attributes
-    ----------
-    program : tuple of str
-        What runs ``graphrag eval``.
-    words : tuple of str
-        The subcommand, its arguments and its flags, paths absolute.
-    place : tuple of str
-        ``--root``, ``--config`` and ``--output``, paths absolute.
-    resumes : bool
-        Whether the command takes ``--resume``.
+    ``words`` are the subcommand, its arguments and flags, ``place`` is ``--root``, ``--config`` and
+    ``--output``; paths are absolute. ``resumes``: whether it takes ``--resume``.
     """
 
     program: tuple[str, ...]
@@ -41,7 +33,8 @@ class Invocation:
 
 _PROGRAMS = ("graphrag", "gtog")
 _PROGRAM, _PLACE = "THE-PROGRAM-HERE", ("--in", "THE-PLACE-HERE")
-_GIVEN: ContextVar[Invocation | None] = ContextVar("invocation", default=None)
+_PLAIN = Invocation(("graphrag", "eval"), resumes=True)
+_GIVEN: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
 
 
 def remember(invocation: Invocation) -> None:
@@ -55,9 +48,7 @@ def say_instead(word: str, by: str) -> None:
     So a follow-up means the run that ``latest`` or a file meant when the command was given.
     """
     given = _GIVEN.get()
-    if given is not None:
-        words = tuple(by if each == word else each for each in given.words)
-        _GIVEN.set(replace(given, words=words))
+    _GIVEN.set(replace(given, words=tuple(by if each == word else each for each in given.words)))
 
 
 @contextmanager
@@ -72,34 +63,29 @@ def without_place() -> Generator[None]:
 
 def put_place(text: str) -> str:
     """Return a text that was written :func:`without_place` for the command that was given."""
-    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    given = _GIVEN.get()
     place = f" {_join([*given.place])}" if given.place else ""
     return text.replace(f" {' '.join(_PLACE)}", place).replace(_PROGRAM, _join([*given.program]))
 
 
 def move_to(place: Sequence[str]) -> None:
     """Have the lines that name the place of the command name this one: its flags and values."""
-    given = _GIVEN.get()
-    if given is not None:
-        _GIVEN.set(replace(given, place=tuple(place)))
+    _GIVEN.set(replace(_GIVEN.get(), place=tuple(place)))
 
 
 def can_resume() -> bool:
     """Whether the command that was given can be continued."""
-    given = _GIVEN.get()
-    return given is None or given.resumes
+    return _GIVEN.get().resumes
 
 
 def has_flag(flag: str) -> bool:
     """Whether the command that was given has a flag, by its long name."""
-    given = _GIVEN.get()
-    return given is not None and flag in given.words
+    return flag in _GIVEN.get().words
 
 
 def has_place() -> bool:
     """Whether the command that was given says where its configuration is."""
-    given = _GIVEN.get()
-    return given is not None and bool(given.place)
+    return bool(_GIVEN.get().place)
 
 
 def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but: str = "") -> str:
@@ -108,7 +94,7 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
     ``instead`` maps flags with a value to the value that they are to have in its place; ``but`` is
     a flag without a value that is left out.
     """
-    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    given = _GIVEN.get()
     before = ("", *given.words)
     new = instead or {}
     words = [new.get(name, word) for name, word in zip(before, given.words, strict=False)]
@@ -118,21 +104,19 @@ def again(flag: str | None = None, instead: Mapping[str, str] | None = None, but
 
 def config_name() -> str:
     """Return the name of the configuration that the given command reads."""
-    given = _GIVEN.get()
-    place = () if given is None else given.place
+    place = _GIVEN.get().place
     named = dict(zip(place[::2], place[1::2], strict=True)).get("--config")
     return "eval_config.yaml" if named is None else Path(named).name
 
 
 def eval_line(*words: str | Path) -> str:
     """Return a command of ``graphrag eval``; a Path is made absolute."""
-    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
-    return _join([*given.program, *_absolute(words)])
+    return _join([*_GIVEN.get().program, *_absolute(words)])
 
 
 def eval_line_here(*words: str | Path) -> str:
     """Return a command of ``graphrag eval`` with the place of the command that was given."""
-    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    given = _GIVEN.get()
     return _join([*given.program, *_absolute(words), *given.place])
 
 
@@ -142,7 +126,7 @@ def eval_line_in(folder: Path, *words: str | Path) -> str:
     It has the root and the configuration of the command that was given, so that it finds the same
     store, and ``--output`` with the folder, which is made absolute.
     """
-    given = _GIVEN.get() or Invocation(("graphrag", "eval"))
+    given = _GIVEN.get()
     pairs = zip(given.place[::2], given.place[1::2], strict=True)
     place = [word for name, value in pairs if name != "--output" for word in (name, value)]
     return _join([*given.program, *_absolute(words), *place, "--output", str(folder.absolute())])
@@ -163,10 +147,7 @@ def release_line(*words: str | Path) -> str:
 def runnable(program: str) -> tuple[str, ...]:
     """Return the words that start a program as the user started it.
 
-    Parameters
-    ----------
-    program : str
-        As a command line names itself: ``graphrag eval``, ``python -m graphrag.eval``.
+    ``program`` is as a command line names itself: ``graphrag eval``, ``python -m graphrag.eval``.
     """
     first, *rest = program.split()
     if first == "python":

@@ -16,18 +16,9 @@ _EXTRA = re.compile(r"""extra\s*==\s*['"]([^'"]+)['"]""")
 
 
 def requirements(extra: str | None = None) -> list[str]:
-    """List what the project needs always, or what an extra adds.
+    """List what the project needs always, or what an extra adds: distributions with their ranges.
 
-    Parameters
-    ----------
-    extra : str or None
-        A name of ``optional-dependencies``; None: the requirements without any extra.
-
-    Returns
-    -------
-    list of str
-        A distribution and its range each, as pip takes them. Empty if the project has no
-        metadata, as in a frozen program.
+    Empty if the project has no metadata, as in a frozen program.
     """
     try:
         lines = requires("gtog") or []
@@ -78,13 +69,7 @@ def problem() -> str | None:
 
 
 def refuse_if_unfit() -> None:
-    """End a command that needs what is not here: one sentence, exit code 2.
-
-    Raises
-    ------
-    typer.Exit
-        With code 2.
-    """
+    """End a command that needs what is not here: one sentence, exit code 2."""
     import typer
 
     sentence = problem()

@@ -14,17 +14,10 @@ LIBRARIES = ("graphrag_llm", "LiteLLM", "asyncio")
 def lines_to(
     handler: logging.Handler, level: int, names: Sequence[str] = LIBRARIES
 ) -> Generator[None]:
-    """Send the log lines of these loggers to a handler alone, and close it at the end.
+    """Send the lines of these loggers, from a level on, to a handler alone; close it at the end.
 
     litellm drops the coroutine of a request that is cancelled while it is being made; what
     Python says of it is left out too, as nothing was sent.
-
-    Parameters
-    ----------
-    handler : logging.Handler
-    level : int
-        Lines below it are left out.
-    names : sequence of str
     """
     clean_log_records()
     loggers = [logging.getLogger(name) for name in names]

@@ -113,12 +113,8 @@ def redact_data(text: str) -> str:
 def redact_error(error: BaseException) -> bool:
     """Clean an error that is about to be shown by others, and those that it was raised from.
 
-    Of keys and passwords, and of the characters that a terminal obeys.
-
-    Returns
-    -------
-    bool
-        Whether all of them are clean now; an error may make its text of what can't be changed.
+    Of keys and passwords, and of the characters that a terminal obeys. Returns whether all of
+    them are clean now; an error may make its text of what can't be changed.
     """
     chain_of: list[BaseException] = []
     left: list[BaseException | None] = [error]
@@ -166,11 +162,8 @@ class StreamRedactor:
 def know_settings(values: object) -> None:
     """Take the keys and passwords of settings, and those in the environment, for secrets.
 
-    Parameters
-    ----------
-    values : object
-        Mappings and lists of settings, or anything else: what a name such as ``api_key`` stands
-        for, a password in an address, a key in a connection string.
+    What a name such as ``api_key`` stands for, a password in an address, a key in a connection
+    string, in mappings and lists of any depth.
     """
     given = _all_forms(_of_settings(values, is_secret=False))
     _know(form for form in given if len(form) >= _MIN_SAID and form.lower() not in _PLACEHOLDERS)

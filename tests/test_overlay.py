@@ -214,7 +214,7 @@ def test_a_whole_overlay_adds_everything_without_a_word(tmp_path):
 
     assert warnings == []
     assert seen["config"] == "graphrag.config.project_settings"
-    assert seen["api"]["tog_search"] == "graphrag.api.graph_search"
+    assert seen["api"]["tog_search"] == "graphrag.api.search"
     assert "tog" in seen["query"][1]
     assert seen["eval"][0] == 2
     assert "eval_config.yaml does not exist" in seen["eval"][1]

@@ -245,7 +245,7 @@ def test_the_commands_are_there_without_the_start_hook(installed: Environment):
     assert "graphrag_overlay" not in run(*bare, "-c", "import sys; print(*sys.modules)")
     assert "--methods" in run(*bare, "-m", "graphrag.eval", "--help")
     assert "--methods" in run(*bare, installed.python.with_name("gtog"), "eval", "--help")
-    assert run(*bare, "-c", program).strip() == "graphrag.api.graph_search"
+    assert run(*bare, "-c", program).strip() == "graphrag.api.search"
 
 
 def test_a_missing_requirement_stops_our_commands_alone(installed: Environment):

@@ -1,45 +1,34 @@
 """The search functions of ``graphrag.api``: those of the release, counted, and our own.
 
-The released functions do the searching, untouched: same requests, callbacks, log file, errors
+The released functions do the searching, untouched: same messages, callbacks, log file, errors
 and conversions of arguments. What they return is a
 :class:`~graphrag.query.counted_result.CountedSearchResult`, which is the released pair and says
 what it cost. To ask many questions of one index, open a
-:class:`~graphrag.query.graph_index.GraphIndex`, which prepares the tables once and counts what
-the release's clients send again by themselves.
+:class:`~graphrag.query.graph_index.GraphIndex`, which prepares the tables once.
 
 Importing this module imports nothing that the release has not imported already.
 """
 
+import asyncio
+import functools
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import pandas as pd
-from pydantic import validate_call
+from pydantic import BeforeValidator, ValidationError, validate_call
 
-from graphrag.api.asking import default_response_type
-from graphrag.api.graph_search import (
-    ppr_search,
-    ppr_search_streaming,
-    tog_search,
-    tog_search_streaming,
-)
-from graphrag.api.ranked_search import (
-    agentic_search,
-    agentic_search_streaming,
-    bm25_search,
-    bm25_search_streaming,
-    hybrid_search,
-    hybrid_search_streaming,
-)
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
 from graphrag.callbacks.query_callbacks import QueryCallbacks
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.query.counted_result import CountedSearchResult, make_result
 
 if TYPE_CHECKING:
-    from graphrag.query.observed import Observation
+    from graphrag.query.graph_index import GraphIndex
+    from graphrag.query.usage import CallLog
 
 __all__ = [
     "agentic_search",
@@ -58,161 +47,90 @@ __all__ = [
     "tog_search_streaming",
 ]
 
+released: Any = import_module("graphrag.api.query")
+_FORM = "Multiple Paragraphs"
 _Callbacks = list[QueryCallbacks] | None
+_Shown = Callable[[GraphRagConfig, dict[str, Any], "CallLog"], Any]
 _checked = validate_call(config={"arbitrary_types_allowed": True})
 
 
-@_checked
-async def local_search(
-    config: GraphRagConfig,
-    entities: pd.DataFrame,
-    communities: pd.DataFrame,
-    community_reports: pd.DataFrame,
-    text_units: pd.DataFrame,
-    relationships: pd.DataFrame,
-    covariates: pd.DataFrame | None,
-    community_level: int,
-    response_type: str,
-    query: str,
-    callbacks: _Callbacks = None,
-    verbose: bool = False,
-) -> CountedSearchResult:
-    """Answer a question from the neighbourhood of the entities nearest to it.
+class _Search(Protocol):
+    __name__: str
 
-    Parameters, errors and the pair that is returned are those of the released function.
+    def __call__(self, *args: Any, **kwargs: Any) -> Awaitable[CountedSearchResult]: ...
+
+
+class _Stream(Protocol):
+    __name__: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> AsyncGenerator[str]: ...
+
+
+def _with_own_sections(given: Any) -> Any:
+    """Read a mapping with the sections of our searches, which the released class drops."""
+    if not isinstance(given, dict):
+        return given
+    from graphrag.config.project_settings import ProjectConfig
+
+    return ProjectConfig.model_validate(given)
+
+
+_Config = Annotated[GraphRagConfig, BeforeValidator(_with_own_sections)]
+
+
+def _default_response_type(search: _Search) -> _Search:
+    """Let the response type be left out, which stands before the query and so takes no default."""
+
+    @functools.wraps(search)
+    async def with_default(*args: Any, **kwargs: Any) -> CountedSearchResult:
+        if len(args) < 3:
+            kwargs.setdefault("response_type", _FORM)
+        return await search(*args, **kwargs)
+
+    return cast("_Search", with_default)
+
+
+def _counted(search: _Search, shown: _Shown | None = None) -> _Search:
+    """Return a released function that counts what it asks of its models.
+
+    ``shown`` finds what the model was shown, as the release returns the records alone; without
+    it, that are the batches of reports.
     """
-    given = {
-        "entities": entities,
-        "communities": communities,
-        "community_reports": community_reports,
-        "text_units": text_units,
-        "relationships": relationships,
-        "covariates": covariates,
-        "community_level": community_level,
-        "response_type": response_type,
-        "query": query,
-        "callbacks": callbacks,
-        "verbose": verbose,
-    }
+    parameters = signature(search)
 
-    def shown(observed: "Observation") -> Any:
-        from graphrag.query.shown_context import local_context
+    @functools.wraps(search)
+    async def counted(*args: Any, **kwargs: Any) -> CountedSearchResult:
+        from graphrag.query.models import count_models
+        from graphrag.query.usage import CallLog, measure_calls
 
-        return local_context(config, response_type, observed.prompts)
+        try:
+            given = parameters.bind_partial(*args, **kwargs).arguments
+            config = GraphRagConfig.model_validate(given["config"])
+        except (TypeError, KeyError, ValidationError):
+            await search(*args, **kwargs)  # it says what is wrong
+            raise
+        log = CallLog(live=True)
+        log.prompts = []
+        batches = _Batches()
+        if shown is None:
+            given["callbacks"] = [*(given.get("callbacks") or []), batches]
+        started = time.perf_counter()
+        with measure_calls(log):
+            response, context = await search(**{**given, "config": count_models(config)})
+        seconds = time.perf_counter() - started
+        abstained = log.abstained
+        if shown is None:
+            text: Any = batches.shown
+            abstained = abstained or not batches.is_reduced
+        else:
+            text = shown(config, given, log)
+        return make_result(response, context, text, log.usage(), seconds, abstained)
 
-    return await _count("local_search", config, given, shown)
-
-
-@default_response_type
-@_checked
-async def basic_search(
-    config: GraphRagConfig,
-    text_units: pd.DataFrame,
-    response_type: str,
-    query: str,
-    callbacks: _Callbacks = None,
-    verbose: bool = False,
-) -> CountedSearchResult:
-    """Answer a question from the text units nearest to it.
-
-    Parameters, errors and the pair that is returned are those of the released function, except
-    that ``response_type`` may be left out where ``query`` is given by name: it is then
-    "Multiple Paragraphs".
-    """
-    given = {
-        "text_units": text_units,
-        "response_type": response_type,
-        "query": query,
-        "callbacks": callbacks,
-        "verbose": verbose,
-    }
-
-    def shown(observed: "Observation") -> Any:
-        from graphrag.query.shown_context import basic_context
-
-        return basic_context(config, response_type, observed.prompts)
-
-    return await _count("basic_search", config, given, shown)
+    counted.__module__ = __name__
+    return cast("_Search", counted)
 
 
-@_checked
-async def global_search(
-    config: GraphRagConfig,
-    entities: pd.DataFrame,
-    communities: pd.DataFrame,
-    community_reports: pd.DataFrame,
-    community_level: int | None,
-    dynamic_community_selection: bool,
-    response_type: str,
-    query: str,
-    callbacks: _Callbacks = None,
-    verbose: bool = False,
-) -> CountedSearchResult:
-    """Answer a question from the community reports.
-
-    Parameters, errors and the pair that is returned are those of the released function: a batch
-    of reports whose call failed, or whose reply can't be read, is left out of the answer, and
-    only ``usage.failed_calls`` tells of the former.
-    """
-    contexts = _MapContexts()
-    given = {
-        "entities": entities,
-        "communities": communities,
-        "community_reports": community_reports,
-        "community_level": community_level,
-        "dynamic_community_selection": dynamic_community_selection,
-        "response_type": response_type,
-        "query": query,
-        "callbacks": [*(callbacks or []), contexts],
-        "verbose": verbose,
-    }
-    result = await _count("global_search", config, given, lambda _: contexts.shown)
-    result.abstained = result.abstained or not contexts.is_reduced
-    return result
-
-
-@_checked
-async def drift_search(
-    config: GraphRagConfig,
-    entities: pd.DataFrame,
-    communities: pd.DataFrame,
-    community_reports: pd.DataFrame,
-    text_units: pd.DataFrame,
-    relationships: pd.DataFrame,
-    community_level: int,
-    response_type: str,
-    query: str,
-    callbacks: _Callbacks = None,
-    verbose: bool = False,
-) -> CountedSearchResult:
-    """Answer a question by DRIFT search.
-
-    Parameters, errors and the pair that is returned are those of the released function: the
-    context is that of the follow-up question which was answered last. ``context_text`` holds
-    that of each of them, by follow-up question.
-    """
-    given = {
-        "entities": entities,
-        "communities": communities,
-        "community_reports": community_reports,
-        "text_units": text_units,
-        "relationships": relationships,
-        "community_level": community_level,
-        "response_type": response_type,
-        "query": query,
-        "callbacks": callbacks,
-        "verbose": verbose,
-    }
-
-    def shown(observed: "Observation") -> Any:
-        from graphrag.query.shown_context import drift_contexts
-
-        return drift_contexts(config, query, observed.prompts)
-
-    return await _count("drift_search", config, given, shown)
-
-
-class _MapContexts(NoopQueryCallbacks):
+class _Batches(NoopQueryCallbacks):
     """Keeps the batches of reports that a global search shows its model.
 
     Without a point to answer from it gives a fixed sentence, and no model writes the response.
@@ -230,20 +148,242 @@ class _MapContexts(NoopQueryCallbacks):
         self.is_reduced = True
 
 
-async def _count(
-    name: str,
-    config: GraphRagConfig,
-    given: dict[str, Any],
-    shown: "Callable[[Observation], Any]",
-) -> CountedSearchResult:
-    """Call the released function of a name and say what it asked of its models."""
-    from graphrag.query.observed import Observation
+_MARK = "\x00context\x00"
 
-    released = import_module("graphrag.api.query")
-    observed = Observation()
-    started = time.perf_counter()
-    response, context = await getattr(released, name)(config=observed.over(config), **given)
-    seconds = time.perf_counter() - started
-    log = observed.log
-    shown_text = shown(observed)
-    return make_result(response, context, shown_text, log.usage(), seconds, log.abstained)
+
+def find_context(template: str, fields: dict[str, Any], prompt: str) -> str | None:
+    """Return what stands in a prompt for its template's ``{context_data}``.
+
+    Returns
+    -------
+    str or None
+        ``""`` for a template without the field; None if the prompt was not made from it.
+    """
+    marked = template.format(context_data=_MARK, **fields)
+    parts = marked.split(_MARK)
+    n_places = len(parts) - 1
+    if n_places == 0:
+        return "" if prompt == marked else None
+    length, rest = divmod(len(prompt) - sum(map(len, parts)), n_places)
+    if length < 0 or rest:
+        return None
+    context = prompt[len(parts[0]) : len(parts[0]) + length]
+    return context if context.join(parts) == prompt else None
+
+
+def _shown_in_answer(method: str) -> _Shown:
+    """Find the context of a search whose only completion is its answer."""
+
+    def shown(config: GraphRagConfig, given: dict[str, Any], log: "CallLog") -> str:
+        if not log.prompts:
+            return ""
+        fields = {"response_type": given["response_type"]}
+        prompt = str(log.prompts[0][0]["content"])
+        context = find_context(_template(config, method), fields, prompt)
+        return prompt if context is None else context
+
+    return shown
+
+
+def _shown_to_follow_ups(
+    config: GraphRagConfig, given: dict[str, Any], log: "CallLog"
+) -> dict[str, str]:
+    """Find the contexts of a DRIFT search: follow-up question -> what its answer was shown."""
+    fields = {
+        "response_type": "multiple paragraphs",  # the release fixes it, whatever the caller's
+        "global_query": given["query"],
+        "followups": config.drift_search.drift_k_followups,
+    }
+    found: dict[str, str] = {}
+    for messages in log.prompts or ():
+        if len(messages) == 2:
+            template, prompt = _template(config, "drift"), str(messages[0]["content"])
+            context = find_context(template, fields, prompt)
+            if context is not None:
+                found[str(messages[1]["content"])] = context
+    return found
+
+
+def _template(config: GraphRagConfig, method: str) -> str:
+    from graphrag.prompts.query import basic_search_system_prompt as basic
+    from graphrag.prompts.query import drift_search_system_prompt as drift
+    from graphrag.prompts.query import local_search_system_prompt as local
+    from graphrag.utils.api import load_search_prompt
+
+    templates = {
+        "basic": basic.BASIC_SEARCH_SYSTEM_PROMPT,
+        "local": local.LOCAL_SEARCH_SYSTEM_PROMPT,
+        "drift": drift.DRIFT_LOCAL_SYSTEM_PROMPT,
+    }
+    own = load_search_prompt(getattr(config, f"{method}_search").prompt)
+    return own or templates[method]
+
+
+local_search = _counted(released.local_search, _shown_in_answer("local"))
+basic_search = _default_response_type(_counted(released.basic_search, _shown_in_answer("basic")))
+global_search = _counted(released.global_search)
+drift_search = _counted(released.drift_search, _shown_to_follow_ups)
+
+
+async def _answer(
+    method: str, index: "GraphIndex", query: str, callbacks: _Callbacks
+) -> CountedSearchResult:
+    """Ask an index by a method and tell the callbacks of the text and the context."""
+
+    def tell(piece: str) -> None:
+        for callback in callbacks or ():
+            callback.on_llm_new_token(piece)
+
+    result = await index.search(method, query, on_text=tell if callbacks else None)
+    for callback in callbacks or ():
+        callback.on_context(result.context_data)
+    return result
+
+
+async def _stream(
+    method: str, index: "GraphIndex", query: str, callbacks: _Callbacks
+) -> AsyncGenerator[str]:
+    """Yield the response piece by piece, as it arrives; otherwise as :func:`_answer`."""
+    pieces: asyncio.Queue[str | None] = asyncio.Queue()
+
+    async def run() -> CountedSearchResult:
+        try:
+            return await index.search(method, query, on_text=pieces.put_nowait)
+        finally:
+            pieces.put_nowait(None)
+
+    task = asyncio.create_task(run())
+    try:
+        while (piece := await pieces.get()) is not None:
+            for callback in callbacks or ():
+                callback.on_llm_new_token(piece)
+            yield piece
+        result = await task
+        for callback in callbacks or ():
+            callback.on_context(result.context_data)
+    finally:
+        task.cancel()
+
+
+def _open(
+    config: GraphRagConfig, response_type: str, verbose: bool, **tables: pd.DataFrame | None
+) -> "GraphIndex":
+    from graphrag.query.graph_index import GraphIndex
+    from graphrag.query.index_header import IndexHeader, SearchOptions
+    from graphrag.query.index_tables import IndexTables
+
+    # The released log file, unless the caller has handlers of its own, which it would drop.
+    if not logging.getLogger("graphrag").handlers:
+        from graphrag.logger.standard_logging import init_loggers
+
+        init_loggers(config=config, verbose=verbose, filename="query.log")
+    header = IndexHeader(config, SearchOptions(response_type=response_type))
+    return GraphIndex(header, IndexTables(**tables))
+
+
+_DOC = """{first}
+
+Parameters
+----------
+{parameters}
+query : str
+    The question.
+response_type : str
+    Free-form description of the answer's form.
+callbacks : list of QueryCallbacks or None
+    Told of the context, and of every piece of the response as it arrives. Without any, the
+    reply is not streamed, and its tokens are those that the provider reports.
+verbose : bool
+    Whether the log file gets debug lines.
+
+Raises
+------
+SearchError
+    If the search gave no usable response.
+"""
+_GRAPH_PARAMETERS = """\
+config : GraphRagConfig
+    The project's settings, or a mapping of them; its section of the method, where it has one,
+    sets how it searches.
+entities, relationships : pandas.DataFrame
+    Tables of the index.
+text_units : pandas.DataFrame or None
+    The texts; None answers from the paths alone."""
+_RANKED_PARAMETERS = """\
+config : GraphRagConfig
+    The section ``basic_search`` holds.
+text_units : pandas.DataFrame
+    Table of the index. It is prepared anew by each call, which takes seconds for a large one."""
+
+
+@_checked
+def _open_graph(
+    config: _Config,
+    entities: pd.DataFrame,
+    relationships: pd.DataFrame,
+    query: str,
+    text_units: pd.DataFrame | None = None,
+    response_type: str = _FORM,
+    callbacks: _Callbacks = None,
+    verbose: bool = False,
+) -> Any:
+    frames = {"entities": entities, "relationships": relationships, "text_units": text_units}
+    return _open(config, response_type, verbose, **frames), query, callbacks
+
+
+@_checked
+def _open_texts(
+    config: GraphRagConfig,
+    text_units: pd.DataFrame,
+    response_type: str,
+    query: str,
+    callbacks: _Callbacks = None,
+    verbose: bool = False,
+) -> Any:
+    return _open(config, response_type, verbose, text_units=text_units), query, callbacks
+
+
+def _searches(method: str, first: str, opened: Any, parameters: str) -> tuple[_Search, _Stream]:
+    """Make the two functions of a method: the whole response, and its pieces as they arrive."""
+
+    async def search(*args: Any, **kwargs: Any) -> CountedSearchResult:
+        return await _answer(method, *opened(*args, **kwargs))
+
+    def streaming(*args: Any, **kwargs: Any) -> AsyncGenerator[str]:
+        return _stream(method, *opened(*args, **kwargs))
+
+    for function, name in ((search, "search"), (streaming, "search_streaming")):
+        function.__name__ = function.__qualname__ = f"{method}_{name}"
+        function.__doc__ = _DOC.format(first=first, parameters=parameters)
+        result = signature(function).return_annotation
+        vars(function)["__signature__"] = signature(opened).replace(return_annotation=result)
+    whole = cast("_Search", search)
+    return (
+        whole if opened is _open_graph else _default_response_type(whole),
+        cast("_Stream", streaming),
+    )
+
+
+def _graph_searches(method: str, first: str) -> tuple[_Search, _Stream]:
+    return _searches(method, first, _open_graph, _GRAPH_PARAMETERS)
+
+
+def _ranked_searches(method: str, first: str) -> tuple[_Search, _Stream]:
+    return _searches(method, first, _open_texts, _RANKED_PARAMETERS)
+
+
+tog_search, tog_search_streaming = _graph_searches(
+    "tog", "Answer a question by Think-on-Graph search."
+)
+ppr_search, ppr_search_streaming = _graph_searches(
+    "ppr", "Answer a question in one call from the texts that personalised PageRank ranks first."
+)
+bm25_search, bm25_search_streaming = _ranked_searches(
+    "bm25", "Answer a question from the text units whose words fit it best (BM25)."
+)
+hybrid_search, hybrid_search_streaming = _ranked_searches(
+    "hybrid", "Answer a question from the text units that fit it best by words and by vectors."
+)
+agentic_search, agentic_search_streaming = _ranked_searches(
+    "agentic", "Answer a question by up to three hybrid searches, each for what was missing before."
+)

@@ -4,11 +4,12 @@ import contextlib
 import logging
 import sys
 from collections.abc import Callable, Generator
+from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
-from inspect import signature
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import typer
 
@@ -39,117 +40,70 @@ class QueryMethod(StrEnum):
     AGENTIC = "agentic"
 
 
+_TAKEN = {
+    *("query", "root", "method", "verbose", "data", "community_level"),
+    *("dynamic_community_selection", "response_type", "streaming"),
+}
+"""What the released command takes."""
+
+
 def add_tog_to_query(app: typer.Typer) -> None:
     """Put a ``query`` that knows our methods in place of the released one, which it calls."""
     released = next((c for c in app.registered_commands if c.name == "query"), None)
     if released is None or released.callback is None:
         msg = "the command line has no command query"
         raise LookupError(msg)
-    ours = _query_command(released.callback)
-    if {*signature(released.callback).parameters} != {*signature(ours).parameters} - {"connect"}:
+    if {*signature(released.callback).parameters} != _TAKEN:
         msg = "the command query has other options than this project knows"
         raise LookupError(msg)
     app.registered_commands.remove(released)
-    app.command("query")(ours)
+    app.command("query")(_query_command(released.callback))
 
 
 def _query_command(released: Callable[..., None]) -> Callable[..., None]:
-    def query(
-        query: Annotated[str, typer.Argument(help="The query to execute.")],
-        root: Annotated[
-            Path,
-            typer.Option(
-                "--root",
-                "-r",
-                help="The project root directory.",
-                exists=True,
-                file_okay=False,
-                resolve_path=True,
-            ),
-        ] = Path(),
-        method: Annotated[
-            QueryMethod, typer.Option("--method", "-m", help="The query algorithm to use.")
-        ] = QueryMethod.GLOBAL,
-        verbose: Annotated[
-            bool,
-            typer.Option(
-                "--verbose",
-                "-v",
-                help="Verbose logging; with tog, ppr, bm25, hybrid and agentic, also what the "
-                "query cost, and with tog and ppr the paths.",
-            ),
-        ] = False,
-        data: Annotated[
-            Path | None,
-            typer.Option(
-                "--data",
-                "-d",
-                help="Index output directory (contains the parquet files).",
-                exists=True,
-                file_okay=False,
-                resolve_path=True,
-            ),
-        ] = None,
-        community_level: Annotated[
-            int,
-            typer.Option(
-                "--community-level",
-                help="Deepest community level that local, global and drift read.",
-            ),
-        ] = 2,
-        dynamic_community_selection: Annotated[
-            bool,
-            typer.Option(
-                "--dynamic-community-selection/--no-dynamic-selection",
-                help="Use global search with dynamic community selection.",
-            ),
-        ] = False,
-        response_type: Annotated[
-            str,
-            typer.Option("--response-type", help="Free-form description of the answer."),
-        ] = "Multiple Paragraphs",
-        streaming: Annotated[
-            bool,
-            typer.Option("--streaming/--no-streaming", help="Print the response as it arrives."),
-        ] = False,
-        connect: Annotated[
-            bool,
-            typer.Option(
-                "--connect",
-                help="With tog: answer from the paths between the entities named in the query, "
-                "and show them.",
-            ),
-        ] = False,
-    ) -> None:
-        """Query a knowledge graph index."""
+    def query(connect: bool, **given: Any) -> None:
+        method: QueryMethod = given["method"]
         if connect and method is not QueryMethod.TOG:
             msg = f"it belongs to --method tog, not {method.value}"
             raise typer.BadParameter(msg, param_hint="--connect")
         if method.value in OWN_METHODS:
             refuse_if_unfit()
-            options = AnswerOptions(response_type, streaming, verbose, connect)
+            kept = {name: given[name] for name in ("response_type", "streaming", "verbose")}
+            options = AnswerOptions(**kept, connect=connect)
             with _shown_stdout():
-                run_own_query(method.value, query, root, data, options)
+                run_own_query(method.value, given["query"], given["root"], given["data"], options)
             return
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as asked, _redacted_errors(), _shown_stdout():
-            released(
-                query=query,
-                root=root,
-                method=SearchMethod(method.value),
-                verbose=verbose,
-                data=data,
-                community_level=community_level,
-                dynamic_community_selection=dynamic_community_selection,
-                response_type=response_type,
-                streaming=streaming,
-            )
+            released(**{**given, "method": SearchMethod(method.value)})
         embeds_elsewhere = not asked.embedding and method is not QueryMethod.GLOBAL
         _say_if_offline(
             Part(frozenset(asked.completion), others=not asked.completion),
             Part(frozenset(asked.embedding), others=embeds_elsewhere),
         )
 
+    whole = signature(released)
+    options = {
+        name: each.replace(default=copy(each.default)) for name, each in whole.parameters.items()
+    }
+    # The release's is the folder in which it was imported, which must be one to write into.
+    options["root"].default.default, options["root"].default.writable = Path(), False
+    options["method"] = options["method"].replace(annotation=QueryMethod)
+    options["verbose"].default.help = (
+        "Verbose logging; with tog, ppr, bm25, hybrid and agentic, also what the query cost, and "
+        "with tog and ppr the paths."
+    )
+    connect = typer.Option(
+        False,
+        "--connect",
+        help="With tog: answer from the paths between the entities named in the query, and show "
+        "them.",
+    )
+    last = Parameter("connect", Parameter.POSITIONAL_OR_KEYWORD, default=connect, annotation=bool)
+    every = [*options.values(), last]
+    vars(query)["__signature__"] = whole.replace(parameters=every)
+    query.__annotations__ = {each.name: each.annotation for each in every}
+    query.__doc__ = released.__doc__
     return query
 
 
@@ -183,19 +137,7 @@ def _say_if_offline(answers: Part, embeddings: Part) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """How a question is answered and shown.
-
-    Attributes
-    ----------
-    response_type : str
-        Free-form description of the answer's form.
-    streaming : bool
-        Whether the response is printed as it arrives.
-    verbose : bool
-        Whether the paths and what the query cost are printed, too.
-    connect : bool
-        The ``mode: connect`` of ``tog_search`` for this question.
-    """
+    """How a question is answered and shown; ``connect`` is a mode of ``tog_search``."""
 
     response_type: str
     streaming: bool = False

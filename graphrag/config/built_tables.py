@@ -26,19 +26,7 @@ def find_unbuilt(
     """Return the sentence of a project that is not indexed; None where it is, or can't be told.
 
     It can't where the tables are in no folder, or the settings leave to a variable where they are.
-
-    Parameters
-    ----------
-    root : Path
-    names : sequence of str
-        The tables that are needed.
-    any_will_do : bool
-        Whether one of them is enough.
-
-    Raises
-    ------
-    SettingsError
-        If there is no project.
+    With ``any_will_do`` one of the named tables is enough. Raises SettingsError without a project.
     """
     path = find_settings(root)
     folder, suffix = _place_of_tables(path) or (None, "")

@@ -10,14 +10,11 @@ import yaml
 from dotenv import dotenv_values
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-# The first of the settings' classes, as it spares the others' pandas.
-from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
-
-# isort: split
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.graph_rag_config import GraphRagConfig
 from graphrag.config.models.prompt_files import SettingsError, resolve_prompts
 from graphrag.config.models.strict_section import nearest
+from graphrag.config.models.tog_search_config import PPRSearchConfig, ToGSearchConfig
 from graphrag.config.safe_yaml import read_yaml
 from graphrag.config.settings_files import find_settings
 from graphrag.redaction import know_settings, know_variables, redact
@@ -54,12 +51,7 @@ def read_settings(root: Path | str, data_dir: Path | str | None = None) -> Proje
     prompt file is there is asked when it is needed. Variables come from the environment and from
     that project's own ``.env``, the environment first.
 
-    Parameters
-    ----------
-    root : Path or str
-        The project folder.
-    data_dir : Path or str or None
-        Folder of the tables, in place of ``output_storage.base_dir``.
+    ``data_dir`` is the folder of the tables, in place of ``output_storage.base_dir``.
 
     Raises
     ------

@@ -9,21 +9,26 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from graphrag.query.calls import (
+    LONGEST_WAIT_S,
     Answer,
     GarbledReplyError,
     NoReplyError,
+    RetryPolicy,
+    advise,
     describe_error,
     is_transient,
+    name_service,
+    read_symptom,
+    retry_after_s,
 )
 from graphrag.query.limits import CallLimit, CallTime, Lane, Place, ServiceDownError
 from graphrag.query.own_time import start_timer
-from graphrag.query.retrying import LONGEST_WAIT_S, RetryPolicy, read_symptom, retry_after_s
-from graphrag.query.service_advice import advise, name_service
 from graphrag.query.spending import NotAskedError, Spending
 from graphrag.query.usage import (
     CallAttempt,
@@ -57,13 +62,7 @@ class _Call:
 class ModelCaller:
     """Sends the calls of one model.
 
-    Parameters
-    ----------
-    kind : {"completion", "embedding"}
-    config : ModelConfig
-        Names the model; its ``rate_limit:`` section is kept without blocking the loop, for all
-        calls of a run together.
-    retry : RetryPolicy
+    Its ``rate_limit:`` section is kept without blocking the loop, for all calls of a run together.
     """
 
     def __init__(
@@ -94,16 +93,13 @@ class ModelCaller:
         send : callable
             Sends it once.
         count_tokens : callable
-            Counts the prompt's tokens; asked only when a token rate is configured.
+            Counts the prompt's tokens; asked only under a token rate or a bound of cost.
 
         Raises
         ------
-        ServiceDownError
-            If the service is down, or asks to wait, for longer than it is waited for.
-        AllowanceSpentError
-            If what is left of the allowed cost is not enough.
-        Exception
-            Whatever the last attempt raised.
+        NotAskedError
+            If the service is down or asks to wait for longer than it is waited for, or what is
+            left of the allowed cost is not enough. Else whatever the last attempt raised.
         """
         scope = current_scope() or CallLog()
         with scope.own_time.call():
@@ -155,14 +151,8 @@ class ModelCaller:
         """Wait before a request is sent again; return how many failures count so far.
 
         Those of a service that is down and waited for do not count. Waiting for the service, and
-        as long as it asks, is done in its lane.
-
-        Raises
-        ------
-        Exception
-            The error itself where sending again is no use or not allowed any more.
-        ServiceDownError
-            If the service is not to be waited for.
+        as long as it asks, is done in its lane. Raises the error itself where sending again is no
+        use, ServiceDownError if the service is not to be waited for.
         """
         if not is_transient(error):
             raise error
@@ -188,29 +178,42 @@ class ModelCaller:
         limit = scope.limit if isinstance(scope.limit, CallLimit) else self._own_limit
         return limit, limit.lane(self._lane_key, self._service, self._config.rate_limit)
 
-    def admitted(
+    @asynccontextmanager
+    async def admitted(
         self, request: Hashable, count_tokens: Callable[[], int], scope: CallLog
-    ) -> "_Admission":
+    ) -> AsyncGenerator[Place]:
         """Hold a place of the scope's limit; waiting for it is not the scope's own time.
 
-        Parameters
-        ----------
-        request : hashable
-            The same for every attempt of one request.
-        count_tokens : callable
-            Counts the prompt's tokens; asked only when a token rate is configured.
-        scope : CallLog
-
-        Notes
-        -----
-        What is sent to ask whether a service is back is not the scope's own time either; a
-        search that waited for that has no latency.
+        ``request`` is the same for every attempt of one. What is sent to ask whether a service is
+        back is not the scope's own time either; a search that waited for that has no latency.
         """
         limit, lane = self._limit(scope)
         is_free = lane.tokens_rate is None and limit.spending.most_usd is None
         tokens = 0 if is_free else count_tokens()
         usd = limit.spending.estimate_usd(self.kind, self.model, tokens)
-        return _Admission(limit, lane, scope, request, tokens, usd)
+        outage, own_time = lane.outage, scope.own_time
+        with ExitStack() as held:
+            with own_time.waiting():
+                if isinstance(scope.limit, asyncio.Semaphore):
+                    await scope.limit.acquire()
+                    held.callback(scope.limit.release)
+                place = await limit.acquire(lane, request, tokens)
+                held.callback(limit.release, place)
+                await limit.spending.wait_for(usd)
+                held.callback(limit.spending.give_back, usd)
+            place.usd = usd
+            if outage.is_waited_for:
+                held.enter_context(own_time.waiting())
+            try:
+                yield place
+            except Exception as error:
+                if is_transient(error):
+                    lane.failed(place, read_symptom(error))
+                else:  # it answered, and will say the same again
+                    outage.answered()
+                raise
+            finally:
+                scope.was_held_up = scope.was_held_up or outage.is_waited_for
 
     def afford(self, count_tokens: Callable[[], int], scope: CallLog) -> Spending:
         """Return what counts a request that waits for nothing.
@@ -244,7 +247,7 @@ class ModelCaller:
             raise
         attempts.append(self.attempt(started, answer))
         spending.count(attempts[-1])
-        place.answered(answer.prompt_tokens + answer.output_tokens)
+        place.lane.answered(place, answer.prompt_tokens + answer.output_tokens)
         return answer.reply
 
     async def _in_time(self, send: Callable[[], Awaitable[Answer]], scope: CallLog) -> Answer:
@@ -278,7 +281,7 @@ class ModelCaller:
         return CallAttempt(
             kind=self.kind,
             model=self.model,
-            phase=current_phase(),
+            phase="embedding" if self.kind == "embedding" else current_phase(),
             prompt_tokens=answer.prompt_tokens if answer else 0,
             output_tokens=answer.output_tokens if answer else 0,
             counted_by=answer.counted_by if answer else "nobody",
@@ -293,61 +296,6 @@ class ModelCaller:
         text = _KEY.encode({**self._identity, **request})
         fingerprint = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
         return f"{fingerprint}-{scope.ordinal(fingerprint)}"
-
-
-class _Admission:
-    """See :meth:`ModelCaller.admitted`; a class, as every request enters and leaves one."""
-
-    __slots__ = ("_held", "_lane", "_limit", "_place", "_request", "_scope", "_tokens", "_usd")
-
-    def __init__(
-        self,
-        limit: CallLimit,
-        lane: Lane,
-        scope: CallLog,
-        request: Hashable,
-        tokens: int,
-        usd: float,
-    ) -> None:
-        self._limit, self._lane, self._scope = limit, lane, scope
-        self._request, self._tokens, self._usd = request, tokens, usd
-        self._held: list[Callable[[], None]] = []
-
-    async def __aenter__(self) -> Place:
-        scope, time = self._scope, self._scope.own_time
-        with time.waiting():
-            if isinstance(scope.limit, asyncio.Semaphore):
-                await scope.limit.acquire()
-                self._held.append(scope.limit.release)
-            try:
-                self._place = await self._limit.acquire(self._lane, self._request, self._tokens)
-                self._held.append(lambda: self._limit.release(self._place))
-                await self._limit.spending.wait_for(self._usd)
-            except BaseException:
-                self._leave()
-                raise
-        self._place.usd = self._usd
-        self._held.append(lambda: self._limit.spending.give_back(self._usd))
-        if self._lane.outage.is_waited_for:
-            time.count(0, 1)
-            self._held.append(lambda: time.count(0, -1))
-        return self._place
-
-    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        outage = self._lane.outage
-        try:
-            if isinstance(error, Exception):
-                if is_transient(error):
-                    self._place.failed(read_symptom(error))
-                else:  # it answered, and will say the same again
-                    outage.answered()
-        finally:
-            self._scope.was_held_up = self._scope.was_held_up or outage.is_waited_for
-            self._leave()
-
-    def _leave(self) -> None:
-        while self._held:
-            self._held.pop()()
 
 
 def _without_keys(answer: Answer) -> Answer:

@@ -1,15 +1,26 @@
-"""What becomes of one model call: an answer, or an error and what is to be said of it."""
+"""What becomes of one model call: an answer, or an error, what it says and whether it may pass."""
 
+import math
+import time
 from dataclasses import dataclass
-from typing import Any, cast
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
-from graphrag.query.retrying import RetryPolicy as RetryPolicy
-from graphrag.query.retrying import read_retry_policy as read_retry_policy
-from graphrag.query.retrying import retry_after_s as retry_after_s
-from graphrag.query.service_advice import is_wrong_provider, read_advice
+from graphrag.config.models.strict_section import nearest
 from graphrag.query.spending import NotAskedError
-from graphrag.query.usage import CountedBy
+from graphrag.query.usage import CallKind, CountedBy
 from graphrag.redaction import redact
+
+if TYPE_CHECKING:
+    from graphrag_llm.config import ModelConfig
+
+LONGEST_WAIT_S = 300.0
+"""The longest wait that a service may ask for where no run says otherwise."""
+_OVERLOADED_STATUS = {502, 503, 504, 529}
+_NOT_THERE = {"ClientConnectorError", "ConnectionRefusedError", "ConnectError", "gaierror"}
+_TO_CHECK = {401: "api_key", 403: "api_key", 404: "model and api_base"}
 
 _LONGEST_READ = 20_000
 
@@ -39,14 +50,9 @@ class Answer:
 
 
 class CutOffReplyError(RuntimeError):
-    """A structured reply, paid for and counted, broke off before it was complete.
+    """A structured reply, paid for and counted, broke off; ``content`` is as far as it came.
 
     Asking for it again would end at the same place. The message is one sentence.
-
-    Attributes
-    ----------
-    content : str
-        The reply as far as it came.
     """
 
     def __init__(self, content: str, reason: str) -> None:
@@ -61,12 +67,7 @@ class NoReplyError(RuntimeError):
 class GarbledReplyError(RuntimeError):
     """What came is not what a model says; the message is one sentence.
 
-    Attributes
-    ----------
-    answer : Answer or None
-        What it cost; None when that is not known.
-    may_pass : bool
-        Whether the next reply may be another.
+    ``answer`` says what it cost, where that is known; ``may_pass`` whether the next may be another.
     """
 
     def __init__(self, reason: str, answer: Answer | None = None, may_pass: bool = True) -> None:
@@ -94,7 +95,8 @@ def describe_error(error: BaseException) -> str:
     if has_no_room(error):
         said = text.rpartition("Exception - ")[2].rpartition("Error: ")[2]
         return f"{CONTEXT_IS_FULL} for the request ({said[:200]})"
-    advice = read_advice(error)
+    notes: list[Any] = getattr(error, "__notes__", [])
+    advice = next((str(note) for note in notes if isinstance(note, _Advice)), None)
     if advice is not None and not advice.startswith(";"):
         return advice
     name = type(error).__name__
@@ -106,7 +108,7 @@ def describe_error(error: BaseException) -> str:
 
 def is_refusal(error: BaseException) -> bool:
     """Say whether every further request to this model would fail for the same reason."""
-    if is_wrong_provider(error):
+    if _is_wrong_provider(error):
         return True
     status = getattr(error, "status_code", None)
     # litellm's message leaves the provider's error code out; the error it was made from has it.
@@ -115,19 +117,15 @@ def is_refusal(error: BaseException) -> bool:
 
 def has_no_room(error: BaseException) -> bool:
     """Say whether a request was refused because it is longer than the model's context."""
-    return any(kind.__name__ == "ContextWindowExceededError" for kind in type(error).__mro__)
+    return "ContextWindowExceededError" in _kinds(error)
+
+
+def _kinds(error: BaseException) -> set[str]:
+    return {kind.__name__ for kind in type(error).__mro__}
 
 
 def name_remedy(cause: str, budget: str) -> str:
-    """Return the cause of a failure and, where a context was too small, which budget to lower.
-
-    Parameters
-    ----------
-    cause : str
-        One sentence, as of :func:`describe_error`.
-    budget : str
-        The settings to lower, e.g. ``local_search.max_context_tokens``.
-    """
+    """Return the cause of a failure and, where a context was too small, which budget to lower."""
     return f"{cause}; lower {budget}" if CONTEXT_IS_FULL in cause else cause
 
 
@@ -144,7 +142,7 @@ def is_transient(error: BaseException) -> bool:
         return error.may_pass
     if isinstance(error, NoReplyError):
         return True
-    named = any(kind.__name__ in _TRANSPORT_ERRORS for kind in type(error).__mro__)
+    named = bool(_kinds(error) & _TRANSPORT_ERRORS)
     return isinstance(status, int) or named or isinstance(error, ConnectionError | TimeoutError)
 
 
@@ -155,10 +153,154 @@ def read_usage(usage: Any, output: bool) -> tuple[int, int, int | None]:
     """
     if usage is None:
         return 0, 0, None
-    details: Any = getattr(usage, "prompt_tokens_details", None)
+    details: Any = getattr(usage, "prompt_tokens_details", usage)
     cached = cast("int | None", getattr(details, "cached_tokens", None))
     prompt = max(0, int(usage.prompt_tokens or 0))
     answered = cast("int | None", getattr(usage, "completion_tokens", None)) or 0
     # More cached tokens than there are, or less than none, can't be meant.
     known = None if cached is None or cached < 0 else min(int(cached), prompt)
     return prompt, max(0, int(answered if output else 0)), known
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a request is sent again.
+
+    Attributes
+    ----------
+    max_retries : int
+        Attempts after the first, >= 0.
+    base_delay_s, max_delay_s : float
+        Seconds. The n-th wait is drawn evenly from [0, min(max, base * 2**n)] ("full jitter")
+        and is never shorter than the Retry-After which the provider sent.
+    """
+
+    max_retries: int = 5
+    base_delay_s: float = 1.0
+    max_delay_s: float = 60.0
+
+
+def read_retry_policy(config: "ModelConfig") -> RetryPolicy:
+    """Read a model's ``retry:`` section; what it leaves out keeps its default.
+
+    The type ``immediate`` waits only as long as the provider asks for.
+    """
+    retry = config.retry
+    if retry is None:
+        return RetryPolicy()
+    waits = {"base_delay_s": retry.base_delay, "max_delay_s": retry.max_delay}
+    if retry.type == "immediate":
+        waits = dict.fromkeys(waits, 0.0)
+    given: dict[str, Any] = {"max_retries": retry.max_retries, **waits}
+    return RetryPolicy(**{name: value for name, value in given.items() if value is not None})
+
+
+def retry_after_s(error: BaseException) -> float:
+    """Return the wait in seconds which the provider asked for, 0 when it named none.
+
+    It may be a number of milliseconds or seconds, or a date of HTTP (RFC 9110, section 10.2.3).
+    """
+    headers: Any = getattr(error, "litellm_response_headers", None)
+    if headers is None:
+        headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        wait = _read_wait(headers.get(name), unit)
+        if wait is not None:
+            return wait
+    return 0.0
+
+
+def _read_wait(given: object, unit: float) -> float | None:
+    text = str(given or "").strip()
+    try:
+        seconds = float(text) / unit
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(text)
+        except ValueError:
+            return None
+        if date.tzinfo is None:  # "-0000", which says that the zone is not known
+            date = date.replace(tzinfo=UTC)
+        seconds = date.timestamp() - time.time()
+    return max(0.0, seconds) if math.isfinite(seconds) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Symptom:
+    """What a failure that may pass says of the service.
+
+    Whether it can't be this one request's, whether there are too many of them, and the seconds
+    that the service asks to wait.
+    """
+
+    is_of_service: bool
+    is_throttled: bool
+    wait_s: float
+
+
+def read_symptom(error: BaseException) -> Symptom:
+    """Read what a failure says of the service, and those that it was made from say."""
+    wait_s, statuses, names = retry_after_s(error), set[object](), set[str]()
+    seen = set[int]()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        statuses.add(getattr(each, "status_code", None))
+        names.add(type(each).__name__)
+        each = each.__cause__ or each.__context__
+    too_many = bool(statuses & {429, 529}) or (503 in statuses and wait_s > 0)
+    gone = bool(names & _NOT_THERE) or "Cannot connect to host" in str(error)
+    overloaded = bool(statuses & _OVERLOADED_STATUS) or (too_many and wait_s > 0)
+    return Symptom(gone or overloaded, too_many, wait_s)
+
+
+class _Advice(str):
+    """A note on an error that is part of its one sentence."""
+
+    __slots__ = ()
+
+
+def advise(error: BaseException, kind: CallKind, config: "ModelConfig") -> None:
+    """Put on an error what its sentence is to say of the service: its address, what to look at.
+
+    The errors of the clients name neither, and who describes an error knows only the error.
+    """
+    where = f"under {kind}_models in settings.yaml"
+    to_check = _TO_CHECK.get(cast("int", getattr(error, "status_code", None)))
+    text = str(error)
+    lost = "Connection error." in text or "Cannot connect to host" in text
+    if _is_wrong_provider(error):
+        error.add_note(_Advice(_describe_provider(kind, config.model_provider, where)))
+    elif lost and not _kinds(error) & {"APITimeoutError", "Timeout"}:
+        remedy = f"start the service, or check api_base {where}"
+        if config.api_base is None:
+            remedy = f"check the network, or set api_base {where}"
+        error.add_note(_Advice(f"no connection to {name_service(config)}; {remedy}"))
+    elif to_check is not None:
+        error.add_note(_Advice(f"; {name_service(config)} was asked: check {to_check} {where}"))
+
+
+def _is_wrong_provider(error: BaseException) -> bool:
+    """Say whether litellm can't tell where to send a request; none was sent then."""
+    return "LiteLLMUnknownProvider" in _kinds(error) or "LLM Provider NOT provided" in str(error)
+
+
+def _describe_provider(kind: str, provider: str, where: str) -> str:
+    import litellm
+
+    known = sorted({str(getattr(each, "value", each)) for each in litellm.provider_list})
+    if provider in known:
+        return f"{provider} offers no {kind}s: correct model_provider {where}"
+    meant = nearest(provider, known)
+    correct = f"{' C' if meant else '; c'}orrect model_provider {where}"
+    return f"there is no provider {provider!r}{meant}{correct}"
+
+
+def name_service(config: "ModelConfig") -> str:
+    """Return the model and the address of its service, without a password or a key in it."""
+    model = f"{config.model_provider}/{config.model}"
+    if config.api_base is None:
+        return model
+    parts = urlsplit(config.api_base)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path} ({model})" if host else f"{model} (api_base)"

@@ -1,119 +1,55 @@
-"""The search methods behind one call: a question in, an outcome or an error out.
+"""The released search methods behind one call: a question in, an outcome or an error out.
 
 The released engines swallow errors, block the loop while they embed the question and keep
 state between questions; each adapter here asks such an engine in a way that does not.
+:func:`build_released` makes them from an index's tables; importing this module imports the
+engines, and with them openai.
 """
 
 import asyncio
 import copy
 from collections.abc import AsyncGenerator, Callable
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
-
-from graphrag_llm.embedding import LLMEmbedding
-from graphrag_llm.types import LLMEmbedding as EmbeddingRow
-from graphrag_llm.types import LLMEmbeddingResponse, LLMEmbeddingUsage
+from typing import TYPE_CHECKING, Any, cast
 
 from graphrag.callbacks.noop_query_callbacks import NoopQueryCallbacks
+from graphrag.config.embeddings import (
+    community_full_content_embedding,
+    entity_description_embedding,
+    text_unit_text_embedding,
+)
+from graphrag.query.factory import (
+    get_basic_search_engine,
+    get_drift_search_engine,
+    get_global_search_engine,
+    get_local_search_engine,
+)
+from graphrag.query.indexer_adapters import (
+    read_indexer_communities,
+    read_indexer_covariates,
+    read_indexer_entities,
+    read_indexer_relationships,
+    read_indexer_report_embeddings,
+    read_indexer_reports,
+    read_indexer_text_units,
+)
 from graphrag.query.llm.text_utils import (
     try_parse_json_object,  # pyright: ignore[reportUnknownVariableType]
 )
+from graphrag.query.models import CountedEmbedding, count_models, known_vectors
+from graphrag.query.outcome import OnText, Outcome, SearchEngine
 from graphrag.query.structured_search.drift_search.state import QueryState
-from graphrag.query.usage import phase
+from graphrag.utils.api import get_embedding_store, load_search_prompt
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from graphrag_vectors import VectorStore
 
-    from graphrag_llm.metrics import MetricsStore
-    from graphrag_llm.tokenizer import Tokenizer
-
+    from graphrag.query.index_header import IndexHeader
+    from graphrag.query.index_tables import IndexTables
     from graphrag.query.structured_search.base import SearchResult
-    from graphrag.query.structured_search.tog_search import GraphSearch
-
-OnText = Callable[[str], None]
-"""Receives the response piece by piece as it arrives."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a method answered: response, the records it retrieved, and the text it was shown.
-
-    ``abstained`` is set by a method that knows of itself that it found no answer; a refusal by
-    its model is told by the calls.
-    """
-
-    response: str
-    context_data: Any
-    context_text: Any
-    abstained: bool = False
-
-
-class SearchEngine(Protocol):
-    """One search method over one index; asked concurrently."""
-
-    async def answer(self, question: str, on_text: OnText | None) -> Outcome:
-        """Answer a question, passing the response on as it arrives."""
-        ...
 
 
 class UnusableReplyError(ValueError):
     """The model answered a step of the search with nothing that the step can use."""
-
-
-_known_vectors: ContextVar[dict[str, list[float]] | None] = ContextVar(
-    "gtog_known_vectors", default=None
-)
-
-
-@contextmanager
-def _known(vectors: dict[str, list[float]]) -> "Generator[None]":
-    token = _known_vectors.set(vectors)
-    try:
-        yield
-    finally:
-        _known_vectors.reset(token)
-
-
-class AwaitedEmbedding(LLMEmbedding):
-    """An embedding whose vector was awaited beforehand, for builders that ask without waiting."""
-
-    def __init__(self, inner: LLMEmbedding) -> None:
-        self._inner = inner
-
-    @property
-    def metrics_store(self) -> "MetricsStore":
-        """The wrapped model's own store."""
-        return self._inner.metrics_store
-
-    @property
-    def tokenizer(self) -> "Tokenizer":
-        """The wrapped model's tokenizer."""
-        return self._inner.tokenizer
-
-    async def vector_of(self, question: str) -> list[float]:
-        """Embed a question under the phase ``embedding``."""
-        with phase("embedding"):
-            return (await self._inner.embedding_async(input=[question])).first_embedding
-
-    async def embedding_async(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
-        """Ask the wrapped model."""
-        return await self._inner.embedding_async(**kwargs)
-
-    def embedding(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
-        """Return the vectors awaited beforehand, else ask the wrapped model."""
-        known = _known_vectors.get() or {}
-        texts: list[str] = kwargs["input"]
-        if any(text not in known for text in texts):
-            with phase("embedding"):
-                return self._inner.embedding(**kwargs)
-        rows = [
-            EmbeddingRow(object="embedding", embedding=known[text], index=index)
-            for index, text in enumerate(texts)
-        ]
-        usage = LLMEmbeddingUsage(prompt_tokens=0, total_tokens=0)
-        return LLMEmbeddingResponse(object="list", data=rows, model="awaited", usage=usage)
 
 
 class _KeptContext:
@@ -135,28 +71,21 @@ class ContextSearch:
     a thread, as the builders write into the records that they share.
     """
 
-    def __init__(self, engine: Any, embedding: LLMEmbedding) -> None:
+    def __init__(self, engine: Any) -> None:
         self._engine = engine
-        self._embedding = AwaitedEmbedding(embedding)
-        engine.context_builder.text_embedder = self._embedding
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from one context."""
-        vector = await self._embedding.vector_of(question)
-        with _known({question: vector}):
-            return await answer_from_context(self._engine, question, on_text)
-
-
-async def answer_from_context(engine: Any, question: str, on_text: OnText | None) -> Outcome:
-    """Answer a question by a released engine of one context and one call, which stays as it is."""
-    engine = copy.copy(engine)
-    engine.context_builder = context = _KeptContext(engine.context_builder)
-    pieces: list[str] = []
-    async for piece in engine.stream_search(query=question):
-        pieces.append(piece)
-        if on_text is not None:
-            on_text(piece)
-    return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
+        engine = copy.copy(self._engine)
+        engine.context_builder = context = _KeptContext(engine.context_builder)
+        vector = await self._engine.context_builder.text_embedder.vector_of(question)
+        pieces: list[str] = []
+        with known_vectors({question: vector}):
+            async for piece in engine.stream_search(query=question):
+                pieces.append(piece)
+                if on_text is not None:
+                    on_text(piece)
+        return Outcome("".join(pieces), context.built.context_records, context.built.context_chunks)
 
 
 class _Watched:
@@ -197,9 +126,6 @@ class GlobalMapReduce:
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        selection = engine.context_builder.dynamic_community_selection
-        if selection is not None:
-            selection.model = engine.model
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question from the community reports.
@@ -240,11 +166,9 @@ class _TextCallback(NoopQueryCallbacks):
 class DriftSearch:
     """The released DRIFT search, with the state of each question kept apart."""
 
-    def __init__(self, engine: Any, embedding: LLMEmbedding) -> None:
+    def __init__(self, engine: Any) -> None:
         self._engine = engine
-        self._embedding = AwaitedEmbedding(embedding)
-        engine.context_builder.text_embedder = self._embedding
-        engine.context_builder.local_mixed_context.text_embedder = self._embedding
+        self._embedding: CountedEmbedding = engine.context_builder.text_embedder
 
     async def answer(self, question: str, on_text: OnText | None) -> Outcome:
         """Answer a question by follow-up questions and a summary of their answers.
@@ -270,7 +194,7 @@ class DriftSearch:
         engine.primer.decompose_query = steps.started(engine.primer.decompose_query)
         engine.local_search.search = steps.started(engine.local_search.search)
         try:
-            with _known(vectors):
+            with known_vectors(vectors):
                 found = cast("SearchResult", await engine.search(query=question))
         finally:
             await steps.end()
@@ -316,7 +240,7 @@ class _EmbedsItsReply:
     def __init__(
         self,
         inner: Any,
-        embedding: AwaitedEmbedding,
+        embedding: CountedEmbedding,
         question: str,
         vectors: dict[str, list[float]],
     ) -> None:
@@ -336,24 +260,80 @@ class _EmbedsItsReply:
 class _EmbedsFirst:
     """A local search that awaits the question's vector before its context is built."""
 
-    def __init__(self, inner: Any, embedding: AwaitedEmbedding) -> None:
+    def __init__(self, inner: Any, embedding: CountedEmbedding) -> None:
         self._inner = inner
         self._embedding = embedding
 
     async def search(self, query: str, **kwargs: Any) -> Any:
         vector = await self._embedding.vector_of(query)
-        with _known({query: vector}):
+        with known_vectors({query: vector}):
             return await self._inner.search(query=query, **kwargs)
 
 
-class OfGraph:
-    """Think-on-Graph or PageRank search as one of the methods."""
+def build_released(method: str, header: "IndexHeader", tables: "IndexTables") -> SearchEngine:
+    """Make the engine of local, basic, global or DRIFT search, with counted models.
 
-    def __init__(self, search: "GraphSearch") -> None:
-        self._search = search
+    The released readers write into tables, so each gets a copy.
+    """
+    config, options = count_models(header.config), header.options
+    section = header.section(method)
+    prompts = {key: load_search_prompt(value) for key, value in section if key.endswith("prompt")}
 
-    async def answer(self, question: str, on_text: OnText | None) -> Outcome:
-        """Answer a question from the graph and its texts."""
-        found = await self._search.run(question, on_text)
-        shown = found.context_data, found.context_text
-        return Outcome(str(found.response), *shown, found.abstained)
+    def store(name: str) -> "VectorStore":
+        return get_embedding_store(config.vector_store, name)
+
+    def entities() -> Any:
+        level = options.community_level
+        return read_indexer_entities(tables.table("entities"), tables.table("communities"), level)
+
+    def reports() -> Any:
+        return read_indexer_reports(
+            tables.table("community_reports"),
+            tables.table("communities"),
+            options.community_level,
+            dynamic_community_selection=method == "global" and options.dynamic_community_selection,
+        )
+
+    given: dict[str, Any] = {"config": config, "response_type": options.response_type}
+    if method == "global":
+        given |= {
+            "reports": reports(),
+            "communities": read_indexer_communities(
+                tables.table("communities"), tables.table("community_reports")
+            ),
+            "entities": entities(),
+            "dynamic_community_selection": options.dynamic_community_selection,
+            "map_system_prompt": prompts["map_prompt"],
+            "reduce_system_prompt": prompts["reduce_prompt"],
+            "general_knowledge_inclusion_prompt": prompts["knowledge_prompt"],
+        }
+        return GlobalMapReduce(get_global_search_engine(**given))
+    given["text_units"] = read_indexer_text_units(tables.table("text_units"))
+    if method == "basic":
+        vectors = store(text_unit_text_embedding)
+        return ContextSearch(
+            get_basic_search_engine(
+                **given, text_unit_embeddings=vectors, system_prompt=prompts["prompt"]
+            )
+        )
+    given |= {
+        "reports": reports(),
+        "entities": entities(),
+        "relationships": read_indexer_relationships(tables.table("relationships")),
+        "description_embedding_store": store(entity_description_embedding),
+    }
+    if method == "local":
+        claims = tables.table("covariates") if tables.has("covariates") else None
+        covariates = {"claims": [] if claims is None else read_indexer_covariates(claims)}
+        engine = get_local_search_engine(
+            **given, covariates=covariates, system_prompt=prompts["prompt"]
+        )
+        return ContextSearch(engine)
+    read_indexer_report_embeddings(given["reports"], store(community_full_content_embedding))
+    return DriftSearch(
+        get_drift_search_engine(
+            **given,
+            local_system_prompt=prompts["prompt"],
+            reduce_system_prompt=prompts["reduce_prompt"],
+        )
+    )

@@ -2,36 +2,25 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.query.calls import describe_error, is_refusal, name_remedy
 from graphrag.query.index_header import IndexHeader, SearchOptions, read_header
-from graphrag.query.index_tables import Tables, check_vectors, open_tables
+from graphrag.query.index_tables import IndexTables, check_vectors, open_tables
 from graphrag.query.methods import GRAPH_METHODS, METHODS, RANKED, embeds
 from graphrag.query.output import context_budget
 from graphrag.query.usage import CallLog, measure_calls
 
 if TYPE_CHECKING:
     from graphrag.query.counted_result import CountedSearchResult
-    from graphrag.query.engines import OnText, SearchEngine
-    from graphrag.query.ranked_search import RankedTexts
-    from graphrag.query.structured_search.tog_search import OpenedGraph
+    from graphrag.query.outcome import OnText, SearchEngine
     from graphrag.text.ranking import WordIndexes
-
-Made = TypeVar("Made")
 
 
 class SearchError(RuntimeError):
-    """A search gave no usable response.
-
-    Attributes
-    ----------
-    refused : bool
-        True when the model's service would refuse every further request too.
-    """
+    """A search gave no usable response; ``refused``: nor would any further request get one."""
 
     def __init__(self, message: str, refused: bool = False) -> None:
         super().__init__(message)
@@ -43,15 +32,9 @@ class GraphIndex:
 
     Make one with :meth:`open`; ask it with :meth:`search`, from any number of tasks of one
     event loop. Engines are built at the first question of their method and then kept.
-
-    Parameters
-    ----------
-    header : IndexHeader
-        The project's settings with absolute paths.
-    tables : Tables
     """
 
-    def __init__(self, header: IndexHeader, tables: Tables) -> None:
+    def __init__(self, header: IndexHeader, tables: IndexTables) -> None:
         self.header = header
         self.tables = tables
         self._engines: dict[str, SearchEngine] = {}
@@ -85,13 +68,7 @@ class GraphIndex:
         return index
 
     def under(self, header: IndexHeader) -> "GraphIndex":
-        """Return the index as searched under these settings; what is made of its tables is shared.
-
-        Parameters
-        ----------
-        header : IndexHeader
-            This index's, or the same with other settings of a method.
-        """
+        """Return the index under other settings of a method; it shares what is made of tables."""
         if header is self.header:
             return self
         varied = GraphIndex(header, self.tables)
@@ -164,68 +141,37 @@ class GraphIndex:
         return self._engines[method]
 
     async def _build(self, method: str) -> "SearchEngine":
-        # They load the search engines, which takes a second; who only judges needs none.
-        from graphrag.query.engine_building import EngineBuilder
-        from graphrag.query.models import open_completion, open_embedding
+        from graphrag.query.engine_building import build_engine
 
         self.header.prompt_files(method)  # the released engines would take their own in silence
         if self._unchecked is not None and embeds(method):
             check_vectors(self.header.config, Path(self._unchecked))
             self._unchecked = None
-        models = self.header.model_configs(method)
-        embedding = models.get("embedding")
-        # For a large index both take seconds, in which other searches go on.
-        prepared = None
-        if method in GRAPH_METHODS:
-            prepared = await self._shared.graph()
-        elif method in RANKED:
-            prepared = await self._shared.texts()
-        return EngineBuilder(self.header, self.tables).build(
-            method,
-            open_completion(models["completion"]),
-            None if embedding is None else open_embedding(embedding),
-            prepared,
-        )
+        prepared = await self._shared.prepared(method)
+        return build_engine(method, self.header, self.tables, prepared)
 
 
 class _Shared:
-    """What all searches of an index share, each part made by the first search that needs it."""
+    """What all searches of an index share, each part made once, by the first that needs it."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: IndexTables) -> None:
         self._tables = tables
         self._words: WordIndexes | None = None
-        self._graph: _Later[OpenedGraph] = _Later()
-        self._texts: _Later[RankedTexts] = _Later()
-
-    async def graph(self) -> "OpenedGraph":
-        """Return its graph."""
-        from graphrag.query.engine_building import open_graph_of
-
-        return await self._graph.made_by(open_graph_of, self._tables, self._counted())
-
-    async def texts(self) -> "RankedTexts":
-        """Return its text units, made ready for ranking."""
-        from graphrag.query.engine_building import rank_texts_of
-
-        return await self._texts.made_by(rank_texts_of, self._tables, self._counted())
-
-    def _counted(self) -> "WordIndexes":
-        from graphrag.text.ranking import WordIndexes
-
-        self._words = self._words or WordIndexes()
-        return self._words
-
-
-class _Later(Generic[Made]):
-    """Something that is made once, in a thread, however many tasks ask for it."""
-
-    def __init__(self) -> None:
-        self._made: Made | None = None
+        self._made: dict[str, object] = {}
         self._making = asyncio.Lock()
 
-    async def made_by(self, make: Callable[..., Made], *given: object) -> Made:
-        """Return it; if it was not made yet, by this function."""
+    async def prepared(self, method: str) -> object:
+        """Return the graph or the ranked text units that a method searches, None of others."""
+        from graphrag.query.engine_building import open_graph_of, rank_texts_of
+
+        if method not in (*GRAPH_METHODS, *RANKED):
+            return None
+        kind, make = ("texts", rank_texts_of) if method in RANKED else ("graph", open_graph_of)
         async with self._making:
-            if self._made is None:
-                self._made = await asyncio.to_thread(make, *given)
-            return self._made
+            if kind not in self._made:
+                from graphrag.text.ranking import WordIndexes
+
+                self._words = self._words or WordIndexes()
+                # For a large index it takes seconds, in which other searches go on.
+                self._made[kind] = await asyncio.to_thread(make, self._tables, self._words)
+        return self._made[kind]

@@ -25,14 +25,7 @@ _SECRET = re.compile(r"key|secret|password|header|authorization|ad_token", re.IG
 class SearchOptions:
     """What the released search functions take beside the settings, alike for all methods.
 
-    Attributes
-    ----------
-    community_level : int or None
-        Deepest level of the community hierarchy that local, global and DRIFT read; None: all.
-    response_type : str
-        Free-form description of the answer's form.
-    dynamic_community_selection : bool
-        Whether global search lets the model choose the communities.
+    ``community_level`` is the deepest that local, global and DRIFT read; None: all.
     """
 
     community_level: int | None = 2
@@ -77,13 +70,7 @@ class IndexHeader:
         return models
 
     def prompt_files(self, method: str) -> dict[str, Path]:
-        """Return the prompt files that a method needs: setting -> file.
-
-        Raises
-        ------
-        SettingsError
-            If one of them is not there.
-        """
+        """Return the prompt files that a method needs: setting -> file; SettingsError without."""
         return prompt_files(section_name(method), self.section(method))
 
     def models(self, method: str) -> list[str]:
@@ -99,12 +86,7 @@ class IndexHeader:
     def describe(self, method: str) -> dict[str, Any]:
         """Return everything that changes what a method answers, JSON-ready, without secrets.
 
-        Prompt files are given by the hash of their content.
-
-        Raises
-        ------
-        SettingsError
-            If a prompt file that the method needs is not there.
+        Prompt files are given by the hash of their content; SettingsError if one is not there.
         """
         self.prompt_files(method)
         section: dict[str, Any] = self.section(method).model_dump(mode="json")
@@ -127,17 +109,7 @@ async def read_header(
     options: SearchOptions | None = None,
     vectors: bool = True,
 ) -> IndexHeader:
-    """Read a project's settings and check that its index is complete.
-
-    Its vectors are not looked at with ``vectors=False``: for who asks the index nothing.
-
-    Raises
-    ------
-    SettingsError
-        If the settings can't be read.
-    IndexNotBuiltError
-        If a table or vector store is missing or has another embedding size.
-    """
+    """Read a project's settings and check that its index is complete; see ``GraphIndex.open``."""
     config = read_settings(root, data_dir)
     fingerprint = await fingerprint_tables(config, Path(root))
     if vectors:

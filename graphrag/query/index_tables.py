@@ -4,9 +4,8 @@ import asyncio
 import csv
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from graphrag_storage import create_storage
 from graphrag_storage.file_storage import FileStorage
@@ -31,73 +30,29 @@ class IndexNotBuiltError(ValueError):
     """A project has no complete index; the message names what is missing and what to run."""
 
 
-class Tables(Protocol):
-    """The tables of a built index as graphrag 3.3 writes them."""
+class IndexTables:
+    """The tables of a built index as graphrag 3.3 writes them; covariates there are with claims.
+
+    Parameters
+    ----------
+    paths : mapping of str to Path
+        Table name -> ``.parquet`` or ``.csv`` file of this machine, read when first asked for.
+    **frames : pandas.DataFrame or None
+        Tables that were read before.
+    """
+
+    def __init__(
+        self, paths: "Mapping[str, Path] | None" = None, /, **frames: "pd.DataFrame | None"
+    ) -> None:
+        self.paths = dict(paths or {})
+        self._frames = {name: frame for name, frame in frames.items() if frame is not None}
 
     def table(self, name: str) -> "pd.DataFrame":
         """Return a copy of a table, as the released readers write into what they are given.
 
-        Raises
-        ------
-        IndexNotBuiltError
-            If the index has no such table.
+        Raises IndexNotBuiltError if the index has no such table.
         """
-        ...
-
-    def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
-        """Return columns of a table as they are stored; None without the table or one of them."""
-        ...
-
-    def has(self, name: str) -> bool:
-        """Whether there is a table; covariates there are only with claims."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class IndexTables:
-    """Tables that were read before."""
-
-    entities: "pd.DataFrame | None" = None
-    relationships: "pd.DataFrame | None" = None
-    text_units: "pd.DataFrame | None" = None
-    communities: "pd.DataFrame | None" = None
-    community_reports: "pd.DataFrame | None" = None
-    covariates: "pd.DataFrame | None" = None
-    documents: "pd.DataFrame | None" = None
-
-    def table(self, name: str) -> "pd.DataFrame":
-        """Return a copy of a table."""
-        found: pd.DataFrame | None = getattr(self, name)
-        if found is None:
-            msg = f"the index has no {name} table, which this search needs"
-            raise IndexNotBuiltError(msg)
-        return found.copy()
-
-    def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
-        """Return columns of a table."""
-        return _chosen(getattr(self, name), columns)
-
-    def has(self, name: str) -> bool:
-        """Whether there is a table."""
-        return getattr(self, name) is not None
-
-
-class StoredTables:
-    """Tables in files of this machine, each read when it is first asked for.
-
-    Parameters
-    ----------
-    paths : dict of str to Path
-        Table name -> ``.parquet`` or ``.csv`` file.
-    """
-
-    def __init__(self, paths: "Mapping[str, Path]") -> None:
-        self.paths = dict(paths)
-        self._frames: dict[str, pd.DataFrame] = {}
-
-    def table(self, name: str) -> "pd.DataFrame":
-        """Return a copy of a table."""
-        if name not in self.paths:
+        if not self.has(name):
             msg = f"the index has no {name} table, which this search needs"
             raise IndexNotBuiltError(msg)
         if name not in self._frames:
@@ -105,14 +60,18 @@ class StoredTables:
         return self._frames[name].copy()
 
     def columns(self, name: str, columns: "Sequence[str]") -> "pd.DataFrame | None":
-        """Return columns of a table; of one that was not read before they are not kept."""
+        """Return columns of a table as they are stored; None without the table or one of them.
+
+        Of a table that was not read before they are not kept.
+        """
         if name in self._frames:
-            return _chosen(self._frames[name], columns)
+            frame: Any = self._frames[name]
+            return frame[list(columns)] if set(columns) <= set(frame.columns) else None
         return _read_columns(self.paths[name], columns) if name in self.paths else None
 
     def has(self, name: str) -> bool:
         """Whether there is a table."""
-        return name in self.paths
+        return name in self._frames or name in self.paths
 
 
 async def fingerprint_tables(config: "GraphRagConfig", root: Path) -> str:
@@ -165,13 +124,13 @@ def _hash_file(path: Path, name: str, digest: "hashlib.blake2b") -> None:
 
 async def open_tables(
     config: "GraphRagConfig", names: "Sequence[str]" = (*SEARCHED_TABLES, "covariates", "documents")
-) -> Tables:
+) -> IndexTables:
     """Open those of the tables that there are: read later from files, at once from elsewhere."""
     storage = create_storage(config.output_storage)
     kind = config.table_provider.type
     present = await _present(config, storage, names)
     if isinstance(storage, FileStorage) and kind in _FILES:
-        return StoredTables({name: storage.get_path(f"{name}.{kind}") for name in present})
+        return IndexTables({name: storage.get_path(f"{name}.{kind}") for name in present})
     from graphrag_storage.tables.table_provider_factory import create_table_provider
 
     from graphrag.data_model.data_reader import DataReader
@@ -206,12 +165,6 @@ def _read_columns(path: Path, columns: "Sequence[str]") -> "pd.DataFrame | None"
         return pd.read_csv(path, usecols=chosen, keep_default_na=False)
     schema: Any = cast("Any", pq).read_schema(path)
     return pd.read_parquet(path, columns=chosen) if set(chosen) <= set(schema.names) else None
-
-
-def _chosen(frame: Any, columns: "Sequence[str]") -> "pd.DataFrame | None":
-    if frame is None or not set(columns) <= set(frame.columns):
-        return None
-    return frame[list(columns)]
 
 
 def check_vectors(config: "GraphRagConfig", root: Path) -> None:

@@ -2,27 +2,160 @@
 
 Every model has a lane of its own. A request waits in its model's lane until it has a place; of
 the lanes that may send, the one with the fewest requests in flight comes first, so that a slow
-model does not take the places of a fast one.
+model does not take the places of a fast one. Times are seconds of a clock that can't be set.
 """
 
 import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from graphrag.query.adaptive import AdaptiveLimit, Outage, RateWindow, Taken
-from graphrag.query.retrying import Symptom
+from graphrag.query.calls import Symptom
 from graphrag.query.spending import NotAskedError, Spending
 
 _log = logging.getLogger(__name__)
 DEFAULT_PATIENCE_S = 300.0
-_KEPT_FREE_FROM = 16
-_RECENT_S = 10.0
+BACK_OFF = 0.7
+"""The factor of a decrease; that of CUBIC (RFC 9438, section 4.6)."""
+_KEPT_FREE_FROM, _RECENT_S = 16, 10.0
+_SIGNS_OF_AN_OUTAGE = 3
+_FIRST_PROBE_S, _LONGEST_PROBE_S = 0.1, 15.0
+
+
+class AdaptiveLimit:
+    """Requests in flight to one model: one more a round trip, fewer when it is too much.
+
+    Additive increase, multiplicative decrease (Chiu and Jain 1989,
+    https://doi.org/10.1016/0169-7552(89)90019-6), up to ``most`` places, >= 1 or ``inf``.
+    """
+
+    def __init__(self, most: float) -> None:
+        self._most = self._size = most
+        self._changed_at = -inf
+
+    @property
+    def places(self) -> float:
+        """Requests that may be in flight: a whole number from 1 to the most, or ``inf``."""
+        return self._size if self._size == inf else int(self._size)
+
+    def answered(self) -> None:
+        """Note an answer: as many of them as there are places make one more place."""
+        self._size = min(self._most, self._size + 1 / self._size)
+
+    def throttled(self, sent_at: float, now: float, in_flight: int) -> None:
+        """Note that a request was turned away because there are too many.
+
+        Those that were in flight together say so together: only a request that was sent after
+        the last decrease makes another. Of the places, those count that ``in_flight`` requests
+        used, this one included.
+        """
+        if sent_at >= self._changed_at:
+            self._size = max(1.0, min(self._size, in_flight) * BACK_OFF)
+            self._changed_at = now
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a request took of a rate: when, and how much."""
+
+    at: float
+    amount: float
+
+
+class RateWindow:
+    """No more than ``most`` requests or tokens, > 0, within any stretch of ``period_s``.
+
+    What is more than the whole rate waits until nothing else is left, and is then held for as
+    many periods as it takes: it is never refused, and the rate holds on the average.
+    """
+
+    def __init__(self, most: float, period_s: float) -> None:
+        self._most = most
+        self._period_s = period_s
+        self._taken: deque[Taken] = deque()
+
+    def ready_at(self, amount: float, now: float) -> float:
+        """Return the moment from which ``amount`` may be taken; ``now`` when it is free."""
+        ends = sorted((end, t.amount) for t in self._taken if (end := self._end(t)) > now)
+        self._taken = deque(t for t in self._taken if self._end(t) > now)
+        room = self._most - sum(each for _, each in ends)
+        wanted = min(amount, self._most)
+        at = now
+        for end, freed in ends:
+            if wanted <= room + 1e-9:
+                break
+            room += freed
+            at = end
+        return at
+
+    def take(self, amount: float, now: float) -> Taken:
+        """Take ``amount``; how much it really was may be put right in what is returned."""
+        self._taken.append(Taken(now, amount))
+        return self._taken[-1]
+
+    def fill(self, now: float) -> None:
+        """Take all that there is for one period."""
+        self.take(self._most, now)
+
+    def _end(self, taken: Taken) -> float:
+        return taken.at + self._period_s * max(1.0, taken.amount / self._most)
+
+
+@dataclass(slots=True)
+class Outage:
+    """Whether a model's service is there, and how long it is waited for.
+
+    It is down when three signs in a row say so: a failure that is the service's own, or one of as
+    many different requests (one request alone may be what breaks it). One answer ends it. One
+    that never answered is not waited for: it may not be there. From ``probe_at`` on one request
+    may ask whether it is back.
+    """
+
+    patience_s: float
+    has_answered: bool = False
+    down_since: float | None = None
+    probe_at: float = -inf
+    _signs: set[Hashable] = field(default_factory=set[Hashable])
+    _n_signs: int = 0
+    _probe_s: float = _FIRST_PROBE_S
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the service is down."""
+        return self.down_since is not None
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Whether the service is down and has been there before."""
+        return self.is_down and self.has_answered
+
+    @property
+    def ends_at(self) -> float:
+        """The moment at which patience ends; ``inf`` while the service is not waited for."""
+        since = self.down_since if self.has_answered else None
+        return inf if since is None else since + self.patience_s
+
+    def answered(self) -> None:
+        """Note an answer."""
+        self.has_answered, self.down_since, self.probe_at = True, None, -inf
+        self._signs.clear()
+        self._probe_s = _FIRST_PROBE_S
+
+    def failed(self, request: Hashable, is_of_service: bool, now: float) -> None:
+        """Note a failure that may pass; ``request`` is the same for all attempts of one."""
+        self._n_signs += 1
+        self._signs.add(("sign", self._n_signs) if is_of_service else ("request", request))
+        if self.is_waited_for:
+            longest_s = min(_LONGEST_PROBE_S, max(_FIRST_PROBE_S, self.patience_s / 10))
+            self._probe_s = min(2 * self._probe_s, longest_s)
+        elif not self.is_down and len(self._signs) >= _SIGNS_OF_AN_OUTAGE:
+            self.down_since = now
+        self.probe_at = now + self._probe_s if self.is_waited_for else -inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +180,7 @@ class ServiceDownError(NotAskedError):
 
 @dataclass(slots=True)
 class Place:
-    """A request's place: what came of it is said before it is given back.
-
-    Attributes
-    ----------
-    sent_at : float
-        Seconds.
-    request : hashable
-        The same for every attempt of one request.
-    usd : float
-        About what it costs.
-    """
+    """A request's place; ``usd`` is about what it costs."""
 
     lane: "Lane"
     sent_at: float
@@ -65,14 +188,6 @@ class Place:
     prompt_tokens: int = 0
     taken: Taken | None = None
     usd: float = 0.0
-
-    def answered(self, tokens: int) -> None:
-        """Note an answer and the tokens that it really took."""
-        self.lane.answered(self, tokens)
-
-    def failed(self, symptom: Symptom) -> None:
-        """Note a failure that may pass, and what it says of the service."""
-        self.lane.failed(self, symptom)
 
 
 @dataclass(slots=True)
@@ -85,13 +200,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class Lane:
-    """The requests to one model.
-
-    Attributes
-    ----------
-    name : str
-        As in log lines.
-    """
+    """The requests to one model; what comes of each is said before its place is given back."""
 
     name: str
     adaptive: AdaptiveLimit
@@ -134,7 +243,7 @@ class Lane:
         return waiting.tokens + self._output
 
     def answered(self, place: Place, tokens: int) -> None:
-        """See :meth:`Place.answered`."""
+        """Note an answer and the tokens that it really took."""
         if place.taken is not None and tokens:
             of_reply = max(0, tokens - place.prompt_tokens)
             self._output += 0.2 * (of_reply - self._output)
@@ -147,7 +256,7 @@ class Lane:
         self._tell(before, "it answers")
 
     def failed(self, place: Place, symptom: Symptom) -> None:
-        """See :meth:`Place.failed`."""
+        """Note a failure that may pass, and what it says of the service."""
         now, was_down, before = self.clock(), self.outage.is_waited_for, self.adaptive.places
         wait_s = symptom.wait_s
         if symptom.is_throttled:
@@ -168,6 +277,9 @@ class Lane:
 class CallLimit:
     """How many requests are in flight, of all models together and of each.
 
+    Of 16 places and more, the last is not given to a model that has one while another that was
+    asked within ten seconds has none: a model that no longer answers can't take them all.
+
     Parameters
     ----------
     most : int or None
@@ -176,17 +288,10 @@ class CallLimit:
         Seconds that a service which is down is waited for, and the longest wait that a service
         may ask for. None: a call fails when its retries are used up, as outside of a run.
     clock : callable
-        Seconds, of a clock that can't be set.
     after_others : bool
-        Whether others asked before: what they did within the period of a rate is not known here,
-        so that each model's first request waits for a whole period of its rate.
+        Whether others asked before: each model's first request waits for a period of its rate.
     spending : Spending or None
         What the requests may cost together; None: as much as it takes.
-
-    Notes
-    -----
-    Of 16 places and more, the last is not given to a model that has one while another that was
-    asked within ten seconds has none: a model that no longer answers can't take them all.
     """
 
     def __init__(
@@ -210,19 +315,17 @@ class CallLimit:
         """Return the lane of a model; ``rate`` is its ``rate_limit:`` section, None without one."""
         if key not in self._lanes:
             period_s = float(getattr(rate, "period_in_seconds", None) or 60)
-            requests = getattr(rate, "requests_per_period", None)
-            tokens = getattr(rate, "tokens_per_period", None)
-            self._lanes[key] = Lane(
-                name=name,
-                adaptive=AdaptiveLimit(self._most),
-                outage=Outage(inf if self.patience_s is None else self.patience_s),
-                requests_rate=RateWindow(requests, period_s) if requests else None,
-                tokens_rate=RateWindow(tokens, period_s) if tokens else None,
-                clock=self._clock,
-            )
-            for window in (self._lanes[key].requests_rate, self._lanes[key].tokens_rate):
+            amounts = (f"{each}_per_period" for each in ("requests", "tokens"))
+            windows = [
+                RateWindow(most, period_s) if (most := getattr(rate, amount, None)) else None
+                for amount in amounts
+            ]
+            for window in windows:
                 if window is not None and self._after_others:
                     window.fill(self._clock())
+            outage = Outage(inf if self.patience_s is None else self.patience_s)
+            adaptive = AdaptiveLimit(self._most)
+            self._lanes[key] = Lane(name, adaptive, outage, windows[0], windows[1], self._clock)
         return self._lanes[key]
 
     async def acquire(self, lane: Lane, request: Hashable, tokens: int) -> Place:
@@ -307,12 +410,3 @@ class CallLimit:
             if any(not o.in_flight and now - o.asked_at < _RECENT_S for o in others):
                 return None
         return best
-
-    @asynccontextmanager
-    async def place(self, lane: Lane, request: Hashable, tokens: int) -> AsyncGenerator[Place]:
-        """Hold a place in a lane; see :meth:`acquire`."""
-        place = await self.acquire(lane, request, tokens)
-        try:
-            yield place
-        finally:
-            self.release(place)

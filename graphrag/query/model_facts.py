@@ -1,14 +1,13 @@
 """What is known of a model by its name, ``provider/model``: price, limits, whether embedded."""
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 _MAP = "model_prices_and_context_window_backup.json"
 
@@ -71,26 +70,19 @@ def known_facts(model: str) -> Mapping[str, Any]:
 
 
 def _known() -> Mapping[str, dict[str, Any]]:
-    """Return litellm's map, without importing litellm where the map that is installed is taken."""
-    is_local = os.environ.get("LITELLM_LOCAL_MODEL_COST_MAP", "").lower() == "true"
-    if "litellm" not in sys.modules and is_local:
-        read = _read_map()
-        if read is not None:
-            return read
-    import litellm
-
-    return cast("dict[str, dict[str, Any]]", litellm.model_cost)
+    """Return litellm's map: as it is loaded, else as it lies in litellm's files."""
+    litellm: Any = sys.modules.get("litellm")
+    loaded = getattr(litellm, "model_cost", None)
+    return loaded or _read_map()
 
 
 @cache
-def _read_map() -> Mapping[str, dict[str, Any]] | None:
-    """Read the map from litellm's files as litellm does; None where it has none there."""
+def _read_map() -> Mapping[str, dict[str, Any]]:
+    """Read the map from litellm's files as litellm does; empty where it has none there."""
     found = find_spec("litellm")
-    if found is None or found.origin is None:
-        return None
-    path = Path(found.origin).with_name(_MAP)
-    if not path.is_file():
-        return None
+    path = None if found is None or found.origin is None else Path(found.origin).with_name(_MAP)
+    if path is None or not path.is_file():
+        return {}
     known: dict[str, dict[str, Any]] = json.loads(path.read_bytes())
     known.pop("fallback_generalizations", None)
     others: dict[str, dict[str, Any]] = {}

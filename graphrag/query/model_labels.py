@@ -13,15 +13,7 @@ ANSWERS, VERDICTS, EMBEDDINGS = "answers", "verdicts", "embeddings"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Who played a role.
-
-    Attributes
-    ----------
-    models : frozenset of str
-        The models that were asked, as ``provider/model``.
-    others : bool
-        Whether something had a part that names no model, such as a method of one's own.
-    """
+    """Who played a role: models as ``provider/model``, and whether others that name none did."""
 
     models: frozenset[str] = frozenset()
     others: bool = False
@@ -30,12 +22,9 @@ class Part:
 def label_roles(parts: Mapping[str, Part]) -> str | None:
     """Return how figures are labelled, given role -> who played it.
 
-    Returns
-    -------
-    str or None
-        ``offline baseline models`` when nothing else had a part; else the roles that embedded
-        models played, as ``embeddings: offline baseline model`` or ``some answers: ...`` where
-        others answered, too; None when they played none.
+    ``offline baseline models`` when nothing else had a part; else the roles that embedded models
+    played, as ``embeddings: offline baseline model`` or ``some answers: ...`` where others
+    answered, too; None when they played none.
     """
     embedded = {model for part in parts.values() for model in part.models if is_offline(model)}
     if not embedded:

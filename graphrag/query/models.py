@@ -1,64 +1,60 @@
 """The models that searches and judges ask, each call of them counted.
 
-:func:`open_completion` and :func:`open_embedding` make them from a model's configuration; they
-are graphrag_llm models, so the released search engines work with them unchanged.
+:func:`open_completion` and :func:`open_embedding` make them from a model's configuration;
+:func:`count_models` has the release's own factories make them, for the release's searches.
+Neither loads openai or litellm where a service is asked directly.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
 
-from graphrag.query.later_litellm import import_types
-
-import_types()
-
-from graphrag_llm.completion import LLMCompletion, create_completion
-from graphrag_llm.config import LLMProviderType
-from graphrag_llm.embedding import LLMEmbedding, create_embedding
-from graphrag_llm.metrics.noop_metrics_store import NoopMetricsStore
-from graphrag_llm.types import (
-    LLMCompletionChunk,
-    LLMCompletionResponse,
-    LLMEmbeddingResponse,
-)
 from pydantic import BaseModel, ValidationError
 
 from graphrag.query.caller import ModelCaller
 from graphrag.query.calls import (
     Answer,
+    CutOffReplyError,
     GarbledReplyError,
     NoReplyError,
     RetryPolicy,
     read_retry_policy,
     read_usage,
 )
-from graphrag.query.direct.asking import DirectModel
-from graphrag.query.direct.settings import DIRECT
-from graphrag.query.garbled import check_size, check_vectors
-from graphrag.query.later_tokenizer import LaterTokenizer
-from graphrag.query.limits import Place
-from graphrag.query.plain_completion import CompletionCalls, bare_config
-from graphrag.query.recorded_replies import (
-    completion_response,
-    embedding_response,
-    in_one_chunk,
+from graphrag.query.direct.settings import is_asked_directly
+from graphrag.query.limits import CallLimit, Place
+from graphrag.query.output import BOUND_KEYS, bind_output, describe_cut
+from graphrag.query.replies import (
+    UnreadableReplyError,
+    check_content,
+    check_size,
+    check_vectors,
+    holds_stray_control,
+    read_refusal,
+    read_reply,
 )
-from graphrag.query.replies import UnreadableReplyError as UnreadableReplyError
-from graphrag.query.replies import read_refusal
-from graphrag.query.replies import read_reply as read_reply
+from graphrag.query.reply_types import Completion, Embeddings, TokenUsage
 from graphrag.query.spending import NotAskedError
+from graphrag.query.tokens import ModelTokenizer
 from graphrag.query.usage import (
+    CUT_OFF,
     CallLog,
     OutputBound,
-    RecordedCall,
     current_scope,
+    measure_calls,
 )
 from graphrag.redaction import StreamRedactor
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
-    from graphrag_llm.metrics import MetricsStore
-    from graphrag_llm.tokenizer import Tokenizer
+
+    from graphrag.config.models.graph_rag_config import GraphRagConfig
+
+_COUNTED = "counted"
+_TAKEN_OVER = ("metrics", "stream_options", "max_retries")
 
 
 class _NoRetries(int):
@@ -70,66 +66,66 @@ class _NoRetries(int):
 
 def open_completion(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedCompletion":
     """Make the counted completion of a model's configuration."""
-    return CountedCompletion(config, retry or read_retry_policy(config))
+    return CountedCompletion(config, retry)
 
 
 def open_embedding(config: "ModelConfig", retry: RetryPolicy | None = None) -> "CountedEmbedding":
     """Make the counted embedding of a model's configuration."""
-    return CountedEmbedding(config, retry or read_retry_policy(config))
+    return CountedEmbedding(config, retry)
 
 
-def _is_litellm(config: "ModelConfig") -> bool:
-    return config.type == LLMProviderType.LiteLLM
+def count_models(config: "GraphRagConfig") -> "GraphRagConfig":
+    """Return settings of which the release's factories make counted models."""
+    from graphrag_llm.completion.completion_factory import register_completion
+    from graphrag_llm.embedding.embedding_factory import register_embedding
+
+    def completion(*, counted: "ModelConfig", **_: Any) -> Any:
+        return open_completion(counted)
+
+    def embedding(*, counted: "ModelConfig", **_: Any) -> Any:
+        return open_embedding(counted)
+
+    register_completion(_COUNTED, completion)
+    register_embedding(_COUNTED, embedding)
+    return config.model_copy(
+        update={
+            kind: {
+                name: _bare(model, type=_COUNTED, counted=model)
+                for name, model in getattr(config, kind).items()
+            }
+            for kind in ("completion_models", "embedding_models")
+        }
+    )
 
 
-class CountedCompletion(CompletionCalls, LLMCompletion):
+def _bare(config: "ModelConfig", **changes: Any) -> "ModelConfig":
+    """Return a configuration without the layers that :class:`ModelCaller` takes over."""
+    return config.model_copy(
+        update={**dict.fromkeys(("retry", "rate_limit", "metrics")), **changes}
+    )
+
+
+class CountedCompletion:
     """A completion model whose every request is counted in the open scope.
 
     A streamed request is sent as an ordinary one, whose usage figures and retries are exact,
     unless the scope is live.
     """
 
-    def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
-        self.config, self._bounds = config, {}
-        self._caller = ModelCaller("completion", config, retry)
-        bare = bare_config(config, config.call_args)
-        model_id = f"{config.model_provider}/{config.model}"
-        self._metrics: MetricsStore = NoopMetricsStore()
-        self._tokenizer = LaterTokenizer(model_id)
-        self._ask: Callable[..., Any]
-        if config.type == DIRECT:
-            self._ask = DirectModel(bare, bounded=False).ask
-        elif _is_litellm(config):
-            from graphrag.query.litellm_models import OneAttemptLiteLLM
-
-            self._ask = OneAttemptLiteLLM(config, self._tokenizer).ask
-        else:
-            self._ask = create_completion(bare, tokenizer=self._tokenizer).completion_async
-
-    @property
-    def metrics_store(self) -> "MetricsStore":
-        """A store that keeps nothing: usage goes to the open scope."""
-        return self._metrics
-
-    @property
-    def tokenizer(self) -> "Tokenizer":
-        """The model's tokenizer."""
-        return self._tokenizer
-
-    def completion(
-        self, /, **kwargs: Any
-    ) -> LLMCompletionResponse[BaseModel] | Iterator[LLMCompletionChunk]:
-        """Refuse: searches ask asynchronously, and an uncounted call must not slip through."""
-        msg = "counted models are asked with completion_async"
-        raise NotImplementedError(msg)
+    def __init__(self, config: "ModelConfig", retry: RetryPolicy | None = None) -> None:
+        self.config = config
+        self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
+        self._caller = ModelCaller("completion", config, retry or read_retry_policy(config))
+        self._ask = _completion_of(config, self.tokenizer)
+        self._bounds: dict[OutputBound | None, tuple[OutputBound | None, dict[str, Any]]] = {}
 
     async def completion_async(self, /, **kwargs: Any) -> Any:
         """Ask the model.
 
         Returns
         -------
-        LLMCompletionResponse or async iterator of LLMCompletionChunk
-            The iterator when ``stream=True``.
+        Completion or async iterator of Completion
+            The iterator, of pieces, when ``stream=True``.
 
         Raises
         ------
@@ -144,25 +140,71 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
         scope; one bound is sent, never two.
         """
         scope = current_scope() or CallLog()
-        bound, kwargs = self._prepare(kwargs, scope)
-        if kwargs.pop("stream", False):
-            if scope.live:
-                return self._stream_live(kwargs, scope)
-            return in_one_chunk(await self._complete(kwargs, bound))
-        return await self._complete(kwargs, bound)
+        bound, request = self._prepare(kwargs, scope)
+        if scope.prompts is not None:
+            scope.prompts.append(request["messages"])
+        if not request.pop("stream", False):
+            return await self._complete(request, bound)
+        if scope.live:
+            return self._stream_live(request, scope)
+        return _in_one_piece(await self._complete(request, bound))
 
-    async def _complete(
-        self, request: dict[str, Any], bound: OutputBound | None
-    ) -> LLMCompletionResponse[BaseModel]:
-        call, formatted = await self._call(request, bound)
-        response = completion_response(call)
-        response.formatted_response = formatted
-        return response
+    def _prepare(
+        self, given: dict[str, Any], scope: CallLog
+    ) -> tuple[OutputBound | None, dict[str, Any]]:
+        """Return the bound of a request's output, and the request as it is sent."""
+        if isinstance(given["messages"], str):
+            given["messages"] = [{"role": "user", "content": given["messages"]}]
+        for taken_over in _TAKEN_OVER:
+            given.pop(taken_over, None)
+        if any(key in given for key in BOUND_KEYS):
+            return bind_output(given, self.config, scope.bound)
+        if scope.bound not in self._bounds:  # the same for every request that brings none
+            self._bounds[scope.bound] = bind_output({}, self.config, scope.bound)
+        bound, sent = self._bounds[scope.bound]
+        return bound, {**given, **sent}
+
+    async def _complete(self, request: dict[str, Any], bound: OutputBound | None) -> Completion:
+        form = cast("type[BaseModel] | None", request.get("response_format"))
+        described = {**request, "response_format": _schema(form) if form else None}
+        shown = _shown(request["messages"])
+        was_stray = False
+
+        async def send() -> Answer:
+            nonlocal was_stray
+            response = await self._ask(**request)
+            choice: Any = response.choices[0] if response.choices else None
+            refusal = read_refusal(choice.message) if choice else ""
+            # Services that refuse leave the content out: what they say instead is the reply.
+            text = response.content or refusal
+            if not read_usage(response.usage, output=True)[0]:
+                check_size(len(text))  # before it is counted, which would take minutes
+            reason = choice.finish_reason if choice else None
+            answer = self._count(request, text, response.usage, reason, bool(refusal))
+            takes_controls, was_stray = was_stray, holds_stray_control(text, shown)
+            check_content(answer, shown, takes_controls)
+            return answer
+
+        call = await self._caller.call(described, send, lambda: self._count_prompt(request))
+        answered, text = call.attempts[-1], cast("str", call.reply)
+        # Some services give no reason, and others one of their own, for a reply that is whole.
+        reason = CUT_OFF if answered.finish_reason == CUT_OFF else "stop"
+        usage = TokenUsage(answered.prompt_tokens, answered.output_tokens)
+        reply = Completion.of(text, reason, text if answered.abstained else None, usage)
+        if form is not None:
+            try:
+                reply.formatted_response = read_reply(text, form, shown)
+            except UnreadableReplyError as error:
+                if reason != CUT_OFF:
+                    raise
+                cut = describe_cut(answered.output_tokens, bound)
+                raise CutOffReplyError(error.content, cut) from error
+        return reply
 
     async def _stream_live(
         self, request: dict[str, Any], scope: CallLog
-    ) -> AsyncIterator[LLMCompletionChunk]:
-        """Stream under the limit; a stream that fails before its first chunk is tried again."""
+    ) -> AsyncIterator[Completion]:
+        """Stream under the limit; a stream that fails before its first piece is tried again."""
         begun, n_failed, mark = False, 0, object()
 
         def count_tokens() -> int:
@@ -173,9 +215,9 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
                 while True:
                     try:
                         async with self._caller.admitted(mark, count_tokens, scope) as place:
-                            async for chunk in self._stream_once(request, scope, place):
+                            async for piece in self._stream_once(request, scope, place):
                                 begun = True
-                                yield chunk
+                                yield piece
                         return
                     except Exception as error:
                         if begun:
@@ -187,7 +229,7 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
 
     async def _stream_once(
         self, request: dict[str, Any], scope: CallLog, place: Place
-    ) -> AsyncIterator[LLMCompletionChunk]:
+    ) -> AsyncIterator[Completion]:
         started, allowed, n_characters = time.perf_counter(), self._caller.time(scope), 0
         pieces: list[str] = []
         usage: Any = None
@@ -195,28 +237,26 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
         abstained = False
         failed: str | None = None
         shown = StreamRedactor()
-        last: LLMCompletionChunk | None = None
         try:
             stream = await self._ask(**request, stream=True, stream_options={"include_usage": True})
             async for chunk in stream:
                 usage = chunk.usage or usage
-                if chunk.choices:
-                    reason = chunk.choices[0].finish_reason or reason
-                    delta = chunk.choices[0].delta
-                    refusal = read_refusal(delta)
-                    abstained = abstained or bool(refusal)
-                    delta.content = delta.content or refusal
-                    pieces.append(delta.content)
-                    n_characters += len(delta.content)
-                    check_size(n_characters)
-                    if time.perf_counter() - started > allowed.seconds:
-                        raise NoReplyError(allowed.exceeded())
-                    delta.content = shown.feed(delta.content)
-                    last = chunk
-                    yield chunk
-            if last is not None and (rest := shown.end()):
-                last.choices[0].delta.content = rest
-                yield last
+                if not chunk.choices:
+                    continue
+                choice = chunk.choices[0]
+                reason = choice.finish_reason or reason
+                refusal = read_refusal(choice.delta)
+                abstained = abstained or bool(refusal)
+                text = choice.delta.content or refusal
+                pieces.append(text)
+                n_characters += len(text)
+                check_size(n_characters)
+                if time.perf_counter() - started > allowed.seconds:
+                    raise NoReplyError(allowed.exceeded())
+                if text or not chunk.usage:  # litellm gives the figures a piece of their own
+                    yield Completion.of(shown.feed(text), choice.finish_reason)
+            if rest := shown.end():
+                yield Completion.of(rest, reason)
         except BaseException as error:
             failed = self._caller.describe(error)
             raise
@@ -227,41 +267,55 @@ class CountedCompletion(CompletionCalls, LLMCompletion):
             attempt = self._caller.attempt(started, answered, failed)
             scope.attempts.append(attempt)
             if failed is None:
-                place.answered(attempt.prompt_tokens + attempt.output_tokens)
+                place.lane.answered(place, attempt.prompt_tokens + attempt.output_tokens)
+
+    def _count(
+        self,
+        request: dict[str, Any],
+        content: str,
+        usage: Any,
+        reason: str | None,
+        abstained: bool,
+    ) -> Answer:
+        prompt, output, cached = read_usage(usage, output=True)
+        if prompt:
+            return Answer(content, prompt, output, "provider", cached, reason, abstained)
+        prompt, output = self._count_prompt(request), self.tokenizer.num_tokens(content)
+        return Answer(content, prompt, output, "tokenizer", None, reason, abstained)
+
+    def _count_prompt(self, request: dict[str, Any]) -> int:
+        return self.tokenizer.num_prompt_tokens(request["messages"])
 
 
-class CountedEmbedding(LLMEmbedding):
+_known_vectors: ContextVar[dict[str, list[float]] | None] = ContextVar(
+    "gtog_known_vectors", default=None
+)
+
+
+@contextmanager
+def known_vectors(vectors: dict[str, list[float]]) -> Generator[None]:
+    """Have embeddings that are asked for without waiting give these vectors: text -> vector."""
+    token = _known_vectors.set(vectors)
+    try:
+        yield
+    finally:
+        _known_vectors.reset(token)
+
+
+class CountedEmbedding:
     """An embedding model whose every request is counted in the open scope."""
 
-    def __init__(self, config: "ModelConfig", retry: RetryPolicy) -> None:
+    def __init__(self, config: "ModelConfig", retry: RetryPolicy | None = None) -> None:
         self.config = config
-        self._caller = ModelCaller("embedding", config, retry)
-        given: dict[str, Any] = config.call_args
-        bare = bare_config(
-            config, {**given, "max_retries": _NoRetries(0)} if _is_litellm(config) else given
-        )
-        self._metrics: MetricsStore = NoopMetricsStore()
-        self._tokenizer = LaterTokenizer(f"{config.model_provider}/{config.model}")
-        self._ask: Callable[..., Any]
-        self._ask_and_wait: Callable[..., Any]
-        if config.type == DIRECT:
-            model = DirectModel(bare, bounded=False)
-            self._ask, self._ask_and_wait = model.embed, model.embed_and_wait
-        else:
-            inner = create_embedding(bare, tokenizer=self._tokenizer)
-            self._ask, self._ask_and_wait = inner.embedding_async, inner.embedding
+        self.tokenizer = ModelTokenizer(f"{config.model_provider}/{config.model}")
+        self._caller = ModelCaller("embedding", config, retry or read_retry_policy(config))
+        self._ask = _embedding_of(config, self.tokenizer)
 
-    @property
-    def metrics_store(self) -> "MetricsStore":
-        """A store that keeps nothing: usage goes to the open scope."""
-        return self._metrics
+    async def vector_of(self, text: str) -> list[float]:
+        """Embed one text."""
+        return (await self.embedding_async(input=[text])).first_embedding
 
-    @property
-    def tokenizer(self) -> "Tokenizer":
-        """The model's tokenizer."""
-        return self._tokenizer
-
-    async def embedding_async(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
+    async def embedding_async(self, /, **kwargs: Any) -> Embeddings:
         """Embed ``input``, a list of texts, to one vector each."""
         kwargs.pop("metrics", None)
 
@@ -271,41 +325,95 @@ class CountedEmbedding(LLMEmbedding):
             except ValidationError as error:
                 msg = "it holds no embeddings"
                 raise GarbledReplyError(msg) from error
-            answer = self._count(kwargs, response)
+            prompt, _, _ = read_usage(response.usage, output=False)
+            by = "provider" if prompt else "tokenizer"
+            answer = Answer(response.embeddings, prompt or self._count(kwargs), 0, by)
             check_vectors(answer, len(kwargs["input"]))
             return answer
 
-        return embedding_response(
-            await self._caller.call(kwargs, send, lambda: self._count_prompt(kwargs))
-        )
+        call = await self._caller.call(kwargs, send, lambda: self._count(kwargs))
+        return Embeddings(call.reply, TokenUsage(call.attempts[-1].prompt_tokens))
 
-    def embedding(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
-        """Embed without waiting on the loop, once and counted; the searches ask otherwise."""
-        kwargs.pop("metrics", None)
+    def embedding(self, /, **kwargs: Any) -> Embeddings:
+        """Return the vectors that were awaited beforehand, else embed and block this thread."""
+        known, texts = _known_vectors.get() or {}, cast("list[str]", kwargs["input"])
+        if all(text in known for text in texts):
+            return Embeddings([known[text] for text in texts])
+        from graphrag.query.direct.http import wait_for
+
         scope = current_scope() or CallLog()
         try:
-            spending = self._caller.afford(lambda: self._count_prompt(kwargs), scope)
+            spending = self._caller.afford(lambda: self._count(kwargs), scope)
         except NotAskedError as error:
             self._caller.note_failure(error, scope)
             raise
-        started = time.perf_counter()
+        # In another loop, whose calls can't wait for those of this one.
+        apart = CallLog(CallLimit(), time=scope.time)
         try:
-            answer = self._count(kwargs, self._ask_and_wait(**kwargs))
-        except Exception as error:
-            failed = self._caller.describe(error)
-            scope.attempts.append(self._caller.attempt(started, error=failed))
-            scope.failures.append(failed)
-            raise
-        attempt = self._caller.attempt(started, answer)
-        scope.attempts.append(attempt)
-        spending.count(attempt)
-        return embedding_response(RecordedCall(answer.reply, (attempt,)))
+            with measure_calls(apart):
+                return wait_for(self.embedding_async(**kwargs))
+        finally:
+            scope.attempts += apart.attempts
+            scope.failures += apart.failures
+            for attempt in apart.attempts:
+                spending.count(attempt)
 
-    def _count(self, request: dict[str, Any], response: LLMEmbeddingResponse) -> Answer:
-        prompt, _, _ = read_usage(response.usage, output=False)
-        if prompt:
-            return Answer(response.embeddings, prompt, 0, "provider")
-        return Answer(response.embeddings, self._count_prompt(request), 0, "tokenizer")
-
-    def _count_prompt(self, request: dict[str, Any]) -> int:
+    def _count(self, request: dict[str, Any]) -> int:
         return sum(self.tokenizer.num_tokens(text) for text in request["input"])
+
+
+def _completion_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> Callable[..., Any]:
+    """Return what sends one request for a completion, once."""
+    if is_asked_directly(config):
+        from graphrag.query.direct.asking import DirectModel
+
+        return DirectModel(config).ask
+    from graphrag_llm.completion import create_completion
+
+    if config.type != "litellm":
+        model: Any = create_completion(_bare(config), tokenizer=tokenizer)
+        return model.completion_async
+    once = {**config.call_args, "max_retries": 0}
+    model = create_completion(_bare(config, call_args=once), tokenizer=tokenizer)
+
+    async def ask(**request: Any) -> Any:
+        # Past the parsing of what comes back: a reply that can't be parsed is still a reply, with
+        # its usage. A form is named even where there is none, as the release does: without the
+        # name it asks for a JSON object in the steps of global and DRIFT search.
+        form = request.pop("response_format", None)
+        return await model._completion_async(
+            **request, response_format=form, enable_json_schema_validation=False
+        )
+
+    return ask
+
+
+def _embedding_of(config: "ModelConfig", tokenizer: ModelTokenizer) -> Callable[..., Any]:
+    """Return what sends one request for embeddings, once."""
+    if is_asked_directly(config):
+        from graphrag.query.direct.asking import DirectModel
+
+        return DirectModel(config).embed
+    from graphrag_llm.embedding import create_embedding
+
+    given: dict[str, Any] = config.call_args
+    if config.type == "litellm":
+        given = {**given, "max_retries": _NoRetries(0)}
+    model: Any = create_embedding(_bare(config, call_args=given), tokenizer=tokenizer)
+    return model.embedding_async
+
+
+async def _in_one_piece(reply: Completion) -> AsyncIterator[Completion]:
+    """Give a whole reply as a stream of one piece."""
+    yield Completion.of(reply.content, reply.choices[0].finish_reason)
+
+
+@lru_cache(maxsize=256)
+def _schema(form: type[BaseModel]) -> dict[str, Any]:
+    return form.model_json_schema()
+
+
+def _shown(messages: list[Any]) -> str:
+    """Return what a model was shown, its own replies left out."""
+    given = (cast("dict[str, Any]", each) for each in messages if isinstance(each, dict))
+    return "\n".join(str(each["content"]) for each in given if each["role"] != "assistant")

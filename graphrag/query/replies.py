@@ -1,4 +1,4 @@
-"""Reading a model's reply: its refusal, or one JSON object, found without guessing."""
+"""Reading a model's reply: is it one at all, its refusal, or one JSON object, without guessing."""
 
 import json
 import re
@@ -6,9 +6,12 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeVar
+from math import isfinite
+from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
+
+from graphrag.query.calls import Answer, GarbledReplyError
 
 Reply = TypeVar("Reply", bound=BaseModel)
 
@@ -17,15 +20,19 @@ _FENCE_BEFORE = re.compile(r"\s*(?:```[\w-]*\s*)?")
 _FENCE_AFTER = re.compile(r"\s*(?:```\s*)?")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 """What stands in no JSON, and says nothing where a model lets it slip in."""
+MOST_CHARACTERS = 2_000_000
+"""Of one reply: several times what any model writes at most."""
+_BROKEN = "\N{REPLACEMENT CHARACTER}"
+_STRAY = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f]")
+_ENVELOPE = re.compile(
+    r'\s*\{\s*"(?:choices"\s*:\s*\[|object"\s*:\s*"chat\.completion|id"\s*:\s*"chatcmpl-)'
+)
+_PAGE = re.compile(r"\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 _NOT_COMPARED = re.compile(r"\\[bfnrt]|[\\\s]")
 
 
 class StructuredReply(BaseModel):
-    """The form of a reply that is asked for often.
-
-    Clients describe the form to the service with every request, and pydantic makes the schema anew
-    each time.
-    """
+    """The form of a reply that is asked for often: its schema, sent each time, is made once."""
 
     @classmethod
     def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -34,13 +41,7 @@ class StructuredReply(BaseModel):
 
 
 class UnreadableReplyError(ValueError):
-    """A reply, already paid for and counted, is not the JSON that was asked for.
-
-    Attributes
-    ----------
-    content : str
-        The reply as it came.
-    """
+    """A reply, already paid for and counted, is not the JSON that was asked for: ``content``."""
 
     def __init__(self, content: str, reason: str) -> None:
         super().__init__(f"the model's reply can't be read: {reason}")
@@ -69,17 +70,9 @@ def read_reply(content: str, form: type[Reply], shown: str = "") -> Reply:
     """Read the one JSON object of a reply that has the form.
 
     It may be the whole reply, stand in a code block, closed or not, or have prose around it. An
-    object within another is a part of that one and no reply.
-
-    Parameters
-    ----------
-    content : str
-        The reply as it came.
-    form : type of BaseModel
-        What the object must be.
-    shown : str
-        What the model was shown. An object among prose that stands in it too may be a quotation
-        and is not taken for the reply; escapes and spacing make no difference.
+    object within another is a part of that one and no reply. One among prose that stands in what
+    the model was ``shown`` too may be a quotation and is not taken; escapes and spacing make no
+    difference.
 
     Raises
     ------
@@ -181,3 +174,60 @@ def _is_quoted(place: _Found, content: str, shown: str) -> bool:
 
 def _bare(text: str) -> str:
     return _NOT_COMPARED.sub("", text)
+
+
+def check_size(n_characters: int, answer: Answer | None = None) -> None:
+    """Refuse a reply that is longer than any model writes; it is not asked for again."""
+    if n_characters > MOST_CHARACTERS:
+        msg = f"it has {n_characters:,} characters or more, where {MOST_CHARACTERS:,} are taken"
+        raise GarbledReplyError(msg, answer, may_pass=False)
+
+
+def holds_stray_control(text: str, shown: str) -> bool:
+    """Say whether a text holds a control character, and the model was not shown it."""
+    control = _STRAY.search(text)
+    return control is not None and control.group() not in shown
+
+
+def check_content(answer: Answer, shown: str, takes_controls: bool = False) -> None:
+    """Refuse a completion whose text was damaged on its way or is not the model's.
+
+    What the model was ``shown`` it may repeat. ``takes_controls`` says that stray control
+    characters are its own: they stood in its last reply to the same request, too.
+
+    Raises
+    ------
+    GarbledReplyError
+        If the text holds replacement or control characters that the model was not shown, or is a
+        web page or a service's own envelope and none was shown, or it is longer than any model
+        writes.
+    """
+    text = cast("str", answer.reply)
+    check_size(len(text), answer)
+    if _BROKEN in text and _BROKEN not in shown:
+        raise GarbledReplyError("its text was damaged (replacement characters)", answer)
+    if not takes_controls and holds_stray_control(text, shown):
+        raise GarbledReplyError("its text was damaged (control characters)", answer)
+    if _PAGE.match(text) and "<html" not in shown.lower():
+        raise GarbledReplyError("it is a web page", answer)
+    if _ENVELOPE.match(text) and '"choices"' not in shown:
+        raise GarbledReplyError("it is the service's own envelope, not a model's text", answer)
+
+
+def check_vectors(answer: Answer, n_texts: int) -> None:
+    """Refuse embeddings that are not one vector of finite numbers for each text.
+
+    Raises
+    ------
+    GarbledReplyError
+        If there are more or fewer, one is empty or of another length, or holds something else
+        than finite numbers.
+    """
+    vectors = cast("list[list[Any]]", answer.reply)
+    if len(vectors) != n_texts:
+        msg = f"{len(vectors)} embeddings came for {n_texts} texts"
+        raise GarbledReplyError(msg, answer)
+    if len({len(vector) for vector in vectors}) > 1 or not all(vectors):
+        raise GarbledReplyError("its embeddings are empty or of different lengths", answer)
+    if not all(isfinite(number) for vector in vectors for number in vector):
+        raise GarbledReplyError("its embeddings are not finite numbers", answer)

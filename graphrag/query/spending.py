@@ -3,8 +3,8 @@
 import asyncio
 from typing import Literal
 
-from graphrag.query.attempts import CallAttempt, attempt_spent_usd
 from graphrag.query.model_facts import is_offline, model_price
+from graphrag.query.usage import CallAttempt, attempt_spent_usd
 
 _FIRST_REPLY_TOKENS = 200.0
 """What a reply is taken to have before a model has given one; then the mean of its latest ones."""
@@ -25,17 +25,12 @@ class Spending:
     once none is in flight. So what is spent passes ``most_usd`` by no more than the calls in
     flight cost beyond their estimates.
 
-    Parameters
+    Attributes
     ----------
     most_usd : float or None
         None: as much as it takes.
     spent_usd : float
-        What was spent before, >= 0.
-
-    Attributes
-    ----------
-    spent_usd : float
-        What the replies that arrived cost, unknown prices left out.
+        What the replies that arrived cost, unknown prices left out, and what was spent before.
     unanswered_usd : float
         Estimate of the calls that ran out of time or were cut off: they may be billed all the same.
     wanted_usd : float
@@ -78,13 +73,7 @@ class Spending:
         return True
 
     async def wait_for(self, usd: float) -> None:
-        """Set an estimate aside as soon as there is room for it.
-
-        Raises
-        ------
-        AllowanceSpentError
-            If no call is in flight that might leave some.
-        """
+        """Set an estimate aside as soon as there is room; refuse it if there will be none."""
         while not self.take(usd):
             if not self._n_in_flight:
                 raise self.refuse(usd)

@@ -37,16 +37,8 @@ class VectorStoreError(ValueError):
 class VectorTable:
     """How a table of vectors is searched.
 
-    Attributes
-    ----------
-    name : str
-    rows : int
-    indexed_rows : int
-        Vectors that the index covers; 0 without one.
-    has_index : bool
-        Whether there is an approximate nearest-neighbour index, even one that covers nothing.
-    is_complete : bool
-        Whether a search limited to known ids found all of them, up to 64 spread over the table.
+    ``has_index`` is of an approximate index, even one that covers nothing; ``is_complete`` says
+    whether a search limited to known ids found all of them, up to 64 spread over the table.
     """
 
     name: str
@@ -68,14 +60,7 @@ class VectorTable:
 
 @dataclass(frozen=True, slots=True)
 class OptimisedTable:
-    """What was done to a table.
-
-    Attributes
-    ----------
-    before, after : VectorTable
-    action : {"indexed", "left exact", "already indexed"}
-    seconds : float
-    """
+    """What was done to a table."""
 
     before: VectorTable
     after: VectorTable
@@ -91,15 +76,7 @@ def uses_lancedb(config: "GraphRagConfig") -> bool:
 def vector_state(config: "GraphRagConfig") -> tuple[VectorTable, ...]:
     """Return the tables of vectors that the searches read, without changing them.
 
-    Parameters
-    ----------
-    config : GraphRagConfig
-        The settings of a built project, with absolute paths.
-
-    Raises
-    ------
-    VectorStoreError
-        If the store is not LanceDB, or there is none.
+    Raises VectorStoreError if the store is not LanceDB, or there is none.
     """
     return tuple(_read_state(table, schema) for table, schema in _open_tables(config))
 
@@ -110,12 +87,8 @@ def optimise_vectors(config: "GraphRagConfig") -> tuple[OptimisedTable, ...]:
     The index has at most as many partitions as LanceDB looks into by default. So a search
     still sees every vector and returns what comparing them one by one would; it is faster because
     the vectors lie together. Tables of up to ``SMALL_TABLE`` vectors are left as they are, and so
-    are tables that were optimised before. Searches may go on meanwhile.
-
-    Raises
-    ------
-    VectorStoreError
-        If the store is not LanceDB, there is none, or it can't be written.
+    are tables that were optimised before. Searches may go on meanwhile. Raises VectorStoreError if
+    the store is not LanceDB, there is none, or it can't be written.
     """
     return tuple(_optimise(table, schema) for table, schema in _open_tables(config))
 

@@ -24,9 +24,7 @@ def test_given_answers_that_are_judged_load_no_vector_store(
 ):
     server.behaviour = Behaviour(lambda _: '{"reason": "so", "score": 1}')
     evaluation = make_evaluation(methods=["mine"], variants={"mine": {"function": "given:answer"}})
-    evaluation.write_settings(
-        server_settings(server.base_url, model_extra="    type: openai_direct")
-    )
+    evaluation.write_settings(server_settings(server.base_url))
     text = "async def answer(question):\n    return 'Idris Vane'\n"
     (evaluation.root / "given.py").write_text(text, encoding="utf-8")
     done = subprocess.run(

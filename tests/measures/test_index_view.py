@@ -6,7 +6,7 @@ import pytest
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.entities import Extraction
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.query.index_tables import StoredTables
+from graphrag.query.index_tables import IndexTables
 
 FRAMES = {
     "documents": pd.DataFrame({"id": ["d1"], "title": ["Isle.txt"], "text": ["Ada met Ben. End."]}),
@@ -70,7 +70,7 @@ def all_parts(view):
 
 
 def test_every_part_comes_from_one_reading_of_its_table(paths):
-    view = IndexView(StoredTables(paths))
+    view = IndexView(IndexTables(paths))
     before = all_parts(view)
     for path in paths.values():
         path.unlink()
@@ -81,7 +81,7 @@ def test_every_part_comes_from_one_reading_of_its_table(paths):
 
 
 def test_a_table_is_read_only_when_a_part_needs_it(paths):
-    view = IndexView(StoredTables(paths))
+    view = IndexView(IndexTables(paths))
     for name in ("documents", "text_units", "relationships"):
         paths[name].write_bytes(b"")
     assert [entity.title for entity in view.entities] == ["ADA", "BEN"]
@@ -93,7 +93,7 @@ def test_a_table_is_read_only_when_a_part_needs_it(paths):
 @pytest.mark.parametrize("lacking", ["text_units", "entities", "relationships", "documents"])
 def test_a_table_without_a_column_that_is_looked_at_counts_as_empty(paths, lacking):
     write(paths[lacking], FRAMES[lacking].drop(columns=FRAMES[lacking].columns[0]))
-    view = IndexView(StoredTables(paths))
+    view = IndexView(IndexTables(paths))
     assert view.has_text == (lacking != "text_units")
     assert bool(view.entities) == (lacking != "entities")
     assert bool(view.edges) == (lacking != "relationships")
@@ -102,7 +102,7 @@ def test_a_table_without_a_column_that_is_looked_at_counts_as_empty(paths, lacki
 
 
 def test_what_the_index_does_not_hold_can_not_be_extracted(paths):
-    view = IndexView(StoredTables(paths))
+    view = IndexView(IndexTables(paths))
     with pytest.raises(ValueError, match="no document 'Other'"):
         view.extraction(document="Other")
     with pytest.raises(ValueError, match="holds the passage"):

@@ -66,13 +66,17 @@ async def test_a_refusal_is_an_abstention_and_stays_one_when_it_is_replayed(
 
 
 @pytest.mark.parametrize("method", ["local", "basic"])
-async def test_a_refusal_does_not_reach_a_stream(
-    method: str, remote: GraphIndex, server: SpiedServer
+async def test_a_refusal_reaches_a_stream_where_the_client_does_not_drop_it(
+    method: str, make_project: Any, server: SpiedServer
 ) -> None:
-    """The client below drops it, so that there is nothing to show."""
     server.behave(faults=chat_gets(refusal=REFUSAL))
+    index, shown = await GraphIndex.open(make_project()), list[str]()
+    found = await index.search(method, QUESTION, on_text=shown.append)
+    assert "".join(shown) == found.response == REFUSAL
+    assert found.abstained
+    through = make_project(name="litellm", model_extra="    type: litellm")
     with pytest.raises(SearchError, match="empty response"):
-        await remote.search(method, QUESTION, on_text=lambda _: None)
+        await (await GraphIndex.open(through)).search(method, QUESTION, on_text=lambda _: None)
 
 
 @pytest.mark.parametrize("said", [NOT_FOUND, NO_DATA_ANSWER])

@@ -38,7 +38,7 @@ class Asking:
     """A model under a rate, and a run's limit."""
 
     def __init__(self, server: LocalServer, rate: RateLimitConfig | None = None) -> None:
-        given: Any = {"model_provider": "openai", "model": "gpt-4o", "type": "openai_direct"}
+        given: Any = {"model_provider": "openai", "model": "gpt-4o", "api_key": "none"}
         config = ModelConfig(**given, api_base=server.base_url, rate_limit=rate)
         self._model = open_completion(config, RetryPolicy(5, 0.005, 0.02))
         self._limit = CallLimit(N, 30)

@@ -1,4 +1,4 @@
-"""What ``type: openai_direct`` asks, refuses, and leaves behind when it is done."""
+"""What is asked directly, what that leaves behind, and which models go through litellm."""
 
 import asyncio
 import gc
@@ -10,32 +10,26 @@ import warnings
 from typing import Any
 
 import pytest
-from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
-from graphrag_llm.embedding import create_embedding
-from pydantic import BaseModel
 from support.lighthouse import SpiedServer
 from support.openai_server import Fault
 
+from graphrag.config.project_settings import read_settings as read_project
 from graphrag.query.calls import NoReplyError, RetryPolicy
-from graphrag.query.direct.replies import describe_form
-from graphrag.query.direct.settings import DirectSettingsError, read_settings
+from graphrag.query.direct.settings import is_asked_directly, read_settings
 from graphrag.query.model_facts import known_facts
-from graphrag.query.models import open_completion, open_embedding
+from graphrag.query.models import open_completion
+from graphrag.query.tokens import ModelTokenizer
 from graphrag.query.usage import CallLog, measure_calls
 
-KINDS = ("litellm", "openai_direct")
+KINDS = ("litellm", "direct")
 
 
-class Verdict(BaseModel):
-    reason: str
-    correct: bool
-
-
-def config(server: SpiedServer | None = None, kind: str = "openai_direct", **more: Any) -> Any:
+def config(server: SpiedServer | None = None, kind: str = "direct", **more: Any) -> Any:
     base = "http://127.0.0.1:9/v1" if server is None else server.base_url
     given = {"model": "gpt-4o", "model_provider": "openai", "api_base": base, "api_key": "none"}
-    return ModelConfig(type=kind, **{**given, **more})
+    written: Any = {"type": kind} if kind == "litellm" else {}
+    return ModelConfig(**{**written, **given, **more})
 
 
 STREAMS = {
@@ -83,28 +77,37 @@ async def test_a_stream_is_the_same_through_both(name: str, server: SpiedServer)
 
 
 @pytest.mark.parametrize(
-    ("more", "named"),
+    ("more", "directly"),
     [
-        ({"model_provider": "azure"}, "Azure"),
-        ({"api_version": "2024-06-01"}, "Azure"),
-        ({"call_args": {"drop_params": True}}, "call_args.drop_params"),
-        ({"call_args": {"mock_response": "hi"}}, "call_args.mock_response"),
-        ({"model": "o3-mini"}, "litellm translates"),
-        ({"model_provider": "mistral", "api_base": None}, "api_base of mistral/gpt-4o"),
-        ({"api_base": "127.0.0.1:8080"}, "no address"),
-        ({"api_base": None, "api_key": None}, "OPENAI_API_KEY"),
+        ({}, True),
+        ({"api_base": None}, True),
+        ({"call_args": {"temperature": 0.0, "extra_body": {"top_k": 3}}}, True),
+        ({"type": "litellm"}, False),
+        ({"type": "offline", "model_provider": "offline"}, False),
+        ({"model_provider": "azure"}, False),
+        ({"model_provider": "mistral"}, False),
+        ({"api_version": "2024-06-01"}, False),
+        ({"call_args": {"drop_params": True}}, False),
+        ({"mock_responses": ["hi"]}, False),
+        ({"model": "o3-mini"}, False),
+        ({"api_base": "127.0.0.1:8080"}, False),
     ],
 )
-def test_what_it_can_not_do_is_refused_in_one_sentence(
-    more: dict[str, Any], named: str, monkeypatch: pytest.MonkeyPatch
+def test_a_model_of_openai_s_interface_is_asked_directly_where_no_type_is_written(
+    more: dict[str, Any], directly: bool
 ) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(DirectSettingsError, match=named) as caught:
-        open_completion(config(**more))
+    made = config(**more)
+    assert is_asked_directly(made) is directly
+    renamed = made.model_copy(update={"model": made.model})  # as a judge's is
+    assert is_asked_directly(renamed) is directly
 
-    said = str(caught.value)
-    assert said.endswith(".")
-    assert "\n" not in said
+
+def test_settings_files_tell_a_type_that_is_written(make_project: Any) -> None:
+    for name, extra in (("open", ""), ("written", "    type: litellm")):
+        settings = read_project(make_project(name=name, model_extra=extra))
+        model = settings.completion_models["default_completion_model"]
+        assert is_asked_directly(model) is (name == "open")
+        assert is_asked_directly(settings.embedding_models["default_embedding_model"])
 
 
 def test_settings_become_headers_a_body_and_a_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +126,7 @@ def test_settings_become_headers_a_body_and_a_query(monkeypatch: pytest.MonkeyPa
     assert found.headers["Authorization"] == "Basic YW5uOnBAc3M="
     assert (found.headers["OpenAI-Organization"], found.headers["X-Team"]) == ("us", "a")
     assert found.body == {"model": "gpt-4o", "top_k": 3, "seed": 3}
-    assert (found.query, found.timeout_s) == ({"v": "1"}, 7.0)
+    assert found.query == {"v": "1"}
     assert found.proxy == "http://proxy.test:3128"
     assert "p@ss" not in repr(found) + repr(found).replace("%40", "@")
 
@@ -155,52 +158,16 @@ def test_no_session_is_left_open_after_a_loop_has_ended(server: SpiedServer) -> 
     assert len(server.records) == 5
 
 
-async def test_the_release_asks_it_too(server: SpiedServer) -> None:
-    server.behave(reply=lambda _: '{"reason": "so", "correct": true}')
-    model = create_completion(config(server))
-    found: Any = await model.completion_async(messages="hi", response_format=Verdict)
-    assert found.formatted_response == Verdict(reason="so", correct=True)
-    assert found.usage.total_tokens > 0
-    pieces = [
-        chunk.choices[0].delta.content or ""
-        async for chunk in await model.completion_async(messages="hi", stream=True)
-        if chunk.choices
-    ]
-    assert "".join(pieces) == found.content
-    assert model.completion(messages="hi").content == found.content
-    embedder = create_embedding(config(server, model="text-embedding-3-small"))
-    first = embedder.embedding(input=["a"]).first_embedding
-    assert first == (await embedder.embedding_async(input=["a"])).first_embedding
-    assert first == open_embedding(config(server)).embedding(input=["a"]).first_embedding
-
-
-@pytest.mark.parametrize(
-    "fault", [Fault(status=429), Fault(status=500), Fault(disconnect="before")]
-)
-async def test_its_errors_are_retried_by_the_release(fault: Fault, server: SpiedServer) -> None:
-    server.behave(faults=lambda n, _: fault if n < 3 else None, reply=lambda _: "hi")
-    retry = {"type": "immediate", "max_retries": 3}
-    found: Any = await create_completion(config(server, retry=retry)).completion_async(messages="a")
-    assert found.content == "hi"
-    assert len(server.records) == 3
-
-
-def test_a_form_is_described_as_openai_s_client_does() -> None:
-    form = describe_form(Verdict)
-    assert form["json_schema"]["schema"]["additionalProperties"] is False
-    assert form["json_schema"]["name"] == "Verdict"
-
-
 _ALONE = """
 import asyncio, json, sys
 from graphrag_llm.config import ModelConfig
 from graphrag.eval.metrics import LLMJudge
 from graphrag.eval.runner import EvaluationRunner
-from graphrag.query.plain_completion import open_plain
+from graphrag.query.models import open_completion
 from graphrag.query.usage import measure_calls
 from graphrag.query.model_facts import known_facts
 async def main():
-    model = open_plain(ModelConfig(**json.loads(sys.argv[1])))
+    model = open_completion(ModelConfig(**json.loads(sys.argv[1])))
     with measure_calls() as log:
         verdict = await LLMJudge(model).judge_relevance("Who?", "Ann.")
     return verdict.score, log.usage().cost_usd
@@ -212,7 +179,7 @@ print(json.dumps([score, cost, sorted(large & set(sys.modules))]))
 
 def test_a_judge_that_is_asked_directly_loads_nothing_large(server: SpiedServer) -> None:
     server.behave(reply=lambda _: '{"reason": "so", "score": 1}')
-    given = config(server).model_dump(mode="json", exclude={"metrics"})
+    given = config(server).model_dump(mode="json", exclude_unset=True)
     done = subprocess.run(
         [sys.executable, "-W", "error::ResourceWarning", "-c", _ALONE, json.dumps(given)],
         env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
@@ -227,13 +194,17 @@ def test_a_judge_that_is_asked_directly_loads_nothing_large(server: SpiedServer)
     assert "Unclosed" not in done.stderr
 
 
-def test_prices_are_those_of_litellm(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prices_and_tokens_are_those_of_litellm() -> None:
     import litellm
 
     from graphrag.query import model_facts
 
-    monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     read = model_facts._read_map()
     local = litellm.litellm_core_utils.get_model_cost_map.get_model_cost_map("")
     assert read == local
     assert known_facts("openai/gpt-4o")["input_cost_per_token"] > 0
+    for text in ("Grüße 🙂 <|endoftext|>", "", "The lamp\n| of Marta Quill"):
+        for model in ("openai/gpt-4o", "openai/smollm2", "offline/rules"):
+            tokens = litellm.encode(model=model, text=text)
+            assert ModelTokenizer(model).encode(text) == tokens
+            assert ModelTokenizer(model).num_tokens(text) == len(tokens)

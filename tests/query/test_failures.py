@@ -21,10 +21,12 @@ def chat_gets(fault: Fault) -> Any:
     return lambda _, request: fault if "messages" in request else None
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("status", CAUSES)
+@pytest.mark.parametrize(
+    ("method", "status"),
+    [*((method, 401) for method in METHODS), ("local", 400), ("tog", 404)],
+)
 async def test_a_refused_call_fails_the_search(
-    status: int, method: str, remote: GraphIndex, server: SpiedServer
+    method: str, status: int, remote: GraphIndex, server: SpiedServer
 ) -> None:
     server.behave(faults=chat_gets(Fault(status=status)))
     log = CallLog()
@@ -148,7 +150,7 @@ async def test_the_wait_that_the_provider_asks_for_is_kept(
     assert least_s <= second.arrived_s - first.finished_s < least_s + 0.5
 
 
-@pytest.mark.parametrize("max_retries", [0, 1, 4])
+@pytest.mark.parametrize("max_retries", [0, 3])
 @pytest.mark.parametrize(
     "fault", [Fault(status=429), Fault(status=500), Fault(status=503), Fault(disconnect="before")]
 )

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from graphrag_cache.memory_cache import MemoryCache
 from graphrag_llm.completion import create_completion
 from graphrag_llm.config import ModelConfig
 from graphrag_llm.embedding import create_embedding
@@ -121,7 +120,7 @@ async def test_local_search_swallows_errors_of_its_model(
     assert (await released_local.search(query=QUESTION)).response == ""
 
 
-# Work-around: engines.AwaitedEmbedding.
+# Work-around: models.known_vectors.
 async def test_local_search_blocks_the_loop_while_it_embeds(
     released_local: Any, server: SpiedServer
 ) -> None:
@@ -163,7 +162,7 @@ def test_prices_of_openai_models_are_not_found() -> None:
     assert model_cost_registry.get_model_costs("gpt-4o") is not None
 
 
-# Work-around: models._bare sets max_retries to 0 for a completion.
+# Work-around: models._completion_of sets max_retries to 0 for a completion.
 async def test_the_client_retries_a_completion_unseen(
     config: Configure, server: SpiedServer
 ) -> None:
@@ -199,7 +198,7 @@ async def test_the_released_retry_skips_an_overloaded_service(
     assert len(server.of("chat")) == 1
 
 
-# Work-around: litellm_models.OneAttemptLiteLLM turns the check off, as read_reply does it.
+# Work-around: models._completion_of turns the check off, as read_reply does it.
 async def test_a_reply_of_another_form_loses_its_usage(
     config: Configure, server: SpiedServer
 ) -> None:
@@ -213,37 +212,6 @@ async def test_a_reply_of_another_form_loses_its_usage(
         await model.completion_async(messages="hi", response_format=Wanted)
 
     assert server.totals()["chat"].output_tokens > 0
-
-
-# Work-around: searches use no such cache; a journal key holds the model and its call_args.
-async def test_the_cache_takes_another_model_for_the_same(
-    config: Configure, server: SpiedServer
-) -> None:
-    cache = MemoryCache()
-    for model, call_args in (("gpt-4o", {}), ("gpt-4o-mini", {"temperature": 1.0})):
-        asked = create_completion(config(model=model, call_args=call_args), cache=cache)
-        await asked.completion_async(messages="hi")
-
-    assert len(server.of("chat")) == 1
-
-
-async def test_equal_calls_at_the_same_time_all_miss_the_cache(
-    config: Configure, server: SpiedServer
-) -> None:
-    model = create_completion(config(), cache=MemoryCache())
-    await asyncio.gather(*(model.completion_async(messages="hi") for _ in range(8)))
-
-    assert len(server.of("chat")) == 8
-
-
-# Work-around: a streamed request is sent whole, so that a journal can keep it.
-async def test_streams_are_not_cached(config: Configure, server: SpiedServer) -> None:
-    model = create_completion(config(), cache=MemoryCache())
-    for _ in range(2):
-        stream: Any = await model.completion_async(messages="hi", stream=True)
-        assert [chunk async for chunk in stream]
-
-    assert len(server.of("chat")) == 2
 
 
 # Work-around: limits.CallLimit.

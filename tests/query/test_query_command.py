@@ -1,5 +1,8 @@
 """``graphrag query``: the added method, and the released ones as they were."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -135,3 +138,36 @@ def test_an_answer_steers_no_terminal(
     result = query(QUESTION, "-r", str(make_project()), "-m", method, *how)
     assert "]0;owned is" in " ".join(result.stdout.split())
     assert not {*"\x1b\x07\x9b\u202e"} & {*result.output}
+
+
+_LOADED = """
+import json, sys
+from graphrag.cli.main import app
+try:
+    app()
+except SystemExit as ended:
+    large = {"lancedb", "litellm", "networkx", "nltk", "openai", "scipy", "sklearn", "spacy"}
+    print(json.dumps([ended.code, sorted(large & set(sys.modules))]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "allowed"),
+    [
+        ("tog", set()),
+        ("ppr", {"scipy"}),
+        ("bm25", set()),
+        ("local", {"lancedb", "networkx", "openai"}),
+    ],
+)
+def test_a_question_loads_what_its_search_needs(
+    method: str, allowed: set[str], make_project: Callable[..., Path], server: SpiedServer
+) -> None:
+    words = ["query", QUESTION, "-r", str(make_project()), "-m", method]
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED, *words], capture_output=True, text=True, check=False
+    )
+    code, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert code == 0, done.stderr
+    assert set(loaded) <= allowed
+    assert len(server.of("chat")) > 0

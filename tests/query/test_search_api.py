@@ -144,23 +144,31 @@ async def test_tog_without_text_units_answers_from_the_paths(
         assert set(grounded.context_data["paths"]["hop"]) == {1}, "its tog_search section is read"
 
 
-async def test_a_released_search_counts_its_calls_and_says_who_counted_the_tokens(
-    make_project: Any, server: Any
+@pytest.mark.parametrize("kind", ["", "    type: litellm\n"])
+async def test_a_released_search_counts_what_the_server_saw(
+    kind: str, make_project: Any, server: Any
 ) -> None:
-    from graphrag.api import global_search, local_search
+    from graphrag.api import basic_search, drift_search, global_search, local_search
 
-    remote = await GraphIndex.open(make_project())
-    local = await local_search(**arguments("local", remote))
-    mapped = await global_search(**arguments("global", remote))
+    remote = await GraphIndex.open(make_project(model_extra=kind))
+    server.behave(faults=lambda n, _: Fault(status=503) if n in (2, 5) else None)
+    searches = {
+        "local": local_search,
+        "basic": basic_search,
+        "global": global_search,
+        "drift": drift_search,
+    }
+    found = [await search(**arguments(name, remote)) for name, search in searches.items()]
 
-    chat, embedded = server.of("chat"), server.of("embeddings")
-    assert local.llm_calls + mapped.llm_calls == len(chat)
-    assert local.usage.tokens_counted_here == mapped.usage.tokens_counted_here == 1
-    assert local.usage.embedding_calls == len(embedded) == 1
-    assert local.usage.embedding_tokens == embedded[0].prompt_tokens
-    assert local.usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
-    assert local.prompt_tokens > 0 < local.output_tokens
-    assert local.usage.failed_calls == 0
+    chat, embedded = server.totals()["chat"], server.totals()["embeddings"]
+    assert sum(each.llm_calls for each in found) == len(server.of("chat"))
+    assert sum(each.prompt_tokens for each in found) == chat.prompt_tokens
+    assert sum(each.output_tokens for each in found) == chat.output_tokens
+    assert sum(each.usage.embedding_calls for each in found) == len(server.of("embeddings"))
+    assert sum(each.usage.embedding_tokens for each in found) == embedded.prompt_tokens
+    assert sum(each.usage.failed_calls for each in found) == 2
+    assert sum(each.usage.tokens_counted_here for each in found) == 0
+    assert found[0].usage.models == ("openai/gpt-4o", "openai/text-embedding-3-small")
 
 
 async def test_a_batch_that_failed_is_left_out_and_counted(make_project: Any, server: Any) -> None:

@@ -25,7 +25,7 @@ from support.tog_world import (
 )
 
 from graphrag.query.engine_building import open_graph_of
-from graphrag.query.index_tables import IndexNotBuiltError, IndexTables, StoredTables
+from graphrag.query.index_tables import IndexNotBuiltError, IndexTables
 from graphrag.query.structured_search.tog_search import GraphStore, ToGSearch
 from graphrag.query.structured_search.tog_search.store import (
     FOLDER,
@@ -102,7 +102,7 @@ async def test_a_search_on_a_mapped_graph_is_the_same_search(world: World, tmp_p
 def test_tables_in_files_are_mapped_and_others_are_not(tmp_path: Path) -> None:
     """An index of this machine is never read whole; tables that were handed over leave no file."""
     files = write_index(tmp_path)
-    stored = StoredTables({path.stem: path for path in dataclasses.astuple(files) if path})
+    stored = IndexTables({path.stem: path for path in dataclasses.astuple(files) if path})
     handed = IndexTables(
         entities=entities(), relationships=relationships(), text_units=text_units()
     )

@@ -244,7 +244,7 @@ def test_a_run_in_progress_is_shown_from_the_store_alone(tmp_path: Path):
     )
 
     async def evaluate(base: str) -> None:
-        given: Any = {"type": "openai_direct", "model_provider": "openai", "model": "gpt-4o"}
+        given: Any = {"model_provider": "openai", "model": "gpt-4o"}
         model = open_completion(ModelConfig(**given, api_base=base, api_key="none"))
 
         async def mine(question: str) -> str:

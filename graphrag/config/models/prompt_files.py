@@ -22,15 +22,7 @@ class SettingsError(ValueError):
 
 
 def resolve_prompts(values: dict[str, Any], folder: Path) -> None:
-    """Make the paths of all prompt files absolute, whether there is such a file or not.
-
-    Parameters
-    ----------
-    values : dict
-        The sections of a settings file; changed in place.
-    folder : Path
-        Where relative paths start.
-    """
+    """Make the paths of all prompt files in the sections absolute, whether there is such a file."""
     for name, section in values.items():
         if not isinstance(section, dict):
             continue
@@ -44,13 +36,7 @@ def resolve_prompts(values: dict[str, Any], folder: Path) -> None:
 
 
 def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
-    """Return the prompt files that a section needs: setting -> file.
-
-    Raises
-    ------
-    SettingsError
-        If one of them is not there.
-    """
+    """Return the prompt files that a section needs: setting -> file; SettingsError if not there."""
     found: dict[str, Path] = {}
     for key, value in section:
         if not key.endswith("prompt") or not value or key in _NEVER_USED:
@@ -66,13 +52,7 @@ def prompt_files(name: str, section: "BaseModel") -> dict[str, Path]:
 
 
 def check_index_prompts(config: "GraphRagConfig") -> None:
-    """Look for the prompt files that building an index by the standard method reads.
-
-    Raises
-    ------
-    SettingsError
-        If one of them is not there.
-    """
+    """Look for the prompt files that building an index by the standard method reads."""
     for name, section in _index_sections(config):
         prompt_files(name, section)
 

@@ -1,13 +1,8 @@
 """The ``tog_search:`` and ``ppr_search:`` sections of settings.yaml."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
-
-from graphrag.later_imports import import_without
-
-# The release's defaults load it, and pandas takes half a second where nobody reads a table.
-import_without("graphrag_storage.tables.table_provider", "pandas", {"DataFrame": Any})
 
 from graphrag.config.defaults import graphrag_config_defaults
 from graphrag.config.models.strict_section import StrictSection

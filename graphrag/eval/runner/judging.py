@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from graphrag_llm.config import ModelConfig
 
@@ -28,12 +28,8 @@ from graphrag.offline.grading import RULES
 from graphrag.query.calls import RetryPolicy, describe_error, is_refusal
 from graphrag.query.index_header import IndexHeader, model_name, public_call_args
 from graphrag.query.model_facts import is_offline
-from graphrag.query.plain_completion import open_plain
+from graphrag.query.models import CountedCompletion, open_completion
 from graphrag.query.usage import CallLog, current_scope, measure_calls
-
-if TYPE_CHECKING:
-    from graphrag_llm.completion import LLMCompletion
-
 
 _NOTHING_TO_JUDGE = JudgeResult(None, "Nothing to judge: no answer was given")
 
@@ -316,7 +312,7 @@ def _check_refused(failures: Iterable[Failure | None]) -> None:
             raise RunStoppedError(msg)
 
 
-def open_answering(header: IndexHeader) -> "LLMCompletion":
+def open_answering(header: IndexHeader) -> CountedCompletion:
     """Open the model of the methods that retrieve nothing."""
     from graphrag.query.models import open_completion
 
@@ -387,7 +383,8 @@ def open_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -> 
     """Make the judge of a configuration."""
     model = judge_model(config, headers)
     retry = RetryPolicy() if model.retry is None else None
-    return LLMJudge(open_plain(model, retry), config.judge.temperature, config.judge.max_retries)
+    asked = open_completion(model, retry)
+    return LLMJudge(asked, config.judge.temperature, config.judge.max_retries)
 
 
 def describe_judge(
@@ -455,10 +452,12 @@ def _choose(name: str | None, header: IndexHeader) -> ModelConfig:
             f"{nearest(name, list(models))}"
         )
         raise ConfigError(msg)
-    kind = base.type if provider == base.model_provider else "litellm"
+    # A type that is not written stays so: it leaves open how the service is asked.
+    kind = "offline" if is_embedded else "litellm"
+    changed = is_embedded or provider != base.model_provider
     return base.model_copy(
         update={
-            "type": "offline" if is_embedded else kind,
+            **({"type": kind} if changed else {}),
             "model_provider": provider,
             "model": model,
             "azure_deployment_name": None,  # else that deployment would judge under this name

@@ -29,11 +29,10 @@ from graphrag.query.methods import METHODS, embeds, section_name
 from graphrag.query.usage import Usage, phase
 
 if TYPE_CHECKING:
-    from graphrag_llm.completion import LLMCompletion
     from graphrag_llm.config import ModelConfig
-    from graphrag_llm.types import LLMCompletionResponse
 
     from graphrag.query.counted_result import CountedSearchResult
+    from graphrag.query.models import CountedCompletion
     from graphrag.query.structured_search.base import SearchResult
 
 
@@ -65,7 +64,7 @@ def response_type(header: IndexHeader, terms: EqualTerms | None) -> str:
 
 
 async def ask_control(
-    model: "LLMCompletion", name: str, sample: Sample, form: str
+    model: "CountedCompletion", name: str, sample: Sample, form: str
 ) -> "CountedSearchResult":
     """Ask the model with the sample's evidence, or with nothing for a closed book.
 
@@ -88,9 +87,7 @@ async def ask_control(
     ]
     started = time.perf_counter()
     with phase("response"):
-        reply = cast(
-            "LLMCompletionResponse[BaseModel]", await model.completion_async(messages=messages)
-        )
+        reply = await model.completion_async(messages=messages)
     seconds = time.perf_counter() - started
     return CountedSearchResult(str(reply.content), {}, contexts, seconds, 0, 0, 0)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from graphrag.eval.records import Failure
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
-from graphrag.query.plain_completion import CompletionCalls
+from graphrag.query.models import CountedCompletion
 from graphrag.query.replies import UnreadableReplyError, read_reply
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -165,7 +165,7 @@ def _way_to_ask(model: object) -> _Way:
     asked so; else one with ``achat_stream`` by that. Objects of ``unittest.mock`` answer to every
     name: what ``dir()`` lists was set, so that goes before what they make up.
     """
-    if isinstance(model, CompletionCalls):
+    if isinstance(model, CountedCompletion):
         return _COMPLETION
     released: Any = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded
     if released is not None and isinstance(model, released.LLMCompletion):

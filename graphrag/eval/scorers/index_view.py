@@ -13,7 +13,7 @@ from graphrag.eval.scorers.evidence import Evidence, SourceIndex
 from graphrag.eval.scorers.index_columns import counts_of, id_lists_of, texts_of
 from graphrag.eval.scorers.quotes import NamedText, name_key, phrase_key
 from graphrag.query.index_header import IndexHeader
-from graphrag.query.index_tables import Tables, open_tables
+from graphrag.query.index_tables import IndexTables, open_tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -108,11 +108,11 @@ class IndexView:
 
     Parameters
     ----------
-    tables : Tables
+    tables : IndexTables
         ``text_units``, ``documents``, ``entities`` and ``relationships`` are looked at.
     """
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: IndexTables) -> None:
         self._tables = tables
         self._named: dict[str, NamedText] = {}
         self._evidence: dict[Hashable, tuple[Evidence, ...]] = {}

@@ -9,7 +9,7 @@ from graphrag.eval.scorers.index_columns import id_lists_of, texts_of
 if TYPE_CHECKING:
     import pandas as pd
 
-    from graphrag.query.index_tables import Tables
+    from graphrag.query.index_tables import IndexTables
 
     _Frames = Mapping[str, list[pd.DataFrame]]
 
@@ -44,11 +44,11 @@ class RetrievalReader:
 
     Parameters
     ----------
-    tables : Tables
+    tables : IndexTables
         Of the index that is searched; ``text_units`` and ``relationships`` are used.
     """
 
-    def __init__(self, tables: "Tables") -> None:
+    def __init__(self, tables: "IndexTables") -> None:
         self._units = dict(_short_ids(tables.columns("text_units", _IDS)))
         self._known = frozenset(self._units.values())
         self._relationships: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -144,7 +144,7 @@ def _read_walk(frames: "_Frames") -> Walk | None:
     return Walk(tuple(titles), starts, tuple(edges), rounds, rests_on)
 
 
-def read_retrieved(method: str, context_data: object, tables: "Tables") -> Retrieved:
+def read_retrieved(method: str, context_data: object, tables: "IndexTables") -> Retrieved:
     """Read the context data of a search.
 
     Parameters
@@ -154,7 +154,7 @@ def read_retrieved(method: str, context_data: object, tables: "Tables") -> Retri
         As the engines give it: data frames by name, or (DRIFT) one such mapping for each
         follow-up question. Rows that were not ``in_context`` are left out; unknown names,
         community reports among them, are ignored.
-    tables : Tables
+    tables : IndexTables
         Of the index that was searched. For many searches make one :class:`RetrievalReader`.
 
     Returns

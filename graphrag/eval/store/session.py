@@ -12,8 +12,14 @@ from graphrag.eval.errors import StoreError
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.records import CallScope, Judgement, StoredResponse
-from graphrag.query.attempts import attempt_spent_usd
-from graphrag.query.usage import CallJournal, CallLog, RecordedCall, Usage, summarize_attempts
+from graphrag.query.usage import (
+    CallJournal,
+    CallLog,
+    RecordedCall,
+    Usage,
+    attempt_spent_usd,
+    summarize_attempts,
+)
 
 _READ_AT_ONCE = 64
 _NOTHING: frozenset[str] = frozenset()

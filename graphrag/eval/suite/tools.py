@@ -57,7 +57,7 @@ class ModelExtractor:
         self._section = section = config.extract_graph
         self._model_config = config.get_completion_model_config(section.completion_model_id)
         self._prompt = section.resolved_prompts().extraction_prompt
-        self._model = open_completion(self._model_config)
+        self._model: Any = open_completion(self._model_config)
 
     def describe(self) -> dict[str, object]:
         """Return everything that changes what is extracted, JSON-ready, without secrets."""

@@ -1,127 +1,157 @@
-"""Completions and embeddings of one service, asked once each."""
+"""Completions and embeddings of one service of OpenAI's interface, asked once each.
 
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+What comes is read without converting what nobody looks at.
+"""
 
+import base64
+import binascii
+import re
+from array import array
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from graphrag.query.calls import GarbledReplyError
 from graphrag.query.direct.forms import describe_form
-from graphrag.query.direct.http import DirectService, wait_for
-from graphrag.query.direct.replies import (
-    DirectReply,
-    DirectUsage,
-    DirectVectors,
-    finish_reason,
-    first_choice,
-    read_completion,
-    read_usage_figures,
-    read_vectors,
-    text_of,
-)
-from graphrag.query.direct.settings import DirectSettingsError, read_settings
+from graphrag.query.direct.http import DirectService
+from graphrag.query.direct.settings import read_settings
+from graphrag.query.reply_types import Completion, Embeddings, TokenUsage
 
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
+_Json = Mapping[str, Any]
 # `response_format_json_object`: the release takes it out too, as it always names a form.
 _NOT_SENT = ("metrics", "mock_response", "response_format_json_object", "timeout", "max_retries")
-_UNSUPPORTED = ("tools", "functions", "audio")
+_THOUGHTS = re.compile(
+    r"<(?:think|thinking|budget:thinking)>(.*?)</(?:think|thinking|budget:thinking)>(.*)", re.DOTALL
+)
+_CUT_OFF = {"max_tokens": "length", "MAX_TOKENS": "length"}
 
 
 class DirectModel:
-    """A model behind OpenAI's interface.
+    """A model behind OpenAI's interface."""
 
-    Parameters
-    ----------
-    config : ModelConfig
-    bounded : bool
-        Whether a request ends after ``call_args.timeout`` seconds, 600 without one; False where
-        the caller sees to it.
-
-    Raises
-    ------
-    DirectSettingsError
-        If the model can't be asked directly.
-    """
-
-    def __init__(self, config: "ModelConfig", bounded: bool) -> None:
+    def __init__(self, config: "ModelConfig") -> None:
         settings = read_settings(config)
         self._given = settings.body
-        self._service = DirectService(settings, bounded)
-
-    async def complete(self, **request: Any) -> DirectReply:
-        """Ask for a whole completion."""
-        return read_completion(await self._service.post("/chat/completions", self._body(request)))
-
-    async def stream(self, **request: Any) -> AsyncIterator[Any]:
-        """Ask for a completion and give its pieces, of the release's type, as they come."""
-        from graphrag_llm.types import (
-            LLMChoiceChunk,
-            LLMChoiceDelta,
-            LLMCompletionChunk,
-            LLMCompletionUsage,
-        )
-
-        body = self._body({**request, "stream": True})
-        async for event in self._service.stream("/chat/completions", body):
-            choice, choices = first_choice(event), list[Any]()
-            if choice is not None:
-                said: Any = choice.get("delta") or {}
-                delta = LLMChoiceDelta(
-                    role="assistant",
-                    content=text_of(said.get("content")),
-                    refusal=said.get("refusal"),
-                )
-                reason: Any = finish_reason(choice)
-                choices = [
-                    LLMChoiceChunk.model_construct(index=0, delta=delta, finish_reason=reason)
-                ]
-            usage = read_usage_figures(event.get("usage"))
-            yield LLMCompletionChunk.model_construct(
-                id=str(event.get("id") or ""),
-                object="chat.completion.chunk",
-                created=0,
-                model=str(event.get("model") or ""),
-                choices=choices,
-                usage=None if usage is None else LLMCompletionUsage.model_validate(as_plain(usage)),
-            )
+        self._service = DirectService(settings)
 
     async def ask(self, **request: Any) -> Any:
         """Ask for a completion, whole, or in pieces with ``stream=True``."""
-        return self.stream(**request) if request.get("stream") else await self.complete(**request)
+        body = self._body(request)
+        form = body.get("response_format")
+        if isinstance(form, type):
+            body["response_format"] = describe_form(form)
+        messages: list[Any] = body["messages"]
+        body["messages"] = [
+            each if isinstance(each, dict) else each.model_dump(exclude_none=True)
+            for each in messages
+        ]
+        if request.get("stream"):
+            return self._stream(body)
+        return _read_completion(await self._service.post("/chat/completions", body))
 
-    async def embed(self, **request: Any) -> DirectVectors:
+    async def _stream(self, body: dict[str, Any]) -> AsyncIterator[Completion]:
+        async for event in self._service.stream("/chat/completions", body):
+            usage = _read_usage(event.get("usage"))
+            choice = _first_choice(event)
+            if choice is None:
+                yield Completion([], usage)
+                continue
+            delta: Any = choice.get("delta") or {}
+            text, refusal = _text_of(delta.get("content")), delta.get("refusal")
+            yield Completion.of(text, _finish_reason(choice), refusal, usage)
+
+    async def embed(self, **request: Any) -> Embeddings:
         """Ask for one vector for each text of ``input``."""
-        sent = {key: value for key, value in request.items() if key not in _NOT_SENT}
-        body = {**self._given, **{key: value for key, value in sent.items() if value is not None}}
-        body.setdefault("encoding_format", "float")
-        return read_vectors(await self._service.post("/embeddings", body, None))
-
-    def embed_and_wait(self, **request: Any) -> DirectVectors:
-        """Ask for vectors, and wait also where this thread's loop is running."""
-        return wait_for(self.embed(**request))
+        body = {"encoding_format": "float", **self._body(request)}
+        return _read_vectors(await self._service.post("/embeddings", body, None))
 
     def _body(self, request: dict[str, Any]) -> dict[str, Any]:
-        for name in _UNSUPPORTED:
-            if request.get(name):
-                msg = f"type openai_direct does not send {name}; keep litellm for this model."
-                raise DirectSettingsError(msg)
-        sent = {key: value for key, value in request.items() if key not in _NOT_SENT}
-        form = sent.get("response_format")
-        if isinstance(form, type):
-            sent["response_format"] = describe_form(form)
-        given: Any = sent["messages"]
-        if isinstance(given, str):
-            given = [{"role": "user", "content": given}]
-        sent["messages"] = [
-            each if isinstance(each, dict) else each.model_dump(exclude_none=True) for each in given
-        ]
-        return {**self._given, **{key: value for key, value in sent.items() if value is not None}}
+        sent = {k: v for k, v in request.items() if k not in _NOT_SENT and v is not None}
+        return {**self._given, **sent}
 
 
-def as_plain(usage: DirectUsage) -> dict[str, Any]:
-    """Return usage figures in the form of OpenAI's interface."""
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.prompt_tokens_details.cached_tokens},
-    }
+def _read_completion(body: _Json) -> Completion:
+    choice = _first_choice(body)
+    message: Any = None if choice is None else choice.get("message")
+    if choice is None or not isinstance(message, dict):
+        msg = "it holds no message"
+        raise GarbledReplyError(msg)
+    values = cast("_Json", message)
+    content = _text_of(values.get("content"))
+    if content is not None and not values.get("reasoning_content") and not values.get("reasoning"):
+        thoughts = _THOUGHTS.match(content)
+        content = content if thoughts is None else thoughts.group(2)
+    refusal: Any = values.get("refusal")
+    usage = _read_usage(body.get("usage"))
+    refused = refusal if isinstance(refusal, str) else None
+    return Completion.of(content, _finish_reason(choice), refused, usage)
+
+
+def _first_choice(body: _Json) -> _Json | None:
+    choices: Any = body.get("choices")
+    first: Any = cast("list[Any]", choices)[0] if isinstance(choices, list) and choices else None
+    return cast("_Json", first) if isinstance(first, dict) else None
+
+
+def _finish_reason(choice: _Json) -> str | None:
+    reason: Any = choice.get("finish_reason")
+    return _CUT_OFF.get(reason, reason) if isinstance(reason, str) else None
+
+
+def _text_of(content: Any) -> str | None:
+    """Return the text of a message's content, which may be a list of parts; None without one."""
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        parts = cast("list[Any]", content)
+        texts = (cast("_Json", part).get("text") for part in parts if isinstance(part, dict))
+        return "".join(str(text or "") for text in texts)
+    msg = "its content is no text"
+    raise GarbledReplyError(msg)
+
+
+def _read_usage(given: Any) -> TokenUsage | None:
+    """Read usage figures; a count that can't be right is 0, of cached tokens None."""
+    if not isinstance(given, dict):
+        return None
+    usage = cast("_Json", given)
+    details: Any = usage.get("prompt_tokens_details")
+    named = cast("_Json", details).get("cached_tokens") if isinstance(details, dict) else None
+    counts = (_count(named), _count(usage.get("prompt_cache_hit_tokens")))
+    cached = max((count for count in counts if count is not None), default=None)
+    prompt, output = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    return TokenUsage(prompt or 0, output or 0, cached)
+
+
+def _count(value: Any) -> int | None:
+    is_count = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return int(value) if is_count and value == int(value) else None
+
+
+def _read_vectors(body: _Json) -> Embeddings:
+    """Read embeddings, as numbers or in base64 (32-bit floats, the lowest byte first)."""
+    rows: Any = body.get("data")
+    if not isinstance(rows, list) or not all(
+        isinstance(row, dict) and "embedding" in row for row in cast("list[Any]", rows)
+    ):
+        msg = "it holds no embeddings"
+        raise GarbledReplyError(msg)
+    given = cast("list[_Json]", rows)
+    if all(isinstance(row.get("index"), int) for row in given):
+        given = sorted(given, key=lambda row: int(row["index"]))
+    return Embeddings([_vector(row["embedding"]) for row in given], _read_usage(body.get("usage")))
+
+
+def _vector(given: Any) -> list[float]:
+    if isinstance(given, str):
+        try:
+            return array("f", base64.b64decode(given, validate=True)).tolist()
+        except (binascii.Error, ValueError) as error:
+            msg = "an embedding is not base64"
+            raise GarbledReplyError(msg) from error
+    if isinstance(given, list) and all(type(n) in (int, float) for n in cast("list[Any]", given)):
+        return cast("list[float]", given)
+    msg = "an embedding is no list of numbers"
+    raise GarbledReplyError(msg)

@@ -25,15 +25,7 @@ _SHOWN = 1000
 
 
 class DirectError(RuntimeError):
-    """A request was not answered.
-
-    Attributes
-    ----------
-    status_code : int or None
-        Of HTTP; None without a reply.
-    response : object
-        Its ``headers``, a mapping.
-    """
+    """A request was not answered; ``status_code`` is None without a reply."""
 
     def __init__(
         self, message: str, status: int | None = None, headers: Mapping[str, str] | None = None
@@ -43,112 +35,58 @@ class DirectError(RuntimeError):
         self.response = SimpleNamespace(headers=headers or {})
 
 
-class APIError(DirectError):
-    """The service said something else than an answer."""
+class APIConnectionError(DirectError):
+    """There was no connection, or it was lost."""
 
-
-class BadRequestError(APIError):
-    """The request is not valid."""
-
-
-class ContextWindowExceededError(BadRequestError):
-    """The request is longer than the model's context."""
-
-
-class ContentPolicyViolationError(BadRequestError):
-    """The service does not pass the request on to the model."""
-
-
-class AuthenticationError(APIError):
-    """The key is refused."""
-
-
-class PermissionDeniedError(APIError):
-    """The key does not allow this."""
-
-
-class NotFoundError(APIError):
-    """There is no such model or address."""
-
-
-class RateLimitError(APIError):
-    """There are too many requests, or no credit is left."""
-
-
-class InternalServerError(APIError):
-    """The service failed."""
-
-
-class BadGatewayError(APIError):
-    """What stands before the service can't reach it."""
-
-
-class ServiceUnavailableError(APIError):
-    """The service is overloaded or down."""
+    def __init__(self) -> None:
+        super().__init__("Connection error.")
 
 
 class APITimeoutError(DirectError):
     """There was no answer in time."""
 
 
-class Timeout(APITimeoutError):
-    """As litellm calls it."""
+def _kind(name: str, base: type[DirectError] = DirectError) -> type[DirectError]:
+    return type(name, (base,), {"__module__": __name__})
 
 
-class APIConnectionError(DirectError):
-    """There was no connection, or it was lost."""
-
-
-class LostConnectionError(APIConnectionError):
-    """As above, under a name that the release's retries do not pass over."""
-
-    def __init__(self) -> None:
-        super().__init__("Connection error.")
-
-
-_BY_STATUS: dict[int, type[DirectError]] = {
-    400: BadRequestError,
-    401: AuthenticationError,
-    403: PermissionDeniedError,
-    404: NotFoundError,
-    408: Timeout,
-    422: BadRequestError,
-    429: RateLimitError,
-    500: InternalServerError,
-    502: BadGatewayError,
-    503: ServiceUnavailableError,
-    504: Timeout,
+TIMEOUT = _kind("Timeout", APITimeoutError)
+_BAD_REQUEST = _kind("BadRequestError")
+_NO_ROOM = _kind("ContextWindowExceededError", _BAD_REQUEST)
+_FILTERED = _kind("ContentPolicyViolationError", _BAD_REQUEST)
+_FAILED, _OTHER = _kind("InternalServerError"), _kind("APIError")
+_BY_STATUS = {
+    400: _BAD_REQUEST,
+    401: _kind("AuthenticationError"),
+    403: _kind("PermissionDeniedError"),
+    404: _kind("NotFoundError"),
+    408: TIMEOUT,
+    422: _BAD_REQUEST,
+    429: _kind("RateLimitError"),
+    502: _kind("BadGatewayError"),
+    503: _kind("ServiceUnavailableError"),
+    504: TIMEOUT,
 }
 
 
 def error_of_reply(status: int, headers: Mapping[str, str], text: str) -> DirectError:
-    """Return the error that a reply of HTTP tells of.
-
-    Parameters
-    ----------
-    status : int
-        Of the reply, >= 400.
-    headers : mapping
-        Of the reply; any case.
-    text : str
-        Its body.
-    """
+    """Return the error that a reply of HTTP with status >= 400 and this body tells of."""
     try:
         body: Any = json.loads(text)
     except ValueError:
         body = None
     message, code = _read(body)
-    said = message or text.strip()[:_SHOWN] or f"Error code: {status}"
-    kind = _kind(status, f"{text} {message}".lower(), code)
-    if code and not code.isdigit() and code not in said:
-        said = f"{said} ({code})"
-    return kind(said, status, headers)
+    told = message or text.strip()[:_SHOWN] or f"Error code: {status}"
+    kind = _kind_of(status, f"{text} {message}".lower(), code)
+    if code and not code.isdigit() and code not in told:
+        told = f"{told} ({code})"
+    return kind(told, status, headers)
 
 
 def error_in_reply(body: Mapping[str, Any], headers: Mapping[str, str]) -> DirectError:
     """Return the error that stands in place of an answer; gateways send them with status 200."""
-    given: Any = body.get("error")
-    code: Any = cast("Mapping[str, Any]", given).get("code") if isinstance(given, Mapping) else None
+    error: Any = body.get("error")
+    code: Any = cast("Mapping[str, Any]", error).get("code") if isinstance(error, Mapping) else None
     status = int(code) if str(code).isdigit() and 400 <= int(code) < 600 else 500
     return error_of_reply(status, headers, json.dumps(body))
 
@@ -157,26 +95,26 @@ def _read(body: Any) -> tuple[str, str]:
     """Return the message and the code of an error's body, "" where there is none."""
     if not isinstance(body, Mapping):
         return "", ""
-    given = cast("Mapping[str, Any]", body)
-    error: Any = given.get("error") or given
+    whole = cast("Mapping[str, Any]", body)
+    error: Any = whole.get("error") or whole
     if not isinstance(error, Mapping):
         return str(error), ""
-    told = cast("Mapping[str, Any]", error)
-    message = told.get("message") or told.get("detail") or ""
-    return str(message), str(told.get("code") or "")
+    values = cast("Mapping[str, Any]", error)
+    message = values.get("message") or values.get("detail") or ""
+    return str(message), str(values.get("code") or "")
 
 
-def _kind(status: int, said: str, code: str) -> type[DirectError]:
-    if status in {400, 413, 422, 500} and _names_full_context(said):
-        return ContextWindowExceededError
+def _kind_of(status: int, text: str, code: str) -> type[DirectError]:
+    if status in {400, 413, 422, 500} and _names_full_context(text):
+        return _NO_ROOM
     if status == 400 and code in {"content_policy_violation", "content_filter"}:
-        return ContentPolicyViolationError
-    return _BY_STATUS.get(status, InternalServerError if status >= 500 else APIError)
+        return _FILTERED
+    return _BY_STATUS.get(status, _FAILED if status >= 500 else _OTHER)
 
 
-def _names_full_context(said: str) -> bool:
-    if "string_above_max_length" in said:
+def _names_full_context(text: str) -> bool:
+    if "string_above_max_length" in text:
         return False
-    limited = "maximum input length is" in said and "tokens" in said
-    compared = "current length is" in said and "while limit is" in said
-    return limited or compared or any(phrase in said for phrase in _FULL_CONTEXT)
+    limited = "maximum input length is" in text and "tokens" in text
+    compared = "current length is" in text and "while limit is" in text
+    return limited or compared or any(phrase in text for phrase in _FULL_CONTEXT)

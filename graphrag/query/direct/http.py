@@ -19,8 +19,8 @@ from yarl import URL
 
 from graphrag.query.calls import GarbledReplyError
 from graphrag.query.direct.errors import (
-    LostConnectionError,
-    Timeout,
+    TIMEOUT,
+    APIConnectionError,
     error_in_reply,
     error_of_reply,
 )
@@ -99,35 +99,19 @@ def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
 def _background() -> asyncio.AbstractEventLoop:
     """Return a loop that runs in a thread of its own until the process ends."""
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="openai-direct", daemon=True).start()
+    threading.Thread(target=loop.run_forever, name="graphrag-waiting", daemon=True).start()
     return loop
 
 
 class DirectService:
-    """One model's service.
+    """One model's service; how long a request may take is seen to by who sends it."""
 
-    Parameters
-    ----------
-    settings : DirectSettings
-    bounded : bool
-        Whether a request ends after the settings' seconds; False where the caller sees to it.
-    """
-
-    def __init__(self, settings: DirectSettings, bounded: bool) -> None:
+    def __init__(self, settings: DirectSettings) -> None:
         self._settings = settings
         self._urls = {path: URL(f"{settings.base}{path}") for path in _PATHS}
-        self._timeout = aiohttp.ClientTimeout(total=settings.timeout_s if bounded else None)
 
     async def post(self, path: str, body: Mapping[str, Any], most: int | None = _MOST_BYTES) -> Any:
-        """Send a request and return what came: a JSON object.
-
-        Raises
-        ------
-        DirectError
-            If it was not answered.
-        GarbledReplyError
-            If something else than a JSON object came, or more than ``most`` bytes.
-        """
+        """Send a request and return what came: a JSON object of at most so many bytes."""
         session = await _session()
         with _NAMED_ERRORS:
             async with self._asked(session, path, body) as response:
@@ -145,7 +129,7 @@ class DirectService:
 
         Raises
         ------
-        LostConnectionError
+        APIConnectionError
             Also where the stream ends without saying so.
         """
         session = await _session()
@@ -173,7 +157,7 @@ class DirectService:
                         is_whole = is_whole or _ends(event)
                         yield event
                 if not is_whole:
-                    raise LostConnectionError
+                    raise APIConnectionError
 
     def _asked(
         self, session: aiohttp.ClientSession, path: str, body: Mapping[str, Any]
@@ -186,7 +170,6 @@ class DirectService:
             headers=given.headers,
             params=given.query or None,
             proxy=given.proxy,
-            timeout=self._timeout,
         )
 
 
@@ -199,9 +182,9 @@ class _NamedErrors:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, TimeoutError):
             msg = "Request timed out."
-            raise Timeout(msg, 408) from error
+            raise TIMEOUT(msg, 408) from error
         if isinstance(error, aiohttp.ClientError | ConnectionError | OSError):
-            raise LostConnectionError from error
+            raise APIConnectionError from error
 
 
 _NAMED_ERRORS = _NamedErrors()

@@ -1,0 +1,79 @@
+"""Counting a model's tokens as litellm does, without litellm where its default encoding counts."""
+
+import os
+from array import array
+from functools import cache, cached_property
+from hashlib import blake2b
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from graphrag_llm.tokenizer.tokenizer import Tokenizer
+
+_MOST_TOKENS = 2_000_000
+_OWN_ENCODING = ("llama-2", "llama-3", "replicate")
+"""In the names of models whose tokenizer litellm takes from elsewhere."""
+
+
+class ModelTokenizer(Tokenizer):
+    """The tokenizer of ``provider/model``, made when something is counted.
+
+    It encodes each text once, as the rows of an index's contexts come again in many questions: it
+    remembers at most two million tokens, some 20 MB, and then begins anew.
+    """
+
+    def __init__(self, model_id: str, **_: Any) -> None:
+        self._model_id = model_id
+        self._known: dict[bytes, array[int]] = {}
+        self._n_tokens = 0
+
+    @cached_property
+    def _inner(self) -> Any:
+        provider, _, name = self._model_id.lower().partition("/")
+        if provider in {"openai", "offline"} and not any(each in name for each in _OWN_ENCODING):
+            return default_encoding()
+        from graphrag_llm.tokenizer.lite_llm_tokenizer import LiteLLMTokenizer
+
+        return LiteLLMTokenizer(model_id=self._model_id)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of a text."""
+        return self._tokens(text).tolist()
+
+    def num_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text."""
+        return len(self._tokens(text))
+
+    def decode(self, tokens: list[int]) -> str:
+        """Return the text of tokens."""
+        return self._inner.decode(tokens)
+
+    def _tokens(self, text: str) -> "array[int]":
+        # A digest in place of the text: contexts are long, and so are what they are looked up by.
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        tokens = self._known.get(key)
+        if tokens is None:
+            tokens = array("q", self._encode(text))
+            if self._n_tokens + len(tokens) > _MOST_TOKENS:
+                self._known, self._n_tokens = {}, 0
+            self._known[key] = tokens
+            self._n_tokens += len(tokens) + 16  # the key and the entry
+        return tokens
+
+    def _encode(self, text: str) -> list[int]:
+        if self._inner is default_encoding():
+            return self._inner.encode(text, disallowed_special=())
+        return self._inner.encode(text)
+
+
+@cache
+def default_encoding() -> Any:
+    """Return the encoding that litellm counts by, of the files that it brings: no network."""
+    litellm = find_spec("litellm")
+    if litellm is not None and litellm.origin is not None:
+        brought = Path(litellm.origin).parent / "litellm_core_utils" / "tokenizers"
+        own = os.environ.get("CUSTOM_TIKTOKEN_CACHE_DIR")
+        os.environ.setdefault("TIKTOKEN_CACHE_DIR", own or str(brought))
+    import tiktoken
+
+    return tiktoken.get_encoding("cl100k_base")
