@@ -86,14 +86,8 @@ class ModelCaller:
     ) -> RecordedCall:
         """Return the reply to a request, from the journal or by sending it.
 
-        Parameters
-        ----------
-        request : mapping
-            Everything that gives the request its meaning; JSON-ready.
-        send : callable
-            Sends it once.
-        count_tokens : callable
-            Counts the prompt's tokens; asked only under a token rate or a bound of cost.
+        ``request`` is everything that gives it its meaning, JSON-ready; ``send`` sends it once;
+        ``count_tokens``, of the prompt, is asked only under a token rate or a bound of cost.
 
         Raises
         ------
@@ -216,13 +210,7 @@ class ModelCaller:
                 scope.was_held_up = scope.was_held_up or outage.is_waited_for
 
     def afford(self, count_tokens: Callable[[], int], scope: CallLog) -> Spending:
-        """Return what counts a request that waits for nothing.
-
-        Raises
-        ------
-        AllowanceSpentError
-            If what is left of the allowed cost is not enough.
-        """
+        """Return what counts a request that waits for nothing, unless too little is left for it."""
         spending = self._limit(scope)[0].spending
         if spending.left_usd is not None:
             usd = spending.estimate_usd(self.kind, self.model, count_tokens())

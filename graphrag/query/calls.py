@@ -164,15 +164,10 @@ def read_usage(usage: Any, output: bool) -> tuple[int, int, int | None]:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how patiently a request is sent again.
+    """How often, after the first attempt, and how patiently a request is sent again.
 
-    Attributes
-    ----------
-    max_retries : int
-        Attempts after the first, >= 0.
-    base_delay_s, max_delay_s : float
-        Seconds. The n-th wait is drawn evenly from [0, min(max, base * 2**n)] ("full jitter")
-        and is never shorter than the Retry-After which the provider sent.
+    The n-th wait, in seconds, is drawn evenly from [0, min(max, base * 2**n)] ("full jitter") and
+    is never shorter than the Retry-After which the provider sent.
     """
 
     max_retries: int = 5

@@ -44,13 +44,7 @@ class OwnTime:
 
     @asynccontextmanager
     async def deadline(self, seconds: float) -> AsyncGenerator[None]:
-        """Give up what is inside the block after so many seconds of this clock.
-
-        Raises
-        ------
-        TimeoutError
-            When they are over.
-        """
+        """Give up, by TimeoutError, what is inside the block after seconds of this clock."""
         async with asyncio.timeout(None) as timer:
             self._deadlines[timer] = seconds
             if self._stopped_at is None:

@@ -192,15 +192,10 @@ def holds_stray_control(text: str, shown: str) -> bool:
 def check_content(answer: Answer, shown: str, takes_controls: bool = False) -> None:
     """Refuse a completion whose text was damaged on its way or is not the model's.
 
-    What the model was ``shown`` it may repeat. ``takes_controls`` says that stray control
-    characters are its own: they stood in its last reply to the same request, too.
-
-    Raises
-    ------
-    GarbledReplyError
-        If the text holds replacement or control characters that the model was not shown, or is a
-        web page or a service's own envelope and none was shown, or it is longer than any model
-        writes.
+    It is refused if it holds replacement or control characters, is a web page or a service's own
+    envelope, and the model was ``shown`` none, or if it is longer than any model writes.
+    ``takes_controls`` says that stray control characters are the model's own: they stood in its
+    last reply to the same request, too.
     """
     text = cast("str", answer.reply)
     check_size(len(text), answer)
@@ -215,14 +210,7 @@ def check_content(answer: Answer, shown: str, takes_controls: bool = False) -> N
 
 
 def check_vectors(answer: Answer, n_texts: int) -> None:
-    """Refuse embeddings that are not one vector of finite numbers for each text.
-
-    Raises
-    ------
-    GarbledReplyError
-        If there are more or fewer, one is empty or of another length, or holds something else
-        than finite numbers.
-    """
+    """Refuse embeddings that are not one vector of finite numbers, all as long, for each text."""
     vectors = cast("list[list[Any]]", answer.reply)
     if len(vectors) != n_texts:
         msg = f"{len(vectors)} embeddings came for {n_texts} texts"

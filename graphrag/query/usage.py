@@ -46,12 +46,10 @@ class CallAttempt:
         Seconds from sending to the last byte or the failure.
     cached_prompt_tokens : int or None
         The part of prompt_tokens that the provider says it read from its own cache, >= 0.
-    error : str or None
-        Why the attempt failed; None when it was answered.
     finish_reason : str or None
         Why the reply ended, as the provider says: ``length`` for one that was cut off.
     abstained : bool
-        Whether the reply's message carries a refusal: the model says that it gives no answer.
+        Whether the message carries a refusal: the model says that it gives no answer.
     """
 
     kind: CallKind

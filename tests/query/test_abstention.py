@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-from support.lighthouse import SpiedServer
+from support.lighthouse import MemoryJournal, SpiedServer
 from support.openai_server import Fault
 
 from graphrag import api
 from graphrag.offline import NOT_FOUND
 from graphrag.prompts.query.global_search_reduce_system_prompt import NO_DATA_ANSWER
 from graphrag.query.graph_index import GraphIndex, SearchError
-from graphrag.query.usage import CallLog, RecordedCall
+from graphrag.query.usage import CallLog
 
 QUESTION = "Who repaired the great lamp with Marta Quill?"
 UNANSWERABLE = "Which planet has purple volcanoes?"
@@ -32,25 +32,6 @@ def of_global_search(index: GraphIndex) -> dict[str, Any]:
         "response_type": "Multiple Paragraphs",
         "query": QUESTION,
     }
-
-
-class MemoryJournal:
-    """Keeps finished calls."""
-
-    def __init__(self) -> None:
-        self.calls: dict[str, RecordedCall] = {}
-
-    def replay(self, key: str) -> RecordedCall | None:
-        return self.calls.get(key)
-
-    def start(self, key: str) -> None:
-        """Nothing to note."""
-
-    def finish(self, key: str, call: RecordedCall) -> None:
-        self.calls[key] = call
-
-    def abandon(self, key: str) -> None:
-        """Nothing to note."""
 
 
 @pytest.mark.parametrize("method", ["local", "basic"])

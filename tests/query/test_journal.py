@@ -1,37 +1,14 @@
 """A search that was broken off and is asked again pays only for what it had not yet got."""
 
-from collections import Counter
-
 import pytest
-from support.lighthouse import SpiedServer
+from support.lighthouse import MemoryJournal, SpiedServer
 from support.openai_server import Fault
 
 from graphrag.query.graph_index import GraphIndex, SearchError
 from graphrag.query.models import open_completion
-from graphrag.query.usage import CallLog, RecordedCall, measure_calls
+from graphrag.query.usage import CallLog, measure_calls
 
 QUESTION = "Who carried the letter that Marta Quill wrote to Agnes Thorne?"
-
-
-class MemoryJournal:
-    """Keeps the calls in memory and notes what it was told."""
-
-    def __init__(self) -> None:
-        self.calls: dict[str, RecordedCall] = {}
-        self.in_flight: Counter[str] = Counter()
-
-    def replay(self, key: str) -> RecordedCall | None:
-        return self.calls.get(key)
-
-    def start(self, key: str) -> None:
-        self.in_flight[key] += 1
-
-    def finish(self, key: str, call: RecordedCall) -> None:
-        self.in_flight[key] -= 1
-        self.calls[key] = call
-
-    def abandon(self, key: str) -> None:
-        self.in_flight[key] -= 1
 
 
 @pytest.mark.parametrize(

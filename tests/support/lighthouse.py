@@ -1,9 +1,12 @@
 """The text, the settings and the server that the tests of this folder share."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from support.openai_server import Behaviour, FaultPlan, LocalServer, Record, Reply
+
+from graphrag.query.usage import RecordedCall
 
 METHODS = ("tog", "ppr", "local", "basic", "global", "drift", "bm25", "hybrid", "agentic")
 
@@ -70,3 +73,24 @@ class SpiedServer:
             for record in self.records
             if mark in str(self.requests[record.sequence - self._before])
         ]
+
+
+class MemoryJournal:
+    """Keeps the calls in memory and notes what it was told."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, RecordedCall] = {}
+        self.in_flight: Counter[str] = Counter()
+
+    def replay(self, key: str) -> RecordedCall | None:
+        return self.calls.get(key)
+
+    def start(self, key: str) -> None:
+        self.in_flight[key] += 1
+
+    def finish(self, key: str, call: RecordedCall) -> None:
+        self.in_flight[key] -= 1
+        self.calls[key] = call
+
+    def abandon(self, key: str) -> None:
+        self.in_flight[key] -= 1

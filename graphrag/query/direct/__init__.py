@@ -1,1 +1,1 @@
-"""OpenAI-compatible services, asked without a client in between: ``type: openai_direct``."""
+"""OpenAI-compatible services, asked without a client in between."""
