@@ -154,9 +154,9 @@ except SystemExit as ended:
 @pytest.mark.parametrize(
     ("method", "allowed"),
     [
-        ("tog", set()),
+        ("tog", {"scipy"}),
         ("ppr", {"scipy"}),
-        ("bm25", set()),
+        ("bm25", {"scipy"}),
         ("local", {"lancedb", "networkx", "openai"}),
     ],
 )
