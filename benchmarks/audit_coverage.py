@@ -1,7 +1,7 @@
 """How often the corrected limits of an audit hold the true mean and the true difference.
 
 Two methods answer questions about three documents; a judge of known error rates grades them, and a
-few questions, drawn as ``graphrag eval audit export`` draws them, are labelled rightly. Nominal is
+few questions, drawn as ``graphrag eval view --labels`` draws them, are labelled rightly. Nominal is
 95 %. Then the judge errs otherwise on one side of a comparison, of two methods or of two runs, than
 on the other: how often the corrected test, and the one without labels, fails what is no worse.
 """

@@ -89,7 +89,7 @@ def work(way: str, folder: Path, items: int, characters: int) -> None:
 
         from graphrag.cli.main import app
 
-        ended = CliRunner().invoke(app, ["eval", "show", "--output", str(folder)])
+        ended = CliRunner().invoke(app, ["eval", "show", "latest", "--output", str(folder)])
         assert ended.exit_code == 0, ended.output
     else:
         fill(folder, items, characters, holds_contexts=way == "held")

@@ -6,7 +6,7 @@ python benchmarks/vectors.py --quick   5,000 of length 64, a few seconds
 The vectors lie in overlapping clusters of a low-dimensional space, as embeddings of related texts
 do; the questions are further draws from it. The table is written by graphrag's own store. Each
 way of searching is compared with the scan that was timed just before in the same process:
-as graphrag writes the table, after `graphrag eval optimise`, and with the index that LanceDB
+as graphrag writes the table, after `graphrag eval validate --fix`, and with the index that LanceDB
 makes when left to itself. The last column is how many of 100 ids a search limited to them finds.
 Times are medians over the questions, wall-clock; JSON goes to --json.
 """

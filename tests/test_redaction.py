@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphrag import redaction
-from graphrag.eval.monitoring.alarm import post_alarm
+from graphrag.eval.monitoring.watch import post_alarm
 from graphrag.redaction import (
     REDACTED,
     StreamRedactor,

@@ -128,11 +128,11 @@ def _shown_stdout() -> Generator[None]:
 
 def _say_if_offline(answers: Part, embeddings: Part) -> None:
     """Say in which roles embedded models were asked, if they were."""
-    from graphrag.eval.cli.options import echo
+    from graphrag.eval.cli.terminal import say
 
     label = label_roles({ANSWERS: answers, EMBEDDINGS: embeddings})
     if label is not None:
-        echo(f"({label})", err=True)
+        say(f"({label})", stderr=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def run_own_query(
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
     from graphrag.config.models.prompt_files import SettingsError
-    from graphrag.eval.cli.options import echo
+    from graphrag.eval.cli.terminal import say
     from graphrag.query.graph_index import GraphIndex, SearchError
     from graphrag.query.index_header import SearchOptions, read_header
     from graphrag.query.index_tables import IndexNotBuiltError, open_tables
@@ -184,10 +184,10 @@ def run_own_query(
         with contextlib.nullcontext() if options.verbose else quiet:
             result = asyncio.run(answer())
     except (SettingsError, IndexNotBuiltError) as error:
-        echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", stderr=True)
         raise typer.Exit(2) from (error if options.verbose else None)
     except SearchError as error:
-        echo(f"Error: the search failed: {error}", err=True)
+        say(f"Error: the search failed: {error}", stderr=True)
         raise typer.Exit(1) from (error if options.verbose else None)
     show("\n" if options.streaming else f"{result.response}\n")
     _say_if_offline(
@@ -198,7 +198,7 @@ def run_own_query(
         _show_paths(result)
     if options.verbose:
         for line in describe_usage(result):
-            echo(line, err=True)
+            say(line, stderr=True)
 
 
 def _show_paths(result: "CountedSearchResult") -> None:

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score
+from support.commands import code_of
 
 from graphrag.eval.annotation.audit import (
     Audit,
@@ -24,7 +25,8 @@ from graphrag.eval.annotation.audit import (
     read_audited_run,
 )
 from graphrag.eval.annotation.sheet import read_sheet, write_sheet
-from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export, run_audit_import
+from graphrag.eval.cli.judge import import_labels
+from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.errors import UsageError
 from graphrag.eval.results.analysis import analyse
 from graphrag.eval.results.labels import correct_comparisons, read_labels
@@ -41,7 +43,7 @@ def random_ends(n: int, seed: int = 0) -> dict[str, tuple[int, int]]:
 
 
 def export(run: Any, metric: str = "correctness", **options: Any) -> list[AuditItem]:
-    assert run_audit_export(run.place, AuditExportOptions("latest", metric, **options)) == DONE
+    assert code_of(draw_labels, run.place, "latest", metric, **options) == DONE
     return read_sheet(run.folder / f"audit_{metric}.csv")
 
 
@@ -64,7 +66,7 @@ def imported(run: Any, items: list[AuditItem], name: str = "filled.csv") -> int:
     path = run.folder / name
     path.unlink(missing_ok=True)
     write_sheet(path, items)
-    return run_audit_import(run.place, path)
+    return code_of(import_labels, run.place, path)
 
 
 def test_every_stratum_is_drawn_about_as_often_as_it_occurs(make_run):
@@ -133,25 +135,21 @@ def test_labels_that_were_given_are_not_overwritten(make_run, capsys):
     sheet.unlink()
     write_sheet(sheet, [replace(items[0], label=0), *items[1:]])
     before = sheet.read_bytes()
-    assert run_audit_export(run.place, AuditExportOptions("latest")) == USAGE
+    assert code_of(draw_labels, run.place, "latest") == USAGE
     assert "holds 1 labels; import or move it" in capsys.readouterr().err
     assert sheet.read_bytes() == before
-    elsewhere = run.folder / "again"
-    assert run_audit_export(run.place, AuditExportOptions("latest", to=elsewhere)) == DONE
-    assert {path.suffix for path in elsewhere.iterdir()} == {".csv", ".html"}
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (AuditExportOptions("1999"), "holds no run '1999'"),
-        (AuditExportOptions("latest", "beauty"), "There is no metric 'beauty'"),
-        (AuditExportOptions("latest", "relevance"), "has no verdict on relevance; judge it first"),
-        (AuditExportOptions("latest", questions=0), "0 questions can't be drawn"),
+        (("1999",), "holds no run '1999'"),
+        (("latest", "beauty"), "There is no metric 'beauty'"),
+        (("latest", "relevance"), "has no verdict on relevance; judge it first"),
     ],
 )
 def test_what_cannot_be_exported_is_said(make_run, capsys, options, sentence: str):
-    assert run_audit_export(make_run(random_ends(4)).place, options) == USAGE
+    assert code_of(draw_labels, make_run(random_ends(4)).place, *options) == USAGE
     assert sentence in capsys.readouterr().err
 
 
@@ -236,7 +234,7 @@ def test_a_wrong_sheet_is_refused_in_a_sentence(make_run, capsys, change, senten
     write_sheet(path, [replace(item, label=1) for item in export(run)])
     rewritten(path, change)
     capsys.readouterr()
-    assert run_audit_import(run.place, path) == USAGE
+    assert code_of(import_labels, run.place, path) == USAGE
     error = capsys.readouterr().err
     *steps, refusal = error.splitlines()
     assert sentence in refusal
@@ -251,7 +249,7 @@ def test_what_is_no_sheet_is_refused(make_run, capsys, content: bytes | None):
     path = run.folder / "other.csv"
     if content is not None:
         path.write_bytes(content)
-    assert run_audit_import(run.place, path) == USAGE
+    assert code_of(import_labels, run.place, path) == USAGE
     assert str(path) in capsys.readouterr().err
 
 
@@ -428,11 +426,13 @@ def test_without_the_extra_one_sentence_says_what_to_install(make_run):
 import sys
 from pathlib import Path
 sys.modules["krippendorff"] = sys.modules["sklearn.metrics"] = sys.modules["ppi_py"] = None
-from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export, run_audit_import
+from graphrag.eval.cli.judge import import_labels
+from graphrag.eval.cli.terminal import explained
+from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.cli.location import Place
 place = Place(output=Path(sys.argv[1]))
-assert run_audit_export(place, AuditExportOptions("latest")) == 0
-sys.exit(run_audit_import(place, Path(sys.argv[2])))
+assert draw_labels(place, "latest") == 0
+sys.exit(explained(lambda: import_labels(place, Path(sys.argv[2]))))
 """
     command = [sys.executable, "-c", program, str(run.folder), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)

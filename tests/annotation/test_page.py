@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, Page
 
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.annotation.sheet import read_sheet
-from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export, run_audit_import
+from graphrag.eval.cli.judge import import_labels
+from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.web.labels import render_labels
 
 DONE = 0
@@ -70,7 +71,7 @@ def test_what_is_labelled_by_keys_is_kept_and_comes_out_in_the_import(
 ):
     ends = {f"q{i}": (int(i % 3 > 0), int(i % 4 > 0)) for i in range(70)}
     run = make_run(ends)
-    assert run_audit_export(run.place, AuditExportOptions("latest")) == DONE
+    assert draw_labels(run.place, "latest") == DONE
     page.goto((run.folder / "audit_correctness.html").as_uri())
     items = read_sheet(run.folder / "audit_correctness.csv")
     # A person who finds tog right on every fifth question only, and can't tell of one response.
@@ -94,7 +95,7 @@ def test_what_is_labelled_by_keys_is_kept_and_comes_out_in_the_import(
     filled = read_sheet(labels)
     assert ["s" if item.label is None else str(item.label) for item in filled] == keys
     assert [item.response for item in filled] == [item.response for item in items]
-    assert run_audit_import(run.place, labels) == DONE
+    assert import_labels(run.place, labels) == DONE
     audit = json.loads((run.folder / "audit_correctness.json").read_text("utf-8"))
     assert (audit["n_items"], audit["n_labels"]) == (140, 139)
     tog = audit["agreement"]["tog"]["weighted"]

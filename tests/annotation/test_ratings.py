@@ -13,6 +13,7 @@ from rich.console import Console
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
+from support.commands import code_of
 
 from graphrag.eval.annotation.ratings import (
     RatedAnswer,
@@ -23,8 +24,8 @@ from graphrag.eval.annotation.ratings import (
     read_ratings,
     report_ratings,
 )
+from graphrag.eval.cli.judge import import_ratings
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.ratings import run_ratings
 from graphrag.eval.errors import UsageError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.report.table import show
@@ -395,7 +396,7 @@ q7,tog,5,,ann
 
 
 def test_the_command_shows_and_writes_what_users_say(place, tmp_path, capsys):
-    assert run_ratings(place, write(tmp_path, RATED)) == DONE
+    assert code_of(import_ratings, place, write(tmp_path, RATED)) == DONE
     said = capsys.readouterr().out
     assert "3 of 4" in said
     assert "tog - basic: +1.25" in said
@@ -416,9 +417,9 @@ def test_the_command_shows_and_writes_what_users_say(place, tmp_path, capsys):
 
 def test_ratings_of_another_run_stop_the_command_and_write_nothing(place, tmp_path, capsys):
     path = write(tmp_path, "question_id,method,rating\nq7,tog,5\n")
-    assert run_ratings(place, path) == USAGE
+    assert code_of(import_ratings, place, path) == USAGE
     assert "row 2: the run has no question 'q7'" in capsys.readouterr().err
-    assert run_ratings(place, write(tmp_path, RATED), "no-such-run") == USAGE
+    assert code_of(import_ratings, place, write(tmp_path, RATED), "no-such-run") == USAGE
     assert not (place.output / "ratings.json").exists()
 
 

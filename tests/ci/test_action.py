@@ -142,7 +142,7 @@ def evaluation(make_evaluation: MakeEvaluation) -> Evaluation:
     """Return an evaluation with a pinned baseline."""
     made = make_evaluation(methods=["basic"])
     assert made.run("-q").exit_code == 0
-    assert made.run("baseline", "set", "latest").exit_code == 0
+    assert made.run("compare", "latest", "--pin").exit_code == 0
     return made
 
 
@@ -190,7 +190,7 @@ def test_the_action_runs_the_gate_and_keeps_one_comment(runner: Runner):
 def test_a_missed_threshold_fails_what_the_gate_passes(runner: Runner):
     runner.evaluation.write_rows([*ROWS[1:], {**ROWS[0], "answer": "Nobody at all"}])
     assert runner.evaluation.run("-q").exit_code == 0
-    assert runner.evaluation.run("baseline", "set", "latest").exit_code == 0
+    assert runner.evaluation.run("compare", "latest", "--pin").exit_code == 0
     runner.evaluation.configure(thresholds={"correctness": 1.0})
     code, _ = runner.run(**{"compare-arguments": "--margin 0.9"})
     outputs = runner.outputs["gate"]

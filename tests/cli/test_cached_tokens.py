@@ -1,7 +1,5 @@
 """What providers read from their own caches, from the calls of a run to everything it writes."""
 
-import json
-import sqlite3
 from typing import Any
 
 from support.clock_evaluation import MakeEvaluation
@@ -69,23 +67,6 @@ def test_a_run_that_was_broken_off_counts_what_was_cached_before_and_after(
     assert line in shown
     page = (evaluation.newest_folder / "report.html").read_text(encoding="utf-8")
     assert line.replace("'", "&#39;") in page or line in page
-
-    # An earlier release kept 0 where nothing had been said.
-    with sqlite3.connect(evaluation.store_path) as db:
-        for table in ("responses", "judge_usage"):
-            for unit, text in db.execute(f"SELECT unit, usage FROM {table}").fetchall():
-                usage = {**json.loads(text), "cached_prompt_tokens": 0}
-                del usage["calls_reporting_cached_tokens"], usage["cost_usd_at_most"]
-                db.execute(
-                    f"UPDATE {table} SET usage = ? WHERE unit = ?", (json.dumps(usage), unit)
-                )
-    db.close()
-    (evaluation.newest_folder / "tables.json").unlink()
-    shown = " ".join(evaluation.run("show", "latest", COLUMNS="300").output.split())
-    assert "from the providers' caches" not in shown
-    found = evaluation.read_results("summary")["efficiency"]["tog"]
-    assert (found["cached_prompt_tokens"], found["judge_cached_prompt_tokens"]) == (None, None)
-    assert found["prompt_tokens_by_phase"] != {}
 
 
 def test_nothing_is_said_of_caches_where_nobody_reports_them(

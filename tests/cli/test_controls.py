@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.eval.cli.log import log_to
-from graphrag.eval.cli.terminal import explained, open_console, tell_workflow, working
+from graphrag.eval.cli.terminal import explained, log_to, open_console, tell_workflow, working
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError
@@ -102,25 +101,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("show",),
+        ("show", "latest"),
         ("show", "--full"),
         ("show", "--failed", "--full"),
         ("show", "--question", hostile("q1"), "--full"),
         ("show", "--question", hostile("q99")),
         ("show", "--changed", "FIRST", "--full"),
         ("show", hostile("no-run")),
-        ("history",),
+        ("show",),
         ("history", "--json"),
         ("compare", "SECOND", "FIRST"),
         ("compare", "SECOND", "FIRST", "--full"),
         ("compare", "SECOND", hostile("none.json")),
-        ("report",),
-        ("plan",),
+        ("show", "--html", "page.html"),
+        ("compare", "--plan", "0.1"),
         ("dashboard",),
-        ("baseline", "set", "FIRST"),
-        ("audit", "export", "FIRST"),
-        ("audit", "import", "audit_correctness.csv"),
-        ("ratings", "ratings.csv"),
+        ("compare", "FIRST", "--pin"),
+        ("view", "--labels", "FIRST"),
+        ("judge", "--labels", "audit_correctness.csv"),
+        ("judge", "--ratings", "ratings.csv"),
         ("judge", "FIRST"),
         ("suite", hostile("none")),
         ("monitor",),
@@ -160,7 +159,7 @@ def test_a_terminal_gets_its_colors_alone(folder: Path, monkeypatch: pytest.Monk
 
 
 def test_what_is_kept_stays_as_it_came(folder: Path):
-    assert run_eval(folder, "show").exit_code in (0, 3)
+    assert run_eval(folder, "show", "latest").exit_code in (0, 3)
     detailed = (folder / "eval_results_detailed.json").read_text(encoding="utf-8")
     (first, *_) = json.loads(detailed)["results"]
     assert first["methods"]["tog"]["response"] == hostile("An answer")
@@ -247,7 +246,7 @@ def test_nothing_is_printed_past_the_console():
         "cli/tog_query.py",  # to a ShownStream
         "eval/cli/terminal.py",
         "eval/report/kept.py",  # a console that keeps what it is given, and prints nothing
-        "eval/cli/compare.py",  # JSON, escaped
+        "eval/cli/show.py",  # JSON, escaped
     }
     prints = re.compile(r"(?<![\w.])(?:print|Console)\(|sys\.std(?:out|err)\.write|os\.write\(")
     found = {

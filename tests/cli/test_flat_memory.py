@@ -10,6 +10,8 @@ FEW, MANY, CONTEXT = 100, 300, 50_000
 METHOD = f"""
 from graphrag.eval.runner import MethodAnswer
 
+pytestmark = pytest.mark.slow
+
 
 async def answer(question):
     number = question.split()[-1]

@@ -17,6 +17,7 @@ from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 from graphrag.eval.runner.index_building import is_built
 from graphrag.eval.store.database import EvaluationStore
 
+pytestmark = pytest.mark.slow
 INTERRUPTED = 130
 # Longer than a run with nothing left to wait for needs to write its results and end, on a busy
 # machine; shorter than the ten seconds that it gives what is in flight.
@@ -75,7 +76,7 @@ def test_what_is_in_flight_finishes_and_the_printed_command_continues(
     # Nobody who interrupts waits for figures and files: show makes them.
     assert "Computing the figures" not in output
     assert not (evaluation.output / "report.html").exists()
-    shown = evaluation.run("show")
+    shown = evaluation.run("show", "latest")
     assert shown.exit_code == 0, shown.output
     assert (evaluation.output / "report.html").exists()
 

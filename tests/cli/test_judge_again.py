@@ -1,11 +1,14 @@
 """``graphrag eval judge``: responses judged again, without a search being paid for."""
 
 import json
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from support.clock_fixtures import maker
 from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 from support.projects import server_settings
 
@@ -30,11 +33,21 @@ def asked_since(server: LocalServer, before: int) -> list[Record]:
     return server.records[before:]
 
 
+@pytest.fixture(scope="module")
+def _judged_once(
+    built_project: Path, tmp_path_factory: pytest.TempPathFactory, _server: LocalServer
+) -> Evaluation:
+    made = maker(built_project, tmp_path_factory.mktemp("judged"))(_server.base_url)
+    _server.behaviour = Behaviour(offline_reply())
+    assert made.run("-q").exit_code == DONE
+    return made
+
+
 @pytest.fixture
-def judged(make_evaluation: MakeEvaluation, server: LocalServer) -> Evaluation:
-    evaluation = make_evaluation(server.base_url)
-    assert evaluation.run("-q").exit_code == DONE
-    return evaluation
+def judged(_judged_once: Evaluation, server: LocalServer, tmp_path: Path) -> Evaluation:
+    """Return a copy of an evaluation with one finished run."""
+    shutil.copytree(_judged_once.root, tmp_path / "judged")
+    return Evaluation(tmp_path / "judged")
 
 
 def test_another_judge_is_asked_and_no_search_is(judged: Evaluation, server: LocalServer):
@@ -64,8 +77,13 @@ def test_another_judge_is_asked_and_no_search_is(judged: Evaluation, server: Loc
 
 def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness", "relevance"])
-    assert evaluation.run("-q").exit_code == DONE
-    (first,) = runs_of(evaluation)
+    evaluation.configure(equal_terms={})
+    assert evaluation.run("-q", "--skip-judge").exit_code == DONE
+    unjudged = evaluation.run("judge", "latest")
+    assert unjudged.exit_code == DONE, unjudged.output
+    assert "Compare with:" not in unjudged.output
+    assert evaluation.run("-q", "--resume").exit_code == DONE
+    (_, first) = runs_of(evaluation)
     both = evaluation.run("judge", first.run_id, "--metrics", "relevance")
     assert "Compare with:" in both.output
     second = runs_of(evaluation)[0]
@@ -75,33 +93,27 @@ def test_a_comparison_is_proposed_where_there_is_one(make_evaluation: MakeEvalua
     neither = evaluation.run("judge", first.run_id, "--metrics", "completeness")
     assert neither.exit_code == DONE, neither.output
     assert "Compare with:" not in neither.output
-
-
-def test_responses_without_verdicts_are_nothing_to_compare_with(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
-    assert evaluation.run("-q", "--skip-judge").exit_code == DONE
-    result = evaluation.run("judge", "latest")
-    assert result.exit_code == DONE, result.output
-    assert "Compare with:" not in result.output
-
-
-def test_it_works_after_the_index_and_the_dataset_are_gone(judged: Evaluation):
-    (judged.root / "questions.json").unlink()
-    for table in (judged.project / "output").glob("*.parquet"):
-        table.unlink()
-    result = judged.run("judge", "latest")
-    assert result.exit_code == DONE, result.output
-    assert "index clock is not the one that was searched any more" in " ".join(
-        result.output.split()
+    # The terms are those under which was searched.
+    searched, judged = (
+        evaluation.read_results("summary", evaluation.output / "runs" / run.run_id)
+        for run in (first, second)
     )
-    assert judged.read_results("summary", judged.newest_folder)["measures"] == {}
+    terms = searched["metadata"]["equal_terms"]
+    assert terms is not None
+    assert judged["metadata"]["equal_terms"] == terms
 
 
-def test_nothing_is_measured_on_an_index_that_was_rebuilt(judged: Evaluation):
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_nothing_is_measured_on_an_index_that_is_another(judged: Evaluation, is_gone: bool):
     table = judged.project / "output" / "relationships.parquet"
-    frame = pd.read_parquet(table)
-    frame["id"] = [f"new-{number}" for number in range(len(frame))]
-    frame.to_parquet(table)
+    if is_gone:
+        (judged.root / "questions.json").unlink()
+        for each in table.parent.glob("*.parquet"):
+            each.unlink()
+    else:
+        frame = pd.read_parquet(table)
+        frame["id"] = [f"new-{number}" for number in range(len(frame))]
+        frame.to_parquet(table)
     result = judged.run("judge", "latest")
     assert result.exit_code == DONE, result.output
     assert "is not the one that was searched any more" in " ".join(result.output.split())
@@ -136,16 +148,6 @@ def test_what_the_searches_cost_does_not_count_as_spent(judged: Evaluation):
     stopped = judged.run("judge", "latest", "--max-cost", f"{spent / 4:f}")
     assert stopped.exit_code == INCOMPLETE
     assert "is spent, and the next call takes about $0.0" in " ".join(stopped.output.split())
-
-
-def test_the_terms_are_those_under_which_was_searched(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    assert evaluation.run("--limit", "1", "-q", "--equal-terms").exit_code == DONE
-    terms = evaluation.read_results("summary")["metadata"]["equal_terms"]
-    assert terms is not None
-    assert evaluation.run("judge", "latest", "-q").exit_code == DONE
-    judged = evaluation.read_results("summary", evaluation.newest_folder)
-    assert judged["metadata"]["equal_terms"] == terms
 
 
 def test_failed_verdicts_are_asked_for_again(judged: Evaluation, server: LocalServer):
@@ -194,19 +196,17 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
         assert figures["search_flip_rate"] is None
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        (("nothing",), "holds no run 'nothing'"),
-        (("latest", "--repeats", "2"), "must be odd"),
-        (("latest", "--metrics", "relevanc"), "did you mean 'relevance'"),
-        (("latest", "--resume"), "no unfinished run"),
-    ],
-)
-def test_wrong_use_is_one_sentence(judged: Evaluation, flags: tuple[str, ...], sentence: str):
-    result = judged.run("judge", *flags)
-    assert result.exit_code == USAGE, result.output
-    assert sentence in " ".join(result.output.split())
+def test_wrong_use_is_one_sentence(judged: Evaluation):
+    for flags, sentence in {
+        (): "Name the run whose responses",
+        ("nothing",): "holds no run 'nothing'",
+        ("latest", "--repeats", "2"): "must be odd",
+        ("latest", "--metrics", "relevanc"): "did you mean 'relevance'",
+        ("latest", "--resume"): "no unfinished run",
+    }.items():
+        result = judged.run("judge", *flags)
+        assert result.exit_code == USAGE, result.output
+        assert sentence in " ".join(result.output.split())
 
 
 def test_a_judge_of_the_same_family_is_warned_of(judged: Evaluation):

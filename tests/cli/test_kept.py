@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import MakeEvaluation
-from support.viewed_store import keep_run
+from support.clock_evaluation import Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
@@ -37,8 +36,9 @@ sys.exit(f"{code} {heavy}" if code or heavy else 0)
 """
 
 
-def show(folder: Path, *flags: str) -> Result:
-    result = CliRunner().invoke(app, ["eval", "show", "--output", str(folder), *flags])
+def show(folder: Path, *flags: str, run: str = "latest") -> Result:
+    place = ["--root", str(folder.parents[1]), "--output", str(folder)]
+    result = CliRunner().invoke(app, ["eval", "show", run, *place, *flags])
     assert result.exit_code == 0, result.output
     return result
 
@@ -48,102 +48,96 @@ def kept_file(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("width", ["60", "200"])
-@pytest.mark.parametrize("colors", [False, True])
-@pytest.mark.parametrize("flags", [(), ("--full",), ("--quiet",)])
 def test_it_looks_as_if_it_were_computed(
-    flags: tuple[str, ...],
-    colors: bool,
-    width: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    finished_copy: Evaluation, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("COLUMNS", width)
-    if colors:
-        monkeypatch.setenv("FORCE_COLOR", "1")
-    keep_run(tmp_path)
-    show(tmp_path)
-    again = show(tmp_path, *flags)
-    assert "Computing" not in again.stderr
-    kept_file(tmp_path).unlink()
-    assert again.stdout == show(tmp_path, *flags).stdout
+    folder = finished_copy.output
+    path = kept_file(folder)
+    written = path.read_bytes()
+    for flags, width, color in (
+        ((), "60", ""),
+        ((), "200", "1"),
+        (("--full",), "60", "1"),
+        (("--full",), "200", ""),
+        (("--quiet",), "60", ""),
+    ):
+        monkeypatch.setenv("COLUMNS", width)
+        monkeypatch.setenv("FORCE_COLOR", color)
+        path.write_bytes(written)
+        again = show(folder, *flags)
+        assert "Computing" not in again.stderr
+        path.unlink()
+        assert again.stdout == show(folder, *flags).stdout
 
 
 def test_a_run_keeps_what_it_printed(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(judge={"rubric": True}, trials=2)
     ran = evaluation.run()
     assert ran.exit_code == 0, ran.output
-    again = evaluation.run("show")
+    again = evaluation.run("show", "latest")
     assert "Computing" not in again.stderr
     assert again.stdout == ran.stdout
-    full = evaluation.run("show", "--full").stdout
-    kept_file(evaluation.output).unlink()
-    computed = evaluation.run("show", "--full")
-    assert "Computing" in computed.stderr
-    assert full == computed.stdout
 
 
 def test_a_command_is_told_as_it_can_be_given_now():
     with without_place():
-        told = f"To measure it: {eval_line_here('audit', 'export', 'RUN')}; then look."
+        told = f"To measure it: {eval_line_here('view', '--labels', 'RUN')}; then look."
     remember(Invocation(("my gtog", "eval"), place=("--output", "/a b")))
     assert (
         put_place(told)
-        == "To measure it: 'my gtog' eval audit export RUN --output '/a b'; then look."
+        == "To measure it: 'my gtog' eval view --labels RUN --output '/a b'; then look."
     )
     remember(Invocation(("graphrag", "eval")))
-    assert put_place(told) == "To measure it: graphrag eval audit export RUN; then look."
+    assert put_place(told) == "To measure it: graphrag eval view --labels RUN; then look."
 
 
-def test_nothing_heavy_is_loaded(tmp_path: Path):
-    keep_run(tmp_path)
-    show(tmp_path)
-    words = [sys.executable, "-c", _LOOK, "eval", "show", "--output", str(tmp_path)]
+def test_nothing_heavy_is_loaded(finished_copy: Evaluation):
+    place = ["--root", str(finished_copy.root)]
+    words = [sys.executable, "-c", _LOOK, "eval", "show", "latest", *place]
     done = subprocess.run(words, text=True, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
-def test_what_is_another_now_is_computed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run_id = keep_run(tmp_path)
+def test_what_is_another_now_is_computed(
+    finished_copy: Evaluation, monkeypatch: pytest.MonkeyPatch
+):
+    folder = finished_copy.output
 
     def is_computed() -> bool:
-        computed = "Computing" in show(tmp_path).stderr
-        assert "Computing" not in show(tmp_path).stderr
+        computed = "Computing" in show(folder).stderr
+        assert "Computing" not in show(folder).stderr
         return computed
 
-    assert is_computed()
-    path = tmp_path / "eval.db"
-    with EvaluationStore(path) as store:
-        before = show(tmp_path).stdout
-        store.append_verdicts(run_id, "q7 basic", {"correctness": JudgeResult(0, "no")}, Usage())
-    changed = show(tmp_path)
+    assert not is_computed()
+    before = show(folder).stdout
+    with EvaluationStore(finished_copy.store_path) as store:
+        run_id = store.runs()[0].run_id
+        unit = next(iter(store.responses(run_id)))
+        store.append_verdicts(run_id, unit, {"correctness": JudgeResult(0, "no")}, Usage())
+    changed = show(folder)
     assert "Computing" in changed.stderr
     assert changed.stdout != before
-    with EvaluationStore(path) as store:
-        store.append_forgotten(run_id, "q7 basic", Usage(llm_calls=1))
-    assert is_computed()
-    labels = tmp_path / "runs" / run_id / "audit_correctness.json"
+    labels = folder / "runs" / run_id / "audit_correctness.json"
     labels.write_text("{}", encoding="utf-8")
     assert is_computed()
     labels.unlink()
     assert is_computed()
-    file = kept_file(tmp_path)
-    for damaged in ("", "[]", "{}", file.read_text(encoding="utf-8")[:-9]):
+    file = kept_file(folder)
+    for damaged in ("", "[]", file.read_text(encoding="utf-8")[:-9]):
         file.write_text(damaged, encoding="utf-8")
         assert is_computed()
-    monkeypatch.setattr(kept, "_sources", lambda _: [b"of another release"])
+    monkeypatch.setattr(kept, "_sources", lambda: b"of another release")
     assert is_computed()
-    with EvaluationStore(path) as store:
+    with EvaluationStore(finished_copy.store_path) as store:
         store.reopen_run(run_id)
-    assert "unfinished" in show(tmp_path).stderr
+    assert "unfinished" in show(folder).stderr
 
 
-def test_files_of_another_run_are_left_as_they_are(tmp_path: Path):
-    older = keep_run(tmp_path)
-    newer = keep_run(tmp_path)
-    show(tmp_path)
+def test_files_of_another_run_are_left_as_they_are(finished_copy: Evaluation):
+    folder, older = finished_copy.output, finished_copy.newest_folder.name
+    assert finished_copy.run("--limit", "1", "-q").exit_code == 0
     for _ in range(2):
-        own = show(tmp_path, older)
-        assert f"Files in: {tmp_path / 'runs' / older}" in own.stdout.replace("\n", "")
-    summary = json.loads((tmp_path / "eval_results_summary.json").read_text(encoding="utf-8"))
-    assert summary["metadata"]["run_id"] == newer
+        own = show(folder, run=older)
+        assert f"Files in: {folder / 'runs' / older}" in own.stdout.replace("\n", "")
+    summary = json.loads((folder / "eval_results_summary.json").read_text(encoding="utf-8"))
+    assert summary["metadata"]["run_id"] == finished_copy.newest_folder.name

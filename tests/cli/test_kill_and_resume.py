@@ -6,10 +6,13 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation, wait_until
 from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
 from graphrag.eval.store.database import EvaluationStore
+
+pytestmark = pytest.mark.slow
 
 METHODS = [{"name": "tog-full", "method": "tog", "depth": 3}, "local", "basic"]
 LATENCY_S = 0.03

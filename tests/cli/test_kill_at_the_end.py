@@ -12,6 +12,8 @@ from support.deaths import (
 )
 from support.openai_server import LocalServer
 
+pytestmark = pytest.mark.slow
+
 DONE, FAILED = 0, 100
 PAGE = "report.html"
 WINDOWS = {

@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 
+import pytest
 from support.clock_evaluation import MakeEvaluation
 from support.openai_server import Behaviour, LocalServer
 from support.projects import server_settings
+
+pytestmark = pytest.mark.slow
 
 _LISTED = """
 import json, sys

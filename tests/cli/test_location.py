@@ -77,7 +77,9 @@ def spaced(make_evaluation: MakeEvaluation) -> Evaluation:
     return make_evaluation(name="my evaluation", methods=["basic"])
 
 
-def test_config_and_output_are_relative_to_the_root(spaced: Evaluation, tmp_path: Path):
+def test_config_and_output_are_relative_to_the_root(
+    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     other = spaced.root / "settings" / "other.yaml"
     other.parent.mkdir()
     shutil.move(spaced.root / "eval_config.yaml", other)
@@ -85,28 +87,22 @@ def test_config_and_output_are_relative_to_the_root(spaced: Evaluation, tmp_path
     result = spaced.run("--limit", "1", "-q", *flags)
     assert result.exit_code == DONE, result.output
     assert (spaced.root / "out" / "here" / "eval.db").is_file()
-    for command in (("history",), ("show",), ("judge", "latest")):
+    for command in (("show",), ("show", "latest"), ("judge", "latest")):
         again = spaced.run(*command, *flags)
         assert again.exit_code == DONE, (command, again.output)
     assert not (Path.cwd() / "out").exists()
     absolute = tmp_path / "absolute"
     assert spaced.run("--limit", "1", "-q", *flags[:2], "-o", str(absolute)).exit_code == DONE
     assert (absolute / "eval.db").is_file()
-
-
-def test_a_config_that_only_the_working_directory_has_is_taken_from_there(
-    spaced: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+    # One that only the working directory has is taken from there, one that both have is not.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    shutil.move(spaced.root / "eval_config.yaml", elsewhere / "mine.yaml")
+    shutil.copy(other, elsewhere / "mine.yaml")
     monkeypatch.chdir(elsewhere)
-    flags = ("--config", "mine.yaml")
-    assert spaced.run("--limit", "1", "-q", *flags).exit_code == DONE
-    assert spaced.run("history", *flags).exit_code == DONE
-    # One that the root has as well is taken from the root.
+    flags = ("--config", "mine.yaml", *flags[2:])
+    assert spaced.run("show", *flags).exit_code == DONE
     (spaced.root / "mine.yaml").write_text("methods: [nothing]", encoding="utf-8")
-    result = spaced.run("history", *flags)
+    result = spaced.run("--dry-run", *flags)
     assert result.exit_code == USAGE
     assert "unknown name 'nothing'" in said(result.output)
 
@@ -116,15 +112,12 @@ def test_a_configuration_that_is_not_there_is_not_promised(spaced: Evaluation, t
     assert named.exit_code == USAGE
     assert f"{spaced.root / 'nix.yaml'} does not exist; check --config" in said(named.output)
     assert "eval init" not in named.output
-    for command in ([], ["history"], ["show"]):
+    for command in ([], ["show"]):
         nowhere = in_process(*command, "--root", str(tmp_path / "nowhere"))
         assert nowhere.exit_code == USAGE
         told_of = f"The folder {tmp_path / 'nowhere'} does not exist; check --root"
         assert told_of in said(nowhere.output), nowhere.output
         assert "eval init" not in nowhere.output
-
-
-def test_messages_name_the_configuration_that_was_read(spaced: Evaluation):
     shutil.move(spaced.root / "eval_config.yaml", spaced.root / "mine.yaml")
     (spaced.root / "questions.json").unlink()
     result = spaced.run("--config", "mine.yaml")
@@ -133,38 +126,28 @@ def test_messages_name_the_configuration_that_was_read(spaced: Evaluation):
     assert "eval_config.yaml" not in result.output
 
 
-@pytest.mark.parametrize("command", [(), ("show",), ("judge", "latest")])
-def test_output_may_be_a_file_for_the_summary(spaced: Evaluation, command: tuple[str, ...]):
-    if command:
-        assert spaced.run("--limit", "1", "-q").exit_code == DONE
-    flags = ("--limit", "1") if not command else ()
-    result = spaced.run(*flags, *command, "--output", "figures/one.json")
-    assert result.exit_code == DONE, result.output
-    path = spaced.root / "figures" / "one.json"
-    shown = json.loads(path.read_text(encoding="utf-8"))
-    assert shown == json.loads((spaced.newest_folder / "eval_results_summary.json").read_text())
-    assert f"Summary also in: {path}" in said(result.stdout)
-    assert [each.name for each in path.parent.iterdir()] == ["one.json"]
+def test_output_may_be_a_file_for_the_summary(spaced: Evaluation):
+    for command in (("--limit", "1"), ("show", "latest"), ("judge", "latest")):
+        result = spaced.run(*command, "--output", "figures/one.json")
+        assert result.exit_code == DONE, result.output
+        path = spaced.root / "figures" / "one.json"
+        shown = json.loads(path.read_text(encoding="utf-8"))
+        assert shown == json.loads((spaced.newest_folder / "eval_results_summary.json").read_text())
+        assert f"Summary also in: {path}" in said(result.stdout)
+        assert [each.name for each in path.parent.iterdir()] == ["one.json"]
+        path.unlink()
 
 
-@pytest.mark.parametrize(
-    ("command", "sentence"),
-    [
-        (("history", "--output", "x.json"), "x.json is a file; this command reads a folder"),
+def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
+    for command, sentence in (
+        (("compare", "a", "b", "--output", "x.json"), "x.json is a file; this command reads a"),
         (("--output", "x.csv"), "x.csv is the name of a file; name the folder of the results"),
         (("--output", "questions.json/deep"), "can't be written"),
-    ],
-)
-def test_a_file_in_the_place_of_a_folder_is_refused(
-    spaced: Evaluation, command: tuple[str, ...], sentence: str
-):
-    result = spaced.run(*command)
-    assert result.exit_code in (1, USAGE), result.output
-    assert sentence in said(result.output)
-    assert not (spaced.root / command[-1]).exists()
-
-
-def test_output_dir_is_a_folder_too(spaced: Evaluation):
+    ):
+        result = spaced.run(*command)
+        assert result.exit_code in (1, USAGE), result.output
+        assert sentence in said(result.output)
+        assert not (spaced.root / command[-1]).exists()
     spaced.configure(output={"dir": "results.json"})
     result = spaced.run("--limit", "1")
     assert result.exit_code == USAGE
@@ -182,7 +165,7 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     (root / "eval_config.yaml").unlink()
     monkeypatch.chdir(root.parent)
     relative = f"{root.name}/clock"
-    result = in_process("history", "--root", relative)
+    result = in_process("show", "--root", relative)
     assert result.exit_code == USAGE
     (init,) = told(result.stderr)
     assert init == f"graphrag eval init --root '{project}'"
@@ -206,12 +189,12 @@ def test_every_follow_up_runs_when_pasted_into_another_folder(
     assert done.exit_code == DONE, done.output
 
     there = ["--root", relative, *flags[:4]]
-    (history,) = told(in_process("show", "nothing", *there).stderr)
-    done = paste(history, elsewhere, monkeypatch)
+    (listed,) = told(in_process("show", "nothing", *there).stderr)
+    done = paste(listed, elsewhere, monkeypatch)
     assert done.exit_code == DONE, done.output
     (compare,) = told(in_process("judge", "latest", *there).stderr)
     assert "Gate:" in paste(compare, elsewhere, monkeypatch).stdout
-    (labelled,) = told(in_process("audit", "export", "latest", *there).stdout)
+    (labelled,) = told(in_process("view", "--labels", "latest", *there).stdout)
     assert "holds no label yet" in paste(labelled, elsewhere, monkeypatch).stderr
     assert not list(elsewhere.iterdir())
 
@@ -239,7 +222,7 @@ def test_hints_that_lie_deeper_name_the_place_too(
     others = in_process("--limit", "2", "--baseline", "pinned", *there)
     assert others.exit_code == USAGE
     assert pasted(others.stderr, RUN="latest").exit_code == DONE
-    missing = in_process("audit", "import", "none.csv", *there)
+    missing = in_process("judge", "--labels", "none.csv", *there)
     assert missing.exit_code == USAGE
     (family,) = list_judge_warnings("openai/gpt-4o", ["openai/gpt-4o"])
     assert pasted(family.replace("run: ", "with: ")).exit_code == DONE
@@ -259,7 +242,7 @@ def test_a_project_that_is_not_built_says_how_to_build_it(spaced: Evaluation, tm
 
 
 def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(spaced: Evaluation):
-    words = [BIN / "graphrag", "eval", "history", "--root", spaced.root / "clock"]
+    words = [BIN / "graphrag", "eval", "show", "--root", spaced.root / "clock"]
     done = ask(words, spaced.root, PATH=os.defpath)
     assert told(done.stderr) == [f"{BIN}/graphrag eval init --root '{spaced.project}'"]
     done = ask(words, spaced.root, UV_RUN_RECURSION_DEPTH="1")

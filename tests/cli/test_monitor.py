@@ -153,7 +153,7 @@ def test_a_fall_raises_the_alarm_by_code_file_and_webhook(
     assert again.exit_code == ALARM
     assert "ALARM: basic correctness fell" in flat(again.output)
     assert pinned.run("-q").exit_code == DONE
-    assert pinned.run("baseline", "set", "latest").exit_code == DONE
+    assert pinned.run("compare", "latest", "--pin").exit_code == DONE
     assert watch(pinned, "-q").exit_code == DONE
 
 
@@ -191,16 +191,11 @@ def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, se
     assert (2 / 3) ** 15 < 0.05 / 8 < (2 / 3) ** 10
 
 
-def test_every_repeats_rounds_and_a_pass_goes_on_in_a_new_process(pinned: Evaluation):
-    result = watch(pinned, "--every", "1s", "--rounds", "2", "--sample", "4", "-v")
-    assert result.exit_code == DONE, result.output
-    assert "The next round begins at" in flat(result.output)
-    assert watch(pinned, "--sample", "4", "-q").exit_code == DONE
-    assert len(set[str]().union(*asked_in(pinned))) == 12
-
-
 def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
-    flags = ("monitor", "--every", "1d", "--sample", "2", "--webhook", "http://localhost/secret")
+    once = watch(pinned, "--every", "1s", "--rounds", "2", "--sample", "4", "-v")
+    assert once.exit_code == DONE, once.output
+    assert "The next round begins at" in flat(once.output)
+    flags = ("monitor", "--every", "1d", "--sample", "4", "--webhook", "http://localhost/secret")
     with pinned.start(*flags, "--baseline-runs", "1") as watching:
         assert wait_until(lambda: "The next round begins" in watching.output)
         watching.send(signal.SIGINT)
@@ -210,6 +205,7 @@ def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
     assert "--every 1d" in text
     assert "secret" not in text
     assert "Traceback" not in text
+    assert len(set[str]().union(*asked_in(pinned))) == 12  # the pass went on in a new process
 
 
 def test_what_a_bound_of_the_cost_left_is_asked_in_the_next_round(pinned: Evaluation):
@@ -249,8 +245,8 @@ def test_a_baseline_run_of_another_system_is_none(pinned: Evaluation):
         assert "of another system: the settings of basic differ (k: 10 -> 1)" in said
         assert len(asked_in(pinned)) == n_runs
     run_id = list_runs(pinned.store_path)[0].run_id
-    assert f"baseline set {run_id}" in said
-    assert pinned.run("baseline", "set", run_id).exit_code == DONE
+    assert f"compare {run_id} --pin" in said
+    assert pinned.run("compare", run_id, "--pin").exit_code == DONE
     assert pinned.run("monitor", "--baseline-runs", "2", "-q").exit_code == DONE
 
 
@@ -293,7 +289,7 @@ def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
     ran = evaluation.run("suite", "fast", "-q")
     assert ran.exit_code == DONE, ran.output
     newest = list_runs(evaluation.store_path)[0].run_id
-    assert evaluation.run("baseline", "set", newest).exit_code == DONE
+    assert evaluation.run("compare", newest, "--pin").exit_code == DONE
     same = evaluation.run("monitor", "--suite", "fast")
     assert same.exit_code == DONE, same.output
     assert [note["of_baseline"] for note in notes(evaluation)] == [True, True, False]
@@ -335,7 +331,7 @@ def test_a_suite_that_a_service_stops_goes_on_in_the_next_round(
     assert first.exit_code == DONE, first.output
     asked_once = answered()
     newest = list_runs(evaluation.store_path)[0].run_id
-    assert evaluation.run("baseline", "set", newest).exit_code == DONE
+    assert evaluation.run("compare", newest, "--pin").exit_code == DONE
     before = asked_once + 2 * (asked_once // len(cases))
 
     def down(_: int, request: Any) -> Fault | None:
@@ -374,7 +370,6 @@ def test_wrong_usage_is_one_sentence(pinned: Evaluation):
 
 
 def test_it_needs_a_baseline_and_says_how_to_get_one(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    result = evaluation.run("monitor")
+    result = make_evaluation(methods=["basic"]).run("monitor")
     assert result.exit_code == USAGE
-    assert re.search(r"No baseline is pinned .* baseline set latest", flat(result.output))
+    assert re.search(r"No baseline is pinned .* compare latest --pin", flat(result.output))

@@ -1,10 +1,10 @@
-"""``graphrag eval plan``: the questions that a wanted difference needs."""
+"""``graphrag eval compare --plan``: the questions that a wanted difference needs."""
 
 from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import ROWS, MakeEvaluation
+from support.clock_evaluation import ROWS, Evaluation
 from typer.testing import CliRunner
 
 from graphrag.eval.stats.power import detectable_difference, questions_needed
@@ -13,21 +13,18 @@ from graphrag.eval.stats.power import detectable_difference, questions_needed
 def plan(*arguments: str, root: Path) -> Result:
     from graphrag.cli.main import app
 
-    given = ["eval", "plan", *arguments, "--root", str(root)]
+    given = ["eval", "compare", *arguments, "--root", str(root)]
     return CliRunner().invoke(app, given, env={"COLUMNS": "200"})
 
 
 def test_it_needs_no_project(tmp_path: Path):
-    result = plan("--detect", "0.05", root=tmp_path)
+    result = plan("--plan", "0.05", root=tmp_path)
     assert result.exit_code == 0, result.output
     assert f"{questions_needed(0.05, 0.2):,}" in result.output
     assert "observed," not in result.output
-
-
-def test_a_discordance_that_is_given_is_the_only_one(tmp_path: Path):
-    result = plan("--detect", "0.1", "--discordance", "0.3", "--power", "0.9", root=tmp_path)
-    assert f"{questions_needed(0.1, 0.3, 0.9):,}" in result.output
-    assert "assumed" not in result.output
+    alone = plan("--plan", "0.1", "--discordance", "0.3", "--power", "0.9", root=tmp_path)
+    assert f"{questions_needed(0.1, 0.3, 0.9):,}" in alone.output
+    assert "assumed" not in alone.output
 
 
 def test_more_methods_take_more_questions(tmp_path: Path):
@@ -35,7 +32,7 @@ def test_more_methods_take_more_questions(tmp_path: Path):
     of_three = questions_needed(0.05, 0.2, alpha=0.05 / 3)
     of_four = questions_needed(0.05, 0.2, alpha=0.05 / 6)
     assert len({alone, of_three, of_four}) == 3
-    given = ("--detect", "0.05", "--discordance", "0.2")
+    given = ("--plan", "0.05", "--discordance", "0.2")
     named = plan(*given, "--methods", "tog,local,basic", root=tmp_path).output
     assert f"{of_three:,}" in named
     assert "two-sided at 5 %/3, as it is one of the 3 pairs" in " ".join(named.split())
@@ -46,14 +43,13 @@ def test_more_methods_take_more_questions(tmp_path: Path):
     assert f"{of_three:,}" in plan(*given, root=tmp_path).output
 
 
-def test_what_a_run_shows_is_used(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    assert evaluation.run("-q").exit_code == 0
-    result = plan("--detect", "0.2", root=evaluation.root)
-    assert result.exit_code == 0, result.output
-    assert "tog, basic (observed)" in result.output
-    assert f"seen with {len(ROWS)} questions" in result.output
-    assert "offline baseline models" in " ".join(result.output.split())
+def test_what_a_run_shows_is_used(finished: Evaluation):
+    for name in ((), ("latest",)):
+        result = plan(*name, "--plan", "0.2", root=finished.root)
+        assert result.exit_code == 0, result.output
+        assert "tog, basic (observed)" in result.output
+        assert f"seen with {len(ROWS)} questions" in result.output
+        assert "offline baseline models" in " ".join(result.output.split())
     seen = detectable_difference(len(ROWS), 0.4)
     assert seen is not None
     assert f"{100 * seen:.1f} points" in result.output
@@ -62,11 +58,12 @@ def test_what_a_run_shows_is_used(make_evaluation: MakeEvaluation):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--detect", "5"), "0.05 means 5 points"),
-        (("--detect", "0.1", "--discordance", "0.05"), "can't be larger than the discordance"),
-        (("--detect", "0.1", "--methods", "tog"), "it takes two methods or more"),
-        (("--detect", "0.1", "--power", "1"), "--power must lie between 0 and 1"),
-        (("--detect", "0.1", "--run", "latest"), "eval_config.yaml does not exist"),
+        (("--plan", "5"), "0.05 means 5 points"),
+        (("--plan", "0.1", "--discordance", "0.05"), "can't be larger than the discordance"),
+        (("--plan", "0.1", "--methods", "tog"), "it takes two methods or more"),
+        (("--plan", "0.1", "--power", "1"), "--power must lie between 0 and 1"),
+        (("latest", "--plan", "0.1"), "eval_config.yaml does not exist"),
+        ((), "Name the run that is to be compared"),
     ],
 )
 def test_wrong_use_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str):

@@ -88,7 +88,7 @@ def test_runs_are_shown_and_nothing_is_written(read_only: ReadOnly, tmp_path: Pa
         new, old = (run.run_id for run in store.runs())
     before = contents(folder)
     folder.chmod(0o555)
-    shown = read_only.eval("show")
+    shown = read_only.eval("show", "latest")
     assert shown.returncode == DONE, shown.stderr
     assert "tog" in shown.stdout
     assert "can't be written" in " ".join(shown.stderr.split())
@@ -96,19 +96,19 @@ def test_runs_are_shown_and_nothing_is_written(read_only: ReadOnly, tmp_path: Pa
     for words in (
         ("show", "--failed"),
         ("show", "--changed", old),
-        ("history",),
+        ("show",),
         ("history", "--json"),
     ):
         result = read_only.eval(*words)
         assert result.returncode == DONE, result.stderr
         assert "tog" in result.stdout
     assert read_only.eval("compare", new, old).returncode in (DONE, INCOMPLETE)
-    refused = read_only.eval("report", new)
+    refused = read_only.eval("show", new, "--html", folder / "page.html")
     assert refused.returncode == ERROR
-    assert "choose another --to" in refused.stderr
+    assert "choose another --html" in refused.stderr
     open_to_all = Path(tempfile.mkdtemp(dir=folder.parent))
     open_to_all.chmod(0o777)
-    assert read_only.eval("report", new, "--to", open_to_all / "page.html").returncode == DONE
+    assert read_only.eval("show", new, "--html", open_to_all / "page.html").returncode == DONE
     assert read_only.eval("show", new, "--to", open_to_all / "files").returncode == DONE
     assert (open_to_all / "page.html").stat().st_size > 1000
     assert (open_to_all / "files" / "eval_results_summary.json").is_file()
@@ -143,7 +143,7 @@ def test_a_run_is_shown_while_another_is_at_work(tmp_path: Path):
     keep_run(tmp_path)
     there = {path.name for path in tmp_path.iterdir()}
     with EvaluationStore(tmp_path / "eval.db"):
-        words = [sys.executable, "-c", _MAIN, "eval", "show", "--output", str(tmp_path)]
+        words = [sys.executable, "-c", _MAIN, "eval", "show", "latest", "--output", str(tmp_path)]
         shown = subprocess.run(words, text=True, capture_output=True, timeout=120)
     assert shown.returncode == DONE, shown.stderr
     assert "No file is written: Another process is running" in " ".join(shown.stderr.split())

@@ -7,8 +7,8 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
+from typer.testing import CliRunner
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
@@ -17,6 +17,7 @@ from graphrag.eval.store.records import Run
 
 DONE, ERROR, USAGE, INCOMPLETE = 0, 1, 2, 3
 FILES = ("eval_results_summary.json", "eval_results_detailed.json", "retrieval_results.json")
+LABEL = "(offline baseline models)"
 
 
 def runs_of(evaluation: Evaluation) -> list[Run]:
@@ -32,40 +33,40 @@ def own_folder(evaluation: Evaluation, run: Run) -> Path:
     return evaluation.output / "runs" / run.run_id
 
 
-def said(text: str) -> str:
+def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_later_run_leaves_the_files_of_an_earlier_one(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    assert evaluation.run().exit_code == DONE
+def test_a_later_run_leaves_the_files_of_an_earlier_one(finished_copy: Evaluation):
+    evaluation = finished_copy
     (first,) = runs_of(evaluation)
     before = files_in(evaluation.output)
     assert files_in(own_folder(evaluation, first)) == before
+    shutil.rmtree(evaluation.output / "runs")  # then they are set aside
     second = evaluation.run("--limit", "1")
     assert second.exit_code == DONE
     assert files_in(own_folder(evaluation, first)) == before
-    metadata = json.loads(files_in(evaluation.output)[FILES[0]])["metadata"]
+    on_top = files_in(evaluation.output)
+    metadata = json.loads(on_top[FILES[0]])["metadata"]
     assert metadata["run_id"] == runs_of(evaluation)[0].run_id
     assert metadata["asked"] == {"questions": 1, "methods": ["tog", "basic"]}
     assert (
         f"Until now these files showed run {first.run_id} ({len(ROWS)} questions), whose files "
         f"are kept in {own_folder(evaluation, first)}"
-    ) in said(second.stderr)
-
-
-def test_files_of_an_earlier_release_are_set_aside(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    assert evaluation.run("-q").exit_code == DONE
-    (first,) = runs_of(evaluation)
-    before = files_in(evaluation.output)
-    shutil.rmtree(evaluation.output / "runs")  # there were none
-    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
+    ) in flat(second.stderr)
+    # Shown again, the older one leaves the newest on top.
+    shutil.rmtree(evaluation.output / "runs")
+    shown = evaluation.run("show", first.run_id, "--full", COLUMNS="160")
+    assert str(own_folder(evaluation, first)) in flat(shown.stdout)
     assert files_in(own_folder(evaluation, first)) == before
+    assert files_in(evaluation.output) == on_top
+    to = evaluation.root / "elsewhere"
+    assert evaluation.run("show", first.run_id, "--to", str(to)).exit_code == DONE
+    assert files_in(to) == before
 
 
 def test_files_that_no_store_holds_are_kept_too(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(output={"save_intermediate": False})
+    evaluation = make_evaluation(output={"save_intermediate": False}, methods=["basic"])
     kept: list[dict[str, str]] = []
     for _ in range(2):
         result = evaluation.run("--limit", "1")
@@ -85,7 +86,7 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
         judge={"rubric": True, "quality": True, "pairwise": True},
         trials=2,
     )
-    ran = evaluation.run("--full", COLUMNS="160")
+    ran = evaluation.run("--full", "--validate", COLUMNS="160")
     assert ran.exit_code == DONE, ran.output
     (run,) = runs_of(evaluation)
     before = files_in(evaluation.output)
@@ -96,58 +97,25 @@ def test_show_prints_and_writes_what_the_run_did(make_evaluation: MakeEvaluation
         assert shown.exit_code == DONE, shown.output
         assert shown.stdout == ran.stdout
         assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
+        page = (evaluation.output / "report.html").read_text("utf-8")
+        assert "Validation of the indexes before the run" in page
     (evaluation.root / "eval_config.yaml").unlink()  # what was kept of the run is enough
     shown = evaluation.run("show", "--full", "--output", str(evaluation.output), COLUMNS="160")
     assert shown.stdout == ran.stdout
     assert files_in(evaluation.output) == before
 
 
-def test_show_leaves_the_newest_run_on_top(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    first = evaluation.run("--full", COLUMNS="160")
-    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
-    newest, oldest = runs_of(evaluation)
-    on_top = files_in(evaluation.output)
-    before = files_in(own_folder(evaluation, oldest))
-    shutil.rmtree(evaluation.output / "runs")
-    shown = evaluation.run("show", oldest.run_id, "--full", COLUMNS="160")
-    tables, _, _ = first.stdout.partition("Report:")
-    assert shown.stdout.startswith(tables)
-    assert str(own_folder(evaluation, oldest)) in said(shown.stdout)
-    assert files_in(own_folder(evaluation, oldest)) == before
-    assert files_in(evaluation.output) == on_top
-    to = evaluation.root / "elsewhere"
-    assert evaluation.run("show", oldest.run_id, "--to", str(to)).exit_code == DONE
-    assert files_in(to) == before
-    assert not own_folder(evaluation, newest).exists()
-
-
-def test_what_a_validation_found_stands_in_the_page(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    assert evaluation.run("--limit", "1", "--validate", "-q").exit_code == DONE
-    page = evaluation.output / "report.html"
-    written = page.read_text("utf-8")
-    assert "Validation of the indexes before the run" in written
-    assert "Checks passed: " in written
-    page.unlink()
-    assert evaluation.run("show", "-q").exit_code == DONE
-    assert "Validation of the indexes before the run" in page.read_text("utf-8")
-
-
-def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(
-    make_evaluation: MakeEvaluation,
-):
-    evaluation = make_evaluation()
-    assert evaluation.run("-q").exit_code == DONE
+def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(finished_copy: Evaluation):
+    evaluation = finished_copy
     (run,) = runs_of(evaluation)
     before = files_in(evaluation.output)
     assert json.loads(before[FILES[0]])["measures"] != {}
     (own_folder(evaluation, run) / "tables.json").unlink()
     shutil.rmtree(evaluation.project / "output")
-    shown = evaluation.run("show")
+    shown = evaluation.run("show", "latest")
     assert shown.exit_code == DONE, shown.output
-    assert "index clock is not the one that was searched any more" in said(shown.stderr)
-    assert "left as they are" in said(shown.stderr)
+    assert "index clock is not the one that was searched any more" in flat(shown.stderr)
+    assert "left as they are" in flat(shown.stderr)
     assert files_in(evaluation.output) == files_in(own_folder(evaluation, run)) == before
     to = evaluation.root / "elsewhere"
     assert evaluation.run("show", "--to", str(to), "-q").exit_code == DONE
@@ -157,179 +125,115 @@ def test_without_the_index_what_was_measured_on_it_is_left_as_it_was(
     assert summary["by_method"] == json.loads(before[FILES[0]])["by_method"]
 
 
-def test_an_unfinished_run_shows_what_is_there(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    assert evaluation.run("--limit", "3", "-q").exit_code == DONE
+def test_an_unfinished_run_shows_what_is_there(finished_copy: Evaluation):
+    evaluation = finished_copy
     (run,) = runs_of(evaluation)
     with sqlite3.connect(evaluation.store_path) as connection:  # killed in its last question
         connection.execute("UPDATE runs SET status = 'unfinished'")
         connection.execute("DELETE FROM verdicts WHERE unit = (SELECT max(unit) FROM responses)")
     connection.close()
-    shown = evaluation.run("show")
+    shown = evaluation.run("show", "latest")
     assert shown.exit_code == DONE, shown.output
-    assert f"run {run.run_id} is unfinished: 5 of 6 results are there" in said(shown.stderr)
-    assert "incomplete: 5 of 6" in said(shown.stdout)
+    assert f"run {run.run_id} is unfinished: 11 of 12 results are there" in flat(shown.stderr)
+    assert "incomplete: 11 of 12" in flat(shown.stdout)
     metadata = json.loads(files_in(evaluation.output)[FILES[0]])["metadata"]
-    assert (metadata["is_complete"], metadata["n_done"]) == (False, 5)
+    assert (metadata["is_complete"], metadata["n_done"]) == (False, 11)
 
 
 def test_responses_without_verdicts_are_shown_as_they_were(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation()
     ran = evaluation.run("--skip-judge", COLUMNS="160")
-    shown = evaluation.run("show", COLUMNS="160")
+    shown = evaluation.run("show", "latest", COLUMNS="160")
     assert shown.stdout == ran.stdout
-    assert "is not judged: 12 of 12 results are there" in said(shown.stderr)
-
-
-def without_details(evaluation: Evaluation, *statements: str) -> None:
-    with sqlite3.connect(evaluation.store_path) as connection:
-        for statement in ("UPDATE runs SET details = NULL", *statements):
-            connection.execute(statement)
-    connection.close()
-
-
-def test_a_judging_has_files_of_its_own(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    assert evaluation.run("-q").exit_code == DONE
-    before = files_in(evaluation.output)
-    judged = evaluation.run("judge", "latest", "--metrics", "completeness", COLUMNS="160")
-    assert judged.exit_code == DONE, judged.output
-    judging, first = runs_of(evaluation)
-    assert files_in(evaluation.output) == files_in(own_folder(evaluation, first)) == before
-    assert str(own_folder(evaluation, judging)) in said(judged.stdout)
-    shown = evaluation.run("show", judging.run_id, COLUMNS="160")
-    assert shown.stdout == judged.stdout
-
-
-def ask_in_python(evaluation: Evaluation, n: int = 2) -> None:
-    config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
-    asyncio.run(EvaluationRunner(config).run_evaluation(ROWS[:n]))
+    assert "is not judged: 12 of 12 results are there" in flat(shown.stderr)
 
 
 def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation()
-    assert evaluation.run("-q").exit_code == DONE
-    ask_in_python(evaluation)
-    assert evaluation.run("judge", "latest", "-q").exit_code == DONE
-    judging, notebook, command = runs_of(evaluation)
+    config = EvaluationConfig.from_yaml(evaluation.root / "eval_config.yaml")
+
+    def ask_in_python() -> None:
+        asyncio.run(EvaluationRunner(config).run_evaluation(ROWS[:2]))
+
+    ask_in_python()
+    alone = evaluation.run("show", "latest")
+    assert "2 questions, finished) by Python." in flat(alone.stderr)
+    assert evaluation.run("-q", "--limit", "2").exit_code == DONE
+    ask_in_python()
+    before = files_in(evaluation.output)
+    judged = evaluation.run("judge", "latest", "--metrics", "completeness", COLUMNS="160")
+    assert judged.exit_code == DONE, judged.output
+    judging, notebook, command, _ = runs_of(evaluation)
     assert [run.origin for run in (judging, notebook, command)] == ["judge", "python", "command"]
-    shown = evaluation.run("show")
-    assert f"latest is run {command.run_id}" in said(shown.stderr)
-    assert f"{len(ROWS)} questions, finished); newer, but not taken: {judging.run_id}" in said(
-        shown.stderr
-    )
-    history = evaluation.run("history", COLUMNS="160").output
+    # A judging has files of its own.
+    assert files_in(evaluation.output) == files_in(own_folder(evaluation, command)) == before
+    assert evaluation.run("show", judging.run_id, COLUMNS="160").stdout == judged.stdout
+    shown = flat(evaluation.run("show", "latest").stderr)
+    assert f"latest is run {command.run_id}" in shown
+    assert f"2 questions, finished); newer, but not taken: {judging.run_id}" in shown
+    listed = evaluation.run("show", COLUMNS="160").output
     for words in ("by Python", "by graphrag eval judge", "by graphrag eval "):
-        assert words in history
+        assert words in listed
     compared = evaluation.run("compare", "latest", notebook.run_id)
-    assert f"latest is run {command.run_id}" in said(compared.stderr)
-    shown = evaluation.run("show", notebook.run_id)
-    assert shown.exit_code == DONE, shown.output
+    assert f"latest is run {command.run_id}" in flat(compared.stderr)
+    assert evaluation.run("show", notebook.run_id).exit_code == DONE
     assert json.loads(files_in(own_folder(evaluation, notebook))[FILES[0]])["measures"] != {}
-
-
-def test_alone_a_notebook_run_is_the_latest(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    ask_in_python(evaluation)
-    shown = evaluation.run("show")
-    assert shown.exit_code == DONE, shown.output
-    assert "2 questions, finished) by Python." in said(shown.stderr)
-
-
-def test_a_notebook_run_of_the_same_setup_is_not_resumed_before_the_commands_own(
-    make_evaluation: MakeEvaluation,
-):
-    evaluation = make_evaluation()
-    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
-    ask_in_python(evaluation)
-    _, command = runs_of(evaluation)
     resumed = evaluation.run("--limit", "2", "--retry-errors")
-    assert f"Resuming run {command.run_id}" in said(resumed.stderr)
+    assert f"Resuming run {command.run_id}" in flat(resumed.stderr)
 
 
-def test_a_resumed_run_writes_into_its_own_folder(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
-    assert evaluation.run("--resume", "-q").exit_code == DONE
-    (run,) = runs_of(evaluation)
-    assert [folder.name for folder in (evaluation.output / "runs").iterdir()] == [run.run_id]
-    assert files_in(evaluation.output) == files_in(own_folder(evaluation, run))
-
-
-def test_a_baseline_file_that_the_run_replaces_is_read_before(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    assert evaluation.run("-q").exit_code == DONE
+def test_a_baseline_file_that_the_run_replaces_is_read_before(finished_copy: Evaluation):
+    evaluation = finished_copy
     (first,) = runs_of(evaluation)
-    top = str(evaluation.output / FILES[1])
-    compared = evaluation.run("--baseline", top, COLUMNS="300")
+    compared = evaluation.run("--baseline", str(evaluation.output / FILES[1]), COLUMNS="300")
     assert compared.exit_code in (DONE, INCOMPLETE), compared.output
-    newest = runs_of(evaluation)[0]
-    assert newest.run_id != first.run_id
+    assert runs_of(evaluation)[0].run_id != first.run_id
     assert "Gate:" in compared.output
-    assert "0 newly wrong, 0 newly right" in said(compared.output)
+    assert "0 newly wrong, 0 newly right" in flat(compared.output)
 
 
 def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
+    evaluation = make_evaluation(methods=["basic"])
     evaluation.output.mkdir(parents=True)
     (evaluation.output / "runs").write_text("in the way", encoding="utf-8")
     result = evaluation.run("--full")
     assert result.exit_code == ERROR
     assert "Score: correctness in %" in result.stdout
     (run,) = runs_of(evaluation)
-    assert f"The run is kept; write them again with: graphrag eval show {run.run_id}" in said(
+    assert f"The run is kept; write them again with: graphrag eval show {run.run_id}" in flat(
         result.stderr
     )
     (evaluation.output / "runs").unlink()
-    assert evaluation.run("show").exit_code == DONE
+    assert evaluation.run("show", "latest").exit_code == DONE
     assert files_in(evaluation.output) == files_in(own_folder(evaluation, run))
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentences"),
-    [
-        (("show", "nothing"), ("holds no run 'nothing'", "graphrag eval history --root /")),
-        (("show", "20"), ("2 runs begin with '20'", "give more of the id")),
-        (
-            ("show", "--config", "no.yaml"),
-            ("no.yaml does not exist", "check --config"),
-        ),
-        (("show", "--output", "nowhere"), ("There is no run in",)),
-    ],
-)
-def test_wrong_use_is_one_sentence(
-    make_evaluation: MakeEvaluation, flags: tuple[str, ...], sentences: tuple[str, ...]
-):
-    evaluation = make_evaluation(methods=["basic"])
-    for _ in range(2):
-        assert evaluation.run("--limit", "1", "-q").exit_code == DONE
-    result = evaluation.run(*flags)
-    assert result.exit_code == USAGE, result.output
-    for sentence in sentences:
-        assert sentence in said(result.stderr)
+def test_wrong_use_is_one_sentence(finished: Evaluation):
+    (run,) = runs_of(finished)
+    for flags, sentences in {
+        ("nothing",): ("holds no run 'nothing'", "graphrag eval show --root /"),
+        (f"{run.run_id[:-1]}x",): (f"did you mean {run.run_id}?",),
+        ("--config", "no.yaml"): ("no.yaml does not exist", "check --config"),
+        ("latest", "--output", "nowhere"): ("There is no run in",),
+        ("--question", "q7"): ("holds no question 'q7'",),
+        ("--failed", "--export", "a.csv"): ("write no file",),
+        ("--export", "a.xlsx"): (".csv or .parquet",),
+    }.items():
+        result = finished.run("show", *flags)
+        assert result.exit_code == USAGE, result.output
+        for sentence in sentences:
+            assert sentence in flat(result.stderr)
 
 
-def test_a_slip_in_a_run_id_names_the_nearest(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    assert evaluation.run("--limit", "1", "-q").exit_code == DONE
-    (run,) = runs_of(evaluation)
-    result = evaluation.run("show", f"{run.run_id[:-1]}x")
-    assert f"did you mean {run.run_id}?" in said(result.stderr)
-
-
-def test_a_question_is_shown_with_verdicts_evidence_and_paths(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation()
-    quoted = {**ROWS[0], "evidence": ["Idris Vane built the tower clock of Ashcombe"]}
-    evaluation.write_rows([quoted, *ROWS[1:2]])
-    assert evaluation.run("-q").exit_code == DONE
-    before = files_in(evaluation.output)
-    shown = evaluation.run("show", "--question", "q1", COLUMNS="200")
+def test_a_question_is_shown_with_verdicts_evidence_and_paths(finished: Evaluation):
+    before = files_in(finished.output)
+    shown = finished.run("show", "--question", "q1", COLUMNS="200")
     assert shown.exit_code == DONE, shown.output
     for words in (
         "q1 of clock: Who built the tower clock of Ashcombe?",
         "Expected: Idris Vane",
-        "tog (offline baseline models): ",
-        "basic (offline baseline models): ",
+        f"tog {LABEL}: ",
+        f"basic {LABEL}: ",
         "correctness: right: The response holds",
         "evidence: found, first at rank ",
         "Paths",
@@ -341,61 +245,58 @@ def test_a_question_is_shown_with_verdicts_evidence_and_paths(make_evaluation: M
         re.search(r"(walked|kept|pruned)(, leads to [\w ,()]+)?$", line.rstrip()) for line in arrows
     )
     assert ROWS[1]["question"] not in shown.stdout
-    assert files_in(evaluation.output) == before
-    wrong = evaluation.run("show", "--question", "q7")
-    assert wrong.exit_code == USAGE
-    assert "holds no question 'q7'" in said(wrong.stderr)
+    assert files_in(finished.output) == before
 
 
-def test_what_flipped_is_named_and_shown_beside_what_it_was(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    for _ in range(2):
-        assert evaluation.run("-q").exit_code == DONE
+def test_what_flipped_is_named_and_shown_beside_what_it_was(finished_copy: Evaluation):
+    evaluation = finished_copy
+    assert evaluation.run("--methods", "basic", "-q").exit_code == DONE
     new, old = runs_of(evaluation)
     with sqlite3.connect(evaluation.store_path) as connection:
         for run, name, score in ((new, "q1", 0), (old, "q1", 1), (new, "q3", 1), (old, "q3", 0)):
             connection.execute(
                 "UPDATE verdicts SET score = ? WHERE run_id = ? AND metric = 'correctness' AND "
-                "unit = (SELECT unit FROM responses WHERE run_id = ? AND sample_id = ?)",
+                "unit IN (SELECT unit FROM responses WHERE run_id = ? AND sample_id = ?)",
                 (score, run.run_id, run.run_id, name),
             )
     connection.close()
     to = evaluation.root / "compared.json"
     brief = evaluation.run("compare", new.run_id, old.run_id, "--json", str(to), COLUMNS="300")
     named = "Newly wrong: basic, correctness: q1 of clock: Who built the tower clock of Ashcombe?"
-    assert named in said(brief.stdout)
+    assert named in flat(brief.stdout)
     assert "Newly right" not in brief.stdout
     line = f"Look at them with: graphrag eval show {new.run_id} --changed {old.run_id} --root "
-    assert line in said(brief.stdout)
+    assert line in flat(brief.stdout)
     full = evaluation.run("compare", new.run_id, old.run_id, "--full", COLUMNS="300")
-    assert "Newly right: basic, correctness: q3 of clock: " in said(full.stdout)
+    assert "Newly right: basic, correctness: q3 of clock: " in flat(full.stdout)
     (item,) = json.loads(to.read_text(encoding="utf-8"))["items"]
     flips = [(flip["question_id"], flip["newly"]) for flip in item["flips"]]
     assert flips == [("q1", "wrong"), ("q3", "right")]
     assert (item["decision"]["newly_wrong"], item["decision"]["newly_right"]) == (1, 1)
-
     shown = evaluation.run("show", new.run_id, "--changed", old.run_id, COLUMNS="200")
     assert shown.exit_code == DONE, shown.output
-    assert shown.stdout.count("basic, in the baseline (offline baseline models): ") == 2
+    assert shown.stdout.count(f"basic, in the baseline {LABEL}: ") == 2
     assert "q2 of clock" not in shown.stdout
-    failed = evaluation.run("show", new.run_id, "--failed", COLUMNS="200")
-    assert "q1 of clock" in failed.stdout
-    refused = evaluation.run("show", new.run_id, "--failed", "--export", str(to))
-    assert refused.exit_code == USAGE
-    assert "write no file" in said(refused.output)
+    assert "q1 of clock" in evaluation.run("show", new.run_id, "--failed", COLUMNS="200").stdout
 
 
-def test_the_terminal_is_readable_at_80_columns_and_says_the_label_twice(
-    make_evaluation: MakeEvaluation,
-):
-    evaluation = make_evaluation()
-    ran = evaluation.run(COLUMNS="80")
-    assert ran.exit_code == DONE, ran.output
-    tables = ran.stdout.partition("Score: ")[2].partition("Neither the searches")[0]
+def test_the_terminal_is_readable_at_80_columns_and_says_the_label_twice(finished: Evaluation):
+    shown = finished.run("show", "latest", COLUMNS="80")
+    assert shown.exit_code == DONE, shown.output
+    tables = shown.stdout.partition("Score: ")[2].partition("Neither the searches")[0]
     rows = [line for line in tables.splitlines() if not line.endswith(".")]  # a pipe wraps none
     assert [line for line in rows if len(line) > 80] == []
-    assert "…" not in ran.stdout
-    assert ran.stdout.count("(offline baseline models)") == 2
+    assert "…" not in shown.stdout
+    assert shown.stdout.count(LABEL) == 2
     assert "$" not in tables
-    (run,) = runs_of(evaluation)
-    assert f"show {run.run_id} --full --root {evaluation.root}" in said(ran.stdout)
+    (run,) = runs_of(finished)
+    assert f"show {run.run_id} --full --root {finished.root}" in flat(shown.stdout)
+
+
+def test_the_help_fits_one_screen():
+    from graphrag.cli.main import app
+
+    shown = CliRunner().invoke(app, ["eval", "--help"], env={"COLUMNS": "80"})
+    lines = shown.stdout.strip().splitlines()
+    assert len(lines) <= 40
+    assert not any("GRAPHRAG_EVAL" in line for line in lines)

@@ -348,7 +348,7 @@ async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
     await runs.add(wrong={"tog": 5})
     assert "No baseline is pinned" in runs.call("compare", "latest").output
     pinned = runs.run_ids()[0]
-    assert pinned in runs.call("baseline", "set", pinned[:-1]).output
+    assert pinned in runs.call("compare", pinned[:-1], "--pin").output
     await runs.add(wrong={"tog": 30})
     before = runs.compare()
     history = runs.call("history").output
@@ -366,7 +366,7 @@ async def test_a_pinned_baseline_outlives_its_run(runs: Runs):
     assert [i.decision for i in after.items] == [i.decision for i in before.items]
     assert [i.difference for i in after.items] == [i.difference for i in before.items]
     copied = shutil.copy(runs.output / BASELINE_FILE, runs.output.parent / "kept.json")
-    for arguments in (["compare", "latest"], ["compare", "latest", "--baseline", copied]):
+    for arguments in (["compare", "latest"], ["compare", "latest", str(copied)]):
         assert runs.call(*arguments).exit_code == FAIL
 
 
@@ -377,7 +377,7 @@ async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
     _, whole, unjudged = runs.run_ids()
     junit, summary = tmp_path / "reports" / "gate.xml", tmp_path / "summary.md"
     summary.write_text("Before\n", encoding="utf-8")
-    flags = ["--baseline", whole, "--junit", str(junit)]
+    flags = [whole, "--junit", str(junit)]
     variables = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary)}
     result = runs.call("compare", "latest", *flags, **variables)
     assert result.exit_code == FAIL, result.output
@@ -419,7 +419,6 @@ async def test_every_surface_says_the_same(runs: Runs, tmp_path: Path):
         (["compare", "again", "right", "--metric", ","], "No metric is named"),
         (["compare", "again", "right", "--margin", "0"], "margin must lie between 0 and 1"),
         (["compare", "again", "right", "--methods", "bsic"], "did you mean 'basic'?"),
-        (["compare", "a", "b", "--baseline", "c"], "the baseline is named twice"),
     ],
 )
 def test_wrong_usage_is_one_sentence(kept: Kept, arguments: list[str], said: str):
@@ -569,7 +568,7 @@ async def test_no_worse_and_no_dearer_is_one_command(runs: Runs, tmp_path: Path)
         refused = runs.call("compare", "latest", old, "--metric", name)
         assert refused.exit_code == USAGE
         assert said in " ".join(refused.output.split())
-    assert runs.call("baseline", "set", old).exit_code == PASS
+    assert runs.call("compare", old, "--pin").exit_code == PASS
     for path in runs.output.glob("eval.db*"):
         path.unlink()
     await runs.add(methods=("tog",))

@@ -163,14 +163,14 @@ def evaluated(make_evaluation: MakeEvaluation) -> Evaluation:
 
 COMMANDS = [
     ("--dry-run",),
-    ("optimise",),
+    ("validate", "--fix"),
     ("history",),
     ("show",),
     ("judge", "latest"),
-    ("plan", "--detect", "0.2"),
-    ("baseline", "set", "latest"),
+    ("compare", "--plan", "0.2"),
+    ("compare", "latest", "--pin"),
     ("compare", "latest", "latest"),
-    ("audit", "export", "latest"),
+    ("view", "--labels", "latest"),
 ]
 
 
@@ -266,7 +266,7 @@ def test_retrieval_is_measured_without_a_judge(
     assert summary["metadata"]["judge"] == {"model": None}
     assert set(summary["by_method"]["basic"].values()) == {None}
     assert summary["measures"]["basic"]
-    shown = evaluation.run("show")
+    shown = evaluation.run("show", "latest")
     assert shown.exit_code == DONE, shown.output
     line = next(line for line in result.output.splitlines() if "Judge these" in line)
     judged = evaluation.run(*shlex.split(line.partition(": ")[2])[2:])

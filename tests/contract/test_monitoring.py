@@ -74,7 +74,7 @@ def test_what_needs_no_judge_is_there_beside_the_means(judged: Any):
 
 
 def test_the_history_as_json(judged: Any):
-    assert judged.run("baseline", "set", "latest").exit_code == DONE
+    assert judged.run("compare", "latest", "--pin").exit_code == DONE
     result = judged.run("history", "--json")
     assert result.exit_code == DONE, result.output
     (entry,) = json.loads(result.stdout)

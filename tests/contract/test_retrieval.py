@@ -215,7 +215,7 @@ def test_show_makes_the_files_again_and_no_other_run_s_stay(labelled: Evaluation
     (labelled.output / "evaluation_notes.json").write_text("mine", encoding="utf-8")
     for name in first:
         (labelled.output / name).unlink()
-    assert labelled.run("show", "-q").exit_code == DONE
+    assert labelled.run("show", "latest", "-q").exit_code == DONE
     for name, text in first.items():
         assert (labelled.output / name).read_text() == text
     folder = labelled.newest_folder

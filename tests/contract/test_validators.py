@@ -22,7 +22,8 @@ from graphrag.eval import (
     PipelineValidationReport,
     RelationshipExtractionValidator,
 )
-from graphrag.eval.cli import run_validate
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.validate import validate
 
 TEXT = "Marta Quill keeps the lighthouse. Jonas Feld made its lens. Rufus Doyle sails the ferry."
 HALF = len(TEXT) // 2
@@ -388,12 +389,12 @@ def test_a_missing_text_unit_of_a_data_frame_is_found() -> None:
 
 
 def test_an_index_without_its_vectors_fails(index: DamagedIndex) -> None:
-    assert run_validate(index.root) == 0
+    assert validate(Place(index.root)) == 0
     shutil.rmtree(index.output / "lancedb")
     report = index.validate()
     assert failed(report) == {"vectors_stored"}
     assert not report.overall_passed
-    assert run_validate(index.root) == 100
+    assert validate(Place(index.root)) == 100
 
 
 def test_a_store_that_can_not_be_looked_at_is_said_so(index: DamagedIndex) -> None:

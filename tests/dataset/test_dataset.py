@@ -233,7 +233,7 @@ def test_columns_are_named_by_the_user(tmp_path):
         read_samples(path, "a")
     said = str(refused.value)
     assert "no column for the question (columns found: 'Frage', 'Antwort', 'Stelle', 'ans" in said
-    assert "--columns question=COLUMN" in said
+    assert "under dataset.columns: question: COLUMN" in said
     columns = {"question": "frage", "answer": "Antwort", "evidence": "Stelle"}
     (sample,) = read_samples(path, "a", columns)
     assert (sample.question, sample.ground_truth, sample.evidence) == ("Wer?", "Ann", ("a", "b"))

@@ -130,9 +130,9 @@ def test_every_command_of_the_evaluation_works(stock: Stock) -> None:
     ran = stock.graphrag("eval", "--methods", methods)
     for method in METHODS:
         assert method in ran.stdout
-    stock.graphrag("eval", "history")
-    stock.graphrag("eval", "plan", "--detect", "0.2", "--discordance", "0.3")
-    stock.graphrag("eval", "optimise")
+    stock.graphrag("eval", "show")
+    stock.graphrag("eval", "compare", "--plan", "0.2", "--discordance", "0.3")
+    stock.graphrag("eval", "validate", "--fix")
     # So short a text has more entities a text unit than the check holds to be reasonable.
     assert "passed: 15/18; failed: 1" in stock.graphrag("eval", "validate", code=100).output
     stock.graphrag("eval", "judge", "latest")

@@ -177,7 +177,7 @@ def test_no_text_of_a_question_does_anything_in_markdown(comparison: RunComparis
 )
 def test_a_command_in_markdown_runs_when_it_is_copied(comparison: RunComparison, root: str):
     lines = [
-        shlex.join([*program, "audit", "export", name, "--root", root, "--metric", "a_b,c"])
+        shlex.join([*program, "view", "--labels", name, "--root", root, "--metric", "a_b,c"])
         for program in (("graphrag", "eval"), (f"{root}/bin/gtog", "eval"))
         for name in ("20_1", "latest")
     ]
@@ -192,7 +192,7 @@ def test_a_command_in_markdown_runs_when_it_is_copied(comparison: RunComparison,
         if each.type == "code_inline"
     ]
     assert [span for span in spans if span in lines] == lines
-    assert all("eval audit export" in span for span in spans if span not in lines)
+    assert all("eval view --labels" in span for span in spans if span not in lines)
     assert "Warning: the *judge* is_not: <code>" in MarkdownIt().render(text)
 
 

@@ -148,12 +148,10 @@ def test_every_table_says_that_only_the_embeddings_were_embedded_ones(mixed):
     summary = json.loads((mixed.output / "eval_results_summary.json").read_text("utf-8"))
     assert summary["metadata"]["embedded_models"] == label
     first = summary["metadata"]["run_id"]
-    history = " ".join(call(mixed, "eval", "history").output.split())
+    history = " ".join(call(mixed, "eval", "show").output.split())
     assert label in history
     assert ALL not in history
-    planned = " ".join(
-        call(mixed, "eval", "plan", "--detect", "0.2", "--run", "latest").output.split()
-    )
+    planned = " ".join(call(mixed, "eval", "compare", "latest", "--plan", "0.2").output.split())
     assert f"Of the observed run: {label}." in planned
 
     judged = call(mixed, "eval", "judge", "latest", "--model", "offline/rules").output

@@ -46,7 +46,8 @@ def names_of(evaluation: Evaluation) -> list[str]:
 
 
 def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
-    result = evaluation.run("--budgets", "400,200", "--full", COLUMNS="300")
+    evaluation.configure(budgets=[400, 200])
+    result = evaluation.run("--full", COLUMNS="300")
     assert result.exit_code == DONE, result.output
     searches = ["basic@200", "basic@400", "local@200", "local@400"]
     assert names_of(evaluation) == [*searches, "closed_book"]
@@ -95,7 +96,7 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     page = (evaluation.output / "report.html").read_text(encoding="utf-8")
     assert '"plot-curve-0"' in page
     assert '"plot-means"' not in page
-    again = said(evaluation.run("show", COLUMNS="300"))
+    again = said(evaluation.run("show", "latest", COLUMNS="300"))
     assert "area under correctness" in again
     judged = evaluation.run("judge", "latest", "--metrics", "relevance", COLUMNS="300")
     assert judged.exit_code == DONE, judged.output
@@ -106,8 +107,8 @@ def test_a_run_at_budgets_asks_draws_and_compares_areas(evaluation: Evaluation):
     assert paired.exit_code == USAGE
     reason = "judge.pairwise would hold every method at every budget against each other"
     assert reason in said(paired)
-    assert reason in said(evaluation.run("--budgets", "400,200", COLUMNS="300"))
-    evaluation.configure(judge={})
+    assert reason in said(evaluation.run(COLUMNS="300"))
+    evaluation.configure(judge={}, budgets=None)
 
     one = evaluation.run("--methods", "basic", "--limit", "1", "-q")
     assert one.exit_code == DONE
@@ -162,7 +163,8 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation:
     ],
 )
 def test_budgets_that_are_none_are_refused(evaluation: Evaluation, given: str, reason: str):
-    result = evaluation.run("--budgets", given)
+    evaluation.configure(budgets=given.split(","))
+    result = evaluation.run()
     assert result.exit_code == USAGE
     assert reason in said(result)
     assert not evaluation.output.exists()
@@ -198,14 +200,10 @@ def test_what_budgets_do_not_go_with_is_refused(
     assert reason in said(result)
 
 
-def test_the_flag_goes_before_the_file(evaluation: Evaluation):
-    evaluation.configure(equal_terms={"max_context_tokens": 300})
-    dry = said(evaluation.run("--budgets", "200,400,800", "--dry-run", COLUMNS="300"))
+def test_a_dry_run_says_what_budgets_multiply(evaluation: Evaluation):
+    evaluation.configure(budgets=[200, 400, 800])
+    dry = said(evaluation.run("--dry-run", COLUMNS="300"))
     assert "Budgets: 200, 400, 800 tokens of context; basic, local at each" in dry
-    evaluation.configure(equal_terms=None, budgets=[200, 400])
-    dry = said(evaluation.run("--budgets", "500,900", "--methods", "local", "--dry-run"))
-    assert "local@500" in dry
-    assert "@200" not in dry
 
 
 def test_settings_with_budgets_are_read_again_as_they_were():

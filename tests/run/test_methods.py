@@ -173,7 +173,7 @@ def test_a_function_says_that_it_abstains_and_its_words_do_not(evaluation: Evalu
         assert [states[name]["faithfulness"] for name in names] == [
             *("abstained", "abstained", "scored")
         ]
-        assert evaluation.run("show", "-q").exit_code == DONE
+        assert evaluation.run("show", "latest", "-q").exit_code == DONE
 
 
 def test_what_a_function_raises_is_a_failed_search(evaluation: Evaluation, own: str):
@@ -275,7 +275,7 @@ def test_controls_are_shown_the_same_but_for_the_context(
         return "Idris Vane" if "response_format" not in request else reply(request)
 
     server.behaviour = type(server.behaviour)(watch)
-    assert evaluation.run("--skip-judge", "-q", "-j", "1").exit_code == DONE
+    assert evaluation.run("--skip-judge", "-q").exit_code == DONE
     closed, oracle = sorted(seen, key=lambda messages: len(messages[0]["content"]))
     assert closed[1] == oracle[1] == {"role": "user", "content": ROWS[0]["question"]}
     assert "Idris {Vane} | built it." in oracle[0]["content"]
@@ -299,7 +299,8 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
         "max_context_tokens": 700,
     }
     evaluation.configure(equal_terms=None)
-    assert evaluation.run("--limit", "2", "-q", "--equal-terms").exit_code == DONE
+    evaluation.configure(equal_terms={})
+    assert evaluation.run("--limit", "2", "-q").exit_code == DONE
     assert evaluation.read_results("summary")["metadata"]["equal_terms"] is not None
     assert evaluation.run("--limit", "2", "-q").exit_code == DONE
     assert evaluation.read_results("summary")["metadata"]["equal_terms"] is None

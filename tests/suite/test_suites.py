@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import yaml
 from support.clock_evaluation import Evaluation, MakeEvaluation
+from support.commands import code_of
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.suite import SuiteOptions, run_suite_command
+from graphrag.eval.cli.suite_run import SuiteFlags, run_suite_command
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure, JudgeResult
@@ -133,7 +134,7 @@ def add_suite(evaluation: Evaluation, values: dict[str, Any]) -> Path:
 
 
 def run(evaluation: Evaluation, target: str, **options: Any) -> int:
-    return run_suite_command(Place(evaluation.root), target, SuiteOptions(**options))
+    return code_of(run_suite_command, Place(evaluation.root), target, SuiteFlags(**options))
 
 
 def results_of(evaluation: Evaluation) -> dict[str, Any]:
@@ -537,7 +538,7 @@ def test_the_command_shows_keeps_and_labels_a_run(
             for method in ("tog", "basic")
         },
     }
-    history = evaluation.run("history", COLUMNS="160")
+    history = evaluation.run("show", COLUMNS="160")
     assert history.exit_code == DONE
     assert "questions/tog 1.000" in history.output
     assert "names 0.500" in history.output
@@ -576,7 +577,7 @@ def test_a_baseline_is_compared_through_the_gate(
     add_suite(evaluation, EXTRACTION)
     assert run(evaluation, "names", baseline="latest") == USAGE  # there is no run yet
     assert run(evaluation, "names") == DONE
-    assert evaluation.run("baseline", "set", "latest").exit_code == DONE
+    assert evaluation.run("compare", "latest", "--pin").exit_code == DONE
     capsys.readouterr()
     assert run(evaluation, "names", baseline="latest") == INCOMPLETE  # two cases prove nothing
     same = capsys.readouterr().out

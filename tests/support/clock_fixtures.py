@@ -29,10 +29,12 @@ def built_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def make_evaluation(built_project: Path, tmp_path: Path) -> MakeEvaluation:
     """Return a function that makes an evaluation; with a base URL its models ask that server."""
-    return _maker(built_project, tmp_path)
+    return maker(built_project, tmp_path)
 
 
-def _maker(built_project: Path, folder: Path) -> MakeEvaluation:
+def maker(built_project: Path, folder: Path) -> MakeEvaluation:
+    """Return a function that makes evaluations in a folder."""
+
     def make(base_url: str | None = None, name: str = "evaluation", **config: Any) -> Evaluation:
         made = Evaluation(folder / name)
         shutil.copytree(built_project, made.project)
@@ -59,7 +61,7 @@ def _pinned_once(
 
     @cache
     def make(n: int) -> Evaluation:
-        evaluation = _maker(built_project, tmp_path_factory.mktemp("pinned"))(
+        evaluation = maker(built_project, tmp_path_factory.mktemp("pinned"))(
             _server.base_url, methods=["basic"], metrics=["correctness"], concurrency=1
         )
         evaluation.write_rows(
@@ -70,7 +72,7 @@ def _pinned_once(
         )
         _server.behaviour = Behaviour(judging(lambda number: True))
         assert evaluation.run("-q").exit_code == 0
-        assert evaluation.run("baseline", "set", "latest").exit_code == 0
+        assert evaluation.run("compare", "latest", "--pin").exit_code == 0
         return evaluation
 
     return make
@@ -105,3 +107,19 @@ def server(_server: LocalServer) -> LocalServer:
     """Return the session's server, answering as the embedded models do."""
     _server.behaviour = Behaviour(offline_reply())
     return _server
+
+
+@pytest.fixture(scope="module")
+def finished(built_project: Path, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """Return an evaluation with one finished run, which the tests of a module only look at."""
+    made = maker(built_project, tmp_path_factory.mktemp("finished"))()
+    made.write_rows([{**ROWS[0], "evidence": ["Idris Vane built the tower clock"]}, *ROWS[1:]])
+    assert made.run("-q").exit_code == 0
+    return made
+
+
+@pytest.fixture
+def finished_copy(finished: Evaluation, tmp_path: Path) -> Evaluation:
+    """Return a copy of the finished run, to be changed."""
+    shutil.copytree(finished.root, tmp_path / "copy")
+    return Evaluation(tmp_path / "copy")

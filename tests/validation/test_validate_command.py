@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from support.commands import code_of
 from support.damaged_index import DamagedIndex
 
-from graphrag.eval.cli.validate import ValidateOptions, run_validate, validate_indexes
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.validate import validate, validate_indexes
 
 
 def test_a_sound_index_ends_with_0(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_validate(index.root) == 0
+    assert validate(Place(index.root)) == 0
     printed = capsys.readouterr().out
     for name in ("document_processing", "content_coverage", "graph_connectivity"):
         assert name in printed
@@ -24,8 +26,8 @@ def test_a_failed_check_ends_with_100_and_is_written(
 ) -> None:
     entity = index.set_cell("entities", 1, "confidence", 1.7)
     index.add_row("entities", id="a|b", title=" \n ")
-    options = ValidateOptions(tmp_path / "new" / "report.json", tmp_path / "report.md")
-    assert run_validate(index.root, options) == 100
+    written_to = {"json": tmp_path / "new" / "report.json", "markdown": tmp_path / "report.md"}
+    assert validate(Place(index.root), **written_to) == 100
     printed = capsys.readouterr().out
     assert "failed" in printed
     assert "Warning: Missing vectors" in printed
@@ -51,7 +53,7 @@ def test_a_failed_check_ends_with_100_and_is_written(
 def test_quiet_prints_the_answer_alone(
     index: DamagedIndex, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run_validate(index.root, ValidateOptions(quiet=True)) == 0
+    assert validate(Place(index.root), quiet=True) == 0
     shown = capsys.readouterr()
     assert re.fullmatch(r"\S+: passed\. Checks passed: 16/18;.*\n", shown.out)
     assert shown.err == ""
@@ -61,14 +63,14 @@ def test_quiet_prints_the_answer_alone(
 def test_what_can_not_be_validated_ends_with_2(
     index: DamagedIndex, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    root, options = index.root, ValidateOptions()
+    root, json_file = index.root, None
     if what == "nowhere":
         root = tmp_path / "nowhere"
     elif what == "unindexed":
         index.output.rename(tmp_path / "gone")
     else:
-        options = ValidateOptions(json=index.root / "settings.yaml" / "report.json")
-    assert run_validate(root, options) == 2
+        json_file = index.root / "settings.yaml" / "report.json"
+    assert code_of(validate, Place(root), json=json_file) == 2
     captured = capsys.readouterr()
     assert captured.err.splitlines()[-1].startswith("Error: ")
     assert "Traceback" not in captured.err

@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, Page
 from support.viewed_store import keep_run, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
-from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
 from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
@@ -89,7 +89,7 @@ def test_a_run_in_progress_refreshes_by_itself(page: Page, tmp_path: Path):
 
 def test_labels_by_keys_outlive_the_server_and_another_tab(page: Page, tmp_path: Path, port: int):
     run = keep_run(tmp_path, 0)
-    assert run_audit_export(Place(output=tmp_path), AuditExportOptions(run, questions=6)) == 0
+    assert draw_labels(Place(output=tmp_path), run, questions=6) == 0
     sheet = tmp_path / "audit_correctness.csv"
 
     def labels() -> list[int | None]:

@@ -18,8 +18,8 @@ from support.openai_server import running_server
 from support.viewed_store import NASTY, Served, keep_run, serving
 
 from graphrag.eval.annotation.sheet import read_sheet
-from graphrag.eval.cli.audit import AuditExportOptions, run_audit_export
 from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.view import draw_labels
 from graphrag.eval.compare.compare import pin_baseline
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("view")
     ids = [keep_run(made, 0, 60), keep_run(made, 40, 60), keep_run(made, 3, 60, n_asked=7)]
     pin_baseline(read_rows(ids[0], made / "eval.db"), made / "eval.db")
-    assert run_audit_export(Place(output=made), AuditExportOptions(ids[0], questions=4)) == 0
+    assert draw_labels(Place(output=made), ids[0], questions=4) == 0
     return made
 
 
@@ -217,7 +217,7 @@ def test_a_store_that_can_t_be_shown_is_one_sentence(tmp_path: Path, capsys: Any
         (tmp_path / "eval.db").unlink()
         EvaluationStore(tmp_path / "eval.db").close()
         assert "holds no run yet" in served.client.get("/").text
-        assert "audit export latest" in served.client.get("/audit").text
+        assert "view --labels latest" in served.client.get("/audit").text
     assert "Traceback" not in capsys.readouterr().err
 
 

@@ -162,7 +162,7 @@ def _write_rows(path: Path, rows: Sequence[_Row]) -> None:
 
 def _read_rows(path: Path) -> list[_Row]:
     """Read the cells of a sheet, further columns included, as they are in the file."""
-    make_one = f"name the CSV that this wrote: {eval_line_here('audit', 'export', 'latest')}"
+    make_one = f"name the CSV that this wrote: {eval_line_here('view', '--labels', 'latest')}"
     try:
         with _long_cells(), path.open(encoding="utf-8-sig", newline="") as file:
             header = file.readline()

@@ -1,4 +1,4 @@
-"""The ``graphrag eval`` commands, one file a command."""
+"""The ``graphrag eval`` commands, one file a command; what needs libraries stands beside it."""
 
 import lazy_loader
 

@@ -38,41 +38,36 @@ async def build_missing(
             continue
         for line in await list_input_warnings(key, root):
             warn(line)
-        with working(notes, f"Building index {key}") as tell:
-            shown = _Shown(key, tell)
-            seconds = await _build(key, root, shown, notes)
+        seconds = await _build(key, root, notes)
         notes.print(f"Built index {key} in {seconds:.1f} s.")
 
 
-class _Shown:
-    """Which workflow is at work, and how much of it is done."""
+async def _build(key: str, root: Path, notes: Console) -> float:
+    """Build an index, and show which workflow is at work and how much of it is done."""
+    step = ""
 
-    def __init__(self, key: str, tell: Callable[[str], object]) -> None:
-        self._key = key
-        self._tell = tell
-        self._step = ""
+    def begin(workflow: str) -> None:
+        nonlocal step
+        step = workflow
+        tell(f"Building index {key}: {step}")
 
-    def begin(self, step: str) -> None:
-        """Receive the workflow that begins."""
-        self._step = step
-        self._tell(f"Building index {self._key}: {step}")
+    def advance(done: int, total: int) -> None:
+        tell(f"Building index {key}: {step}, {done:,} of {total:,}")
 
-    def advance(self, done: int, total: int) -> None:
-        """Receive how much of it is done."""
-        self._tell(f"Building index {self._key}: {self._step}, {done:,} of {total:,}")
+    def stop() -> None:  # which some of the work does not notice at once
+        tell(f"Stopping to build index {key}; Ctrl-C again to stop at once")
 
-    def stop(self) -> None:
-        """Receive that the work is asked to stop, which some of it does not notice at once."""
-        self._tell(f"Stopping to build index {self._key}; Ctrl-C again to stop at once")
-
-
-async def _build(key: str, root: Path, shown: _Shown, notes: Console) -> float:
-    with _interruptible(key, unfinished_folder(root), shown, notes):
-        return await build_index(root, shown.begin, shown.advance)
+    with (
+        working(notes, f"Building index {key}") as tell,
+        _interruptible(key, unfinished_folder(root), stop, notes),
+    ):
+        return await build_index(root, begin, advance)
 
 
 @contextlib.contextmanager
-def _interruptible(key: str, unfinished: Path, shown: _Shown, notes: Console) -> Generator[None]:
+def _interruptible(
+    key: str, unfinished: Path, stop: Callable[[], None], notes: Console
+) -> Generator[None]:
     """Cancel this task at Ctrl-C, so that what runs ends in order, and say so in one sentence.
 
     An interrupt that is raised wherever the work happens to be ends the loop with thousands of
@@ -93,7 +88,7 @@ def _interruptible(key: str, unfinished: Path, shown: _Shown, notes: Console) ->
             end_at_once(notes, why)
         # What is still to come of the work has nothing to say: calls that had not begun.
         warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-        shown.stop()
+        stop()
         task.cancel()
         loop.call_soon_threadsafe(lambda: None)  # wakes it from waiting
 

@@ -27,7 +27,13 @@ from graphrag.query.index_header import IndexHeader
 from graphrag.query.model_facts import is_offline, model_price
 from graphrag.text.phrases import counted
 
-_OPEN = "open"
+_UNBOUND = "not bounded by the settings"
+_SOURCES = {
+    "answer": "from answers: the mean of what answers of earlier runs here took, under the same "
+    "settings",
+    "budgets": f"from budgets: as if every context were full and answers had {TYPICAL_ANSWER} "
+    "tokens, as no earlier run says",
+}
 
 
 class Expected(NamedTuple):
@@ -40,22 +46,24 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A run that is not made: what it would ask, by which models.
+    """A run that is not made: what it would ask.
 
     ``n_metrics`` is 0 where no verdict is asked for; ``judge`` names the model that gives them.
-    ``measured`` holds what earlier runs took, by method; ``unbuilt`` says what is not known of
-    indexes that are not built, a line each.
+    ``measured`` holds what earlier runs took, by method.
     """
 
     config: EvaluationConfig
     units: Sequence[Unit]
     headers: Mapping[str, IndexHeader]
     methods: MethodSet
-    models: Sequence[str]
     n_metrics: int
     judge: str | None
     measured: Mapping[str, Measured] = field(default_factory=dict[str, Measured])
-    unbuilt: Sequence[str] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The methods, in the order in which they are asked."""
+        return list(dict.fromkeys(unit.method for unit in self.units))
 
     def estimate(self, method: str | None = None, reckoning: Reckoning = MOST) -> Estimate:
         """Return the most that is asked, of one method alone without what compares two."""
@@ -116,27 +124,27 @@ class DryRun:
         return dearest + judged * judging[0]
 
 
-def show_dry_run(console: Console, run: DryRun) -> None:
-    """Print the most that a run asks and what its tokens cost."""
-    most = run.estimate()
-    tokens = "not bounded by the settings"
+def show_dry_run(
+    console: Console, run: DryRun, models: Sequence[str], unbuilt: Sequence[str]
+) -> None:
+    """Print the most that a run asks and what its tokens cost.
+
+    ``unbuilt`` says what is not known of indexes that are not built, a line each.
+    """
+    most, tokens, calls = run.estimate(), _UNBOUND, _UNBOUND
     if most.prompt_tokens is not None:
         tokens = (
             f"about {most.prompt_tokens:,} if every context and answer fills its budget, "
             "retries aside"
         )
-    calls = "not bounded by the settings"
     if most.completion_calls is not None:
         calls = (
             f"at most {counted(most.completion_calls, 'completion')} and "
             f"{counted(most.embedding_calls or 0, 'embedding')}, retries aside"
         )
-    names = list(dict.fromkeys(unit.method for unit in run.units))
-    by_method = {name: run.estimate(name) for name in names}
-    expected = {name: run.expect(name) for name in names}
-    dollars = {name: run.dollars(name, found) for name, found in by_method.items()}
-    known = [amount for amount in dollars.values() if amount is not None]
-    total = sum(known) if len(known) == len(dollars) else None
+    by_method = {name: run.estimate(name) for name in run.names}
+    expected = {name: run.expect(name) for name in run.names}
+    dollars = {name: run.dollars(name, each) for name, each in by_method.items()}
     say(
         console,
         f"Dry run: nothing is sent.\n{_budgets(run)}"
@@ -145,35 +153,35 @@ def show_dry_run(console: Console, run: DryRun) -> None:
         f"Judge calls:      {most.judge_calls:,}, retries aside\n"
         f"Expected:         {_expected(run, list(expected.values()))}\n"
         f"Prompt tokens:    {tokens}\n"
-        f"Dollars:          {_total(total, run.models)}",
+        f"Dollars:          {_total(list(dollars.values()), models)}",
     )
     paid = any(amount != 0 for amount in dollars.values())
     headings = ["searches", "search calls", "judge calls", "expected tokens", "most tokens"]
     headings += [*(["expected $", "most $"] if paid else []), "expected from"]
     rows: list[list[str]] = []
-    for name, found in by_method.items():
-        spent = [_money(expected[name].dollars), _money(dollars[name])]
+    for name, each in by_method.items():
+        amounts = (expected[name].dollars, dollars[name]) if paid else ()
         rows.append(
             [
-                *(name, f"{found.searches:,}", _count(found.completion_calls)),
-                f"{found.judge_calls:,}",
-                _count(expected[name].prompt_tokens),
-                _count(found.prompt_tokens),
-                *(spent if paid else []),
+                *(name, f"{each.searches:,}", _figure(each.completion_calls)),
+                f"{each.judge_calls:,}",
+                *map(_figure, (expected[name].prompt_tokens, each.prompt_tokens)),
+                *(_figure(amount, ",.2f") for amount in amounts),
                 expected[name].source,
             ]
         )
-    title = "Expected and at most, by method"
-    lines = [_describe_sources(list(expected.values()))]
+    sources = " ".join(each.source for each in expected.values())
+    lines = [f"Expected {'; '.join(line for word, line in _SOURCES.items() if word in sources)}."]
     if None in dollars.values() or any(e.prompt_tokens is None for e in by_method.values()):
         lines.append(
             "open: the settings set no bound, or a price is not known. --max-cost bounds what a "
             "run spends, whatever it asks."
         )
+    title = "Expected and at most, by method"
     table = Table(title, [METHOD, *((heading, "count") for heading in headings)], rows)
-    show(console, [table, *map(Line, (*lines, *run.unbuilt))])
-    say(console, f"Models:           {', '.join(run.models)}")
-    for model in run.models:
+    show(console, [table, *map(Line, (*lines, *unbuilt))])
+    say(console, f"Models:           {', '.join(models)}")
+    for model in models:
         say(console, describe_price(model))
 
 
@@ -183,68 +191,46 @@ def _expected(run: DryRun, expected: Sequence[Expected]) -> str:
     dollars = [each.dollars for each in expected if each.dollars is not None]
     if len(tokens) < len(expected):
         return "not known, as the settings set no bound and no earlier run says; see below"
-    names = list(dict.fromkeys(unit.method for unit in run.units))
-    alone = [run.estimate(name, TYPICAL).prompt_tokens or 0 for name in names]
-    compared = (run.estimate(reckoning=TYPICAL).prompt_tokens or sum(alone)) - sum(alone)
-    said = f"about {sum(tokens) + compared:,.0f} prompt tokens"
+    alone = sum(run.estimate(name, TYPICAL).prompt_tokens or 0 for name in run.names)
+    compared = (run.estimate(reckoning=TYPICAL).prompt_tokens or alone) - alone
+    line = f"about {sum(tokens) + compared:,.0f} prompt tokens"
     if len(dollars) == len(expected) and sum(dollars):
-        said += f" and ${sum(dollars):,.2f}, comparisons aside" if compared else ""
-        said += "" if compared else f" and ${sum(dollars):,.2f}"
-    return f"{said}; an estimate, see below what it is from"
-
-
-def _describe_sources(expected: Sequence[Expected]) -> str:
-    said: list[str] = []
-    if any("answer" in each.source for each in expected):
-        said.append(
-            "from answers: the mean of what answers of earlier runs here took, under the same "
-            "settings"
-        )
-    if any("budgets" in each.source for each in expected):
-        said.append(
-            f"from budgets: as if every context were full and answers had {TYPICAL_ANSWER} tokens, "
-            "as no earlier run says"
-        )
-    return f"Expected {'; '.join(said)}."
+        line += f" and ${sum(dollars):,.2f}{', comparisons aside' if compared else ''}"
+    return f"{line}; an estimate, see below what it is from"
 
 
 def _budgets(run: DryRun) -> str:
     """Return what budgets multiply, as a line; blank without any."""
-    config = run.config
+    config, curves = run.config, run.config.curves
     if not config.budgets:
         return ""
-    curves = config.curves
     at = {name for of_method in curves.values() for name in of_method.values()}
     once = [name for name in config.methods if name not in at]
     n = sum(unit.method in at for unit in run.units)
     listed = ", ".join(f"{budget:,}" for budget in config.budgets)
-    told = f"{', '.join(once)} once; " if once else ""
     return (
-        f"Budgets:          {listed} tokens of context; {', '.join(curves)} at each, {told}"
-        f"{n:,} of the searches are at a budget\n"
+        f"Budgets:          {listed} tokens of context; {', '.join(curves)} at each, "
+        f"{', '.join(once) + ' once; ' if once else ''}{n:,} of the searches are at a budget\n"
     )
 
 
-def _total(dollars: float | None, models: Sequence[str]) -> str:
-    if dollars is None:
-        return "not bounded by the settings, or a price is not known"
-    if not dollars and any(_price(model) != (0.0, 0.0) for model in models):
+def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
+    known = [amount for amount in dollars if amount is not None]
+    if len(known) < len(dollars):
+        return f"{_UNBOUND}, or a price is not known"
+    if sum(known):
+        return f"about {sum(known):,.2f}, the judge's replies, comparisons and embeddings aside"
+    if any(_price(model) != (0.0, 0.0) for model in models):
         return "0 besides embeddings, whose tokens are not known beforehand"
-    if not dollars:
-        return "0, as every model of the searches and the judge is free"
-    return f"about {dollars:,.2f}, the judge's replies, comparisons and embeddings aside"
+    return "0, as every model of the searches and the judge is free"
 
 
 def _times(n: int, value: float | None) -> float | None:
     return None if value is None else n * value
 
 
-def _money(value: float | None) -> str:
-    return _OPEN if value is None else f"{value:,.2f}"
-
-
-def _count(value: float | None) -> str:
-    return _OPEN if value is None else f"{value:,.0f}"
+def _figure(value: float | None, form: str = ",.0f") -> str:
+    return "open" if value is None else format(value, form)
 
 
 def _price(model: str) -> tuple[float, float] | None:

@@ -1,248 +1,162 @@
-"""What ``graphrag eval judge`` does: the responses of an earlier run are judged again."""
+"""``graphrag eval judge``: another judge, or what people say of responses beside the judge."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from graphrag.command_lines import again, eval_line_here
-from graphrag.config.models.strict_section import as_sentence
-from graphrag.eval.cli.kept import digest_run
+import typer
+
+from graphrag.eval.cli.command import (
+    Address,
+    Full,
+    MaxCost,
+    Quiet,
+    Resume,
+    RetryErrors,
+    Workers,
+    option,
+)
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.options import choose_metrics
-from graphrag.eval.cli.run_report import RunDescription
-from graphrag.eval.cli.supervision import Supervisor
-from graphrag.eval.cli.terminal import DONE, explained, open_console, working
-from graphrag.eval.config.budgets import check_pairs, read_budgets, split_name
-from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
-from graphrag.eval.config.sections import Variant
-from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.errors import ConfigError, UsageError
-from graphrag.eval.runner.checks import check_prices, check_success, list_judge_warnings
-from graphrag.eval.runner.evaluation_runner import EvaluationRunner
-from graphrag.eval.runner.event_loop import run_coroutine
-from graphrag.eval.runner.headers import (
-    describe_unmeasured,
-    read_model_settings,
-    read_searched_views,
-)
-from graphrag.eval.runner.judging import (
-    asks_judge,
-    check_judge_model,
-    describe_judge,
-    judge_model,
-    list_judge_name_warnings,
-    open_judge,
-)
-from graphrag.eval.runner.methods import MethodSet
-from graphrag.eval.runner.on_ray import open_executor
-from graphrag.eval.runner.plan import (
-    ResumeOptions,
-    RunPlan,
-    choose_run,
-    describe_judging,
-    plan_judging,
-)
-from graphrag.eval.runner.queue import RunRequest
-from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.lookup import check_there, find_run
-from graphrag.eval.store.records import Run, RunDetails, RunSetup, Unit
-from graphrag.eval.store.session import StoredSession
-from graphrag.query.index_header import IndexHeader, model_name
-from graphrag.text.phrases import counted
+from graphrag.eval.cli.run_input import RunFlags
+from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RATINGS_FILE = "ratings.json"
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeOptions:
-    """The flags of ``graphrag eval judge``; ``metrics`` are comma-separated."""
+def judge(
+    place: Place,
+    run: Annotated[
+        str | None, typer.Argument(help="Run id, its beginning, or latest.", show_default="latest")
+    ] = None,
+    model: Annotated[
+        str | None, option("The judge; default: judge.model in eval_config.yaml.")
+    ] = None,
+    metrics: Annotated[
+        str | None, option("E.g. correctness,faithfulness; default: the file's.")
+    ] = None,
+    repeats: Annotated[
+        int | None, option("How often each verdict is asked for; odd.", min=1)
+    ] = None,
+    labels: Annotated[
+        Path | None, option("Ask nothing; hold the verdicts against this CSV of labels.")
+    ] = None,
+    ratings: Annotated[
+        Path | None,
+        option(
+            "Ask nothing; hold them beside ratings: .csv or .jsonl of question_id, method, rating."
+        ),
+    ] = None,
+    resume: Resume = False,
+    retry_errors: RetryErrors = False,
+    max_cost: MaxCost = None,
+    workers: Workers = None,
+    address: Address = None,
+    full: Full = False,
+    quiet: Quiet = False,
+) -> int:
+    """Judge a run again, or hold its judge against people.
 
-    run: str
-    model: str | None = None
-    metrics: str | None = None
-    repeats: int | None = None
-    resume: bool = False
-    retry_errors: bool = False
-    max_cost_usd: float | None = None
-    workers: int | None = None
-    address: str | None = None
-    quiet: bool = False
-    full: bool = False
+    Judged again it is a new run, and no search is paid for. With --labels or
+    --ratings nothing is asked: the judge is held against what people say. Exit codes are those
+    of graphrag eval.
+    """
+    if labels is not None:
+        _check_there(labels, "the CSV that graphrag eval view --labels wrote", place)
+        return import_labels(place, labels)
+    if ratings is not None:
+        _check_there(ratings, "a .csv or .jsonl file of ratings", place)
+        return import_ratings(place, ratings, run or "latest")
+    if run is None:
+        msg = "Name the run whose responses are to be judged: its id, or latest."
+        raise UsageError(msg)
+    run_id = place.find_run(run, quiet=quiet)
+    with starting(quiet):
+        from graphrag.eval.cli.evaluate import judge_again
+
+    flags = RunFlags(
+        metrics=metrics,
+        resume=resume,
+        retry_errors=retry_errors,
+        max_cost=max_cost,
+        workers=workers,
+        address=address,
+        quiet=quiet,
+        full=full,
+    )
+    return judge_again(place, run_id, flags, model, repeats)
 
 
-@dataclass(frozen=True, slots=True)
-class _Judging:
-    """A run whose responses are to be judged again, and by whom."""
+def import_labels(place: Place, sheet: Path) -> int:
+    """Hold the judge against a filled-in CSV, show and write how far they agree."""
+    with starting():
+        from graphrag.eval.annotation.audit import analyse_audit, list_audit, read_audited_run
+        from graphrag.eval.annotation.sheet import read_sheet
+        from graphrag.eval.report.table import show
+        from graphrag.eval.store.lookup import open_store
 
-    origin: Run
-    config: EvaluationConfig
-    headers: dict[str, IndexHeader]
-    samples: list[Sample]
-    units: list[Unit]
-    setup: RunSetup
+    items = read_sheet(sheet)
+    if all(item.label is None for item in items):
+        msg = f"{sheet} holds no label yet; fill in its column label, or label on the page."
+        raise UsageError(msg)
+    notes = open_console(stderr=True)
+    with working(notes, "Reading the run"), open_store(place.store_path()) as store:
+        run = read_audited_run(store, items[0].run, items[0].metric)
+    with working(notes, "Comparing the judge with the labels"):
+        audit = analyse_audit(run, items)
+    show(open_console(), list_audit(audit))
+    _write(place, f"audit_{audit.metric}.json", asdict(audit), run.run_id)
+    return DONE
 
 
-def run_judge(place: Place, options: JudgeOptions) -> int:
-    """Judge the responses of a run again as a new run, and return its exit code."""
-    return explained(lambda: run_coroutine(_judge(place, options)))
-
-
-async def _judge(place: Place, options: JudgeOptions) -> int:
-    config = _read_config(place, options)
-    notes = open_console(stderr=True, quiet=options.quiet)
-    supervisor = Supervisor(open_console(quiet=options.quiet), notes, options.full)
-    name = place.take_run(options.run, quiet=options.quiet)
-    check_there(config.store_path)
-    with EvaluationStore.of(config) as store:
-        origin = _find_origin(store, name)
-        with working(notes, "Reading the run"):
-            judging = _prepare(store, config, origin)
-        run = _begin(store, judging, options, supervisor)
-        request = RunRequest(
-            units=judging.units,
-            session=StoredSession(store, run.run_id, options.retry_errors, prepaid=True),
-            max_cost_usd=options.max_cost_usd,
-            holds_contexts=False,
+def import_ratings(place: Place, file: Path, run: str = "latest") -> int:
+    """Join a file of ratings with a run, show and write what they say."""
+    with starting():
+        from graphrag.eval.annotation.ratings import (
+            join_ratings,
+            list_ratings,
+            read_ratings,
+            report_ratings,
         )
-        used = {
-            key: root for key, root in config.project_folders().items() if key in judging.headers
-        }
-        async with open_executor(judging.config, used, address=options.address) as executor:
-            with working(notes, "Opening the judge"):
-                own_judge = open_judge(config, judging.headers)
-            runner = EvaluationRunner(judging.config, own_judge, executor=executor)
-            outcome = await supervisor.run(runner, request)
-        recorded_at = store.recorded_at(run.run_id)
-        forgotten = store.forgotten_usage(run.run_id)
-        before = store.verdicts(judging.origin.run_id).values()
-        is_comparable = any(m in verdicts for verdicts in before for m in judging.config.metrics)
-        with working(notes, "Reading what was searched"):
-            views = await read_searched_views(judging.config.project_folders(), judging.setup)
-        for line in describe_unmeasured(key for key in judging.setup.indexes if key not in views):
-            supervisor.warn(line)
-        code = supervisor.finish(
-            RunDescription(
-                run=run,
-                config=judging.config,
-                samples=judging.samples,
-                views=views,
-                recorded_at=recorded_at,
-                file=place.file,
-                forgotten=forgotten,
-                made_of=digest_run(store, run.run_id, config.output_folder),
-            ),
-            outcome,
-        )
-    if code == DONE and is_comparable:
-        line = eval_line_here("compare", run.run_id, judging.origin.run_id)
-        supervisor.note(f"Compare with: {line}")
-    return code
+        from graphrag.eval.report.table import show
+        from graphrag.eval.results.runs import read_rows
 
-
-def _read_config(place: Place, options: JudgeOptions) -> EvaluationConfig:
-    config = place.read_config()
-    judge = config.judge.model_dump()
-    if options.model is not None:
-        judge["model"] = options.model
-    if options.repeats is not None:
-        judge["repeats"] = options.repeats
-    changes: dict[str, object] = {"judge": judge, "root": config.root}
-    if options.workers is not None:
-        changes["workers"] = options.workers
-    if options.metrics is not None:
-        changes = {**changes, **choose_metrics(config, options.metrics)}
-    judging = parse_config({**config.model_dump(), **changes}, "the flags")
-    if not asks_judge(judging):
-        msg = "There is nothing to judge, as no metric is named; name some with --metrics."
-        raise ConfigError(msg)
-    return judging
-
-
-def _find_origin(store: EvaluationStore, name: str) -> Run:
-    """Return the run that a name means, or the one whose responses it judged."""
-    runs = store.runs()
-    origin = find_run(runs, name, store.path)
-    if origin.setup.responses_of is not None:
-        origin = find_run(runs, origin.setup.responses_of, store.path)
-    if origin.setup.is_of_suites:  # its ground truths are expected outputs, not answers
+    ratings, name = read_ratings(file), place.find_run(run)
+    with working(open_console(stderr=True), "Reading the run"):
+        rows, metadata = read_rows(name, place.store_path())
+    joined = join_ratings(ratings, rows)
+    if not joined.answers:
+        first = joined.unjoined[0]
         msg = (
-            f"Run {origin.run_id} is of suites, whose evaluators score it; run them again with: "
-            f"{eval_line_here('suite', 'all')}"
+            f"{file} holds no rating of an answer of {metadata.name}; "
+            f"row {first.rating.place}: {first.reason}."
         )
         raise UsageError(msg)
-    return origin
+    report = report_ratings(joined, metadata.name, metadata.embedded_models)
+    show(open_console(), list_ratings(report))
+    _write(place, RATINGS_FILE, report.to_dict(), metadata.run_id)
+    return DONE
 
 
-def _prepare(store: EvaluationStore, config: EvaluationConfig, origin: Run) -> _Judging:
-    samples = store.samples(origin.run_id)
-    responses = store.responses(origin.run_id, with_texts=False)
-    if not samples or not responses:
-        missing = "questions" if responses else "responses"
-        msg = f"Run {origin.run_id} was kept without its {missing}; run the evaluation again."
+def _write(place: Place, name: str, values: "Mapping[str, object]", run_id: str | None) -> None:
+    """Write a file beside the store and into the run's own folder."""
+    from graphrag.eval.report.files import write_run
+    from graphrag.eval.store.whole_files import write_whole
+
+    folder = place.store_path().parent
+    text = json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    if run_id is not None:
+        write_run(folder, run_id, {name: text})
+    (path,) = write_whole(folder, {name: text})
+    say(f"Wrote {path}.")
+
+
+def _check_there(file: Path, what: str, place: Place) -> None:
+    place.store_path()
+    if not file.exists():
+        msg = f"{file} does not exist; name {what}."
         raise UsageError(msg)
-    methods = origin.setup.methods
-    config = config.model_copy(update={"methods": list(methods), **_budgets_of(origin, config)})
-    try:
-        check_pairs(config.budgets, config.judge)
-    except ValueError as error:
-        msg = f"Run {origin.run_id} is at several context budgets: {error}"
-        raise ConfigError(as_sentence(msg)) from error
-    used = set(origin.setup.indexes)
-    roots = {key: root for key, root in config.project_folders().items() if key in used}
-    headers = read_model_settings(roots)
-    setup = describe_judging(origin, config, describe_judge(config, headers))
-    units = plan_judging(samples, methods, responses.values())
-    return _Judging(origin, config, headers, samples, units, setup)
-
-
-def _budgets_of(origin: Run, config: EvaluationConfig) -> dict[str, object]:
-    """Return the context budgets that a run was asked at, which a flag may have given."""
-    told: Mapping[str, Any] = origin.details.config
-    budgets = read_budgets(told.get("budgets"))
-    named = {
-        name: Variant(**settings)
-        for name, settings in told.get("variants", {}).items()
-        if split_name(name, budgets)[1] is not None
-    }
-    terms = config.equal_terms
-    if budgets and terms is not None:  # the budgets stood in place of theirs
-        terms = terms.model_copy(update={"max_context_tokens": None})
-    variants = {**config.variants, **named}
-    return {"budgets": budgets, "variants": variants, "equal_terms": terms}
-
-
-def _begin(
-    store: EvaluationStore, judging: _Judging, options: JudgeOptions, supervisor: Supervisor
-) -> Run:
-    """Check what would go wrong later, and return the run that the verdicts are kept in."""
-    check_success(judging.config, judging.samples, skip_judge=False)
-    model = judge_model(judging.config, judging.headers)
-    check_judge_model(model, judging.config.metrics)
-    judge = model_name(model)
-    if options.max_cost_usd is not None:
-        check_prices([judge])
-    warnings = list_judge_name_warnings(judging.config, judging.headers)
-    warnings += list_judge_warnings(judge, judging.setup.list_models("completion"))
-    for warning in warnings:
-        supervisor.warn(warning)
-    details = RunDetails(
-        origin="judge",
-        n_units=len(judging.units),
-        config=judging.config.to_dict(),
-        models=(judge, *judging.setup.list_models("completion")),
-        warnings=tuple(warnings),
-        search_methods=MethodSet(judging.config).search_methods(),
-        command=again(),
-    )
-    chosen = choose_run(
-        store,
-        RunPlan(judging.setup, judging.samples, details),
-        ResumeOptions(options.resume, options.retry_errors, supervisor.lacks_files(judging.config)),
-    )
-    run = supervisor.take(chosen)
-    store.copy_responses(judging.origin.run_id, run.run_id)
-    if run.status == "finished":
-        return run
-    supervisor.note(
-        f"Judging {counted(len(judging.units), 'response')} of run {judging.origin.run_id} "
-        f"with {judge} as run {run.run_id}; no search is paid for."
-    )
-    return run

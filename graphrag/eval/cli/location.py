@@ -1,13 +1,15 @@
-"""Where the results of an evaluation are."""
+"""Where the results of an evaluation are, and which of its runs is meant."""
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphrag.command_lines import say_instead
 from graphrag.eval.cli.terminal import open_console
-from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError
-from graphrag.eval.store.lookup import LATEST, explain_latest, latest_run, open_store
+
+if TYPE_CHECKING:
+    from graphrag.eval.config.evaluation import EvaluationConfig
 
 _NOT_FOLDERS = (".csv", ".db", ".html", ".json", ".jsonl", ".md", ".txt", ".xml", ".yaml", ".yml")
 
@@ -42,18 +44,10 @@ class Place:
 
     @property
     def folder(self) -> Path | None:
-        """The folder that ``output`` names; None when it names a file or nothing.
-
-        Raises
-        ------
-        ConfigError
-            If there is a file in its place, or its name is that of a file.
-        """
+        """The folder that ``output`` names, None without; raises ConfigError if it is a file."""
         if self.output is None or self.file is not None:
             return None
-        path = self.root / self.output
-        _check_folder(path, "--output")
-        return path
+        return _checked(self.root / self.output, "--output")
 
     @property
     def config_path(self) -> Path:
@@ -87,7 +81,7 @@ class Place:
         """Whether a configuration is there, or one was named."""
         return self.config is not None or self.config_path.is_file()
 
-    def read_config(self) -> EvaluationConfig:
+    def read_config(self) -> "EvaluationConfig":
         """Return the configuration with this place's folder of results.
 
         Raises
@@ -95,41 +89,51 @@ class Place:
         ConfigError
             If it can't be read, or the results would go into a file.
         """
+        from graphrag.eval.config.evaluation import EvaluationConfig
+
         folder = self.folder
         config = EvaluationConfig.from_yaml(
             self.config_path, self.root, allow_outside=folder is not None
         )
         if folder is None:
-            _check_folder(config.output_folder, "output.dir")
+            _checked(config.output_folder, "output.dir")
             return config
         output = config.output.model_copy(update={"dir": str(self.output)})
         return config.model_copy(update={"output": output})
 
-    def take_run(self, source: str, suites: bool = False, quiet: bool = False) -> str:
-        """Return the id of the run that "latest" is, and say so; any other name as it is.
+    def find_run(self, name: str, suites: bool = False, quiet: bool = False) -> str:
+        """Return the id of the run that a name means; "pinned" and a file of rows as they are.
+
+        Says which run "latest" is, see :func:`latest_run`.
 
         Raises
         ------
         UsageError
-            If there is no run.
+            If there is no such run or file.
         StoreError
             If another process holds the store.
         """
-        if source != LATEST:
-            return source
-        with open_store(self.store_path()) as store:
+        from graphrag.eval.store import lookup
+
+        store_path = self.store_path()
+        is_file = name.endswith((".json", ".csv")) or Path(name).is_file()
+        if is_file or name == lookup.PINNED:
+            path = Path(name) if is_file else lookup.baseline_path(store_path)
+            if not path.is_file():
+                raise lookup.no_such_file(path, store_path)
+            return name
+        with lookup.open_store(store_path) as store:
             runs = store.runs()
-        if not runs:
-            return source
-        taken = latest_run(runs, suites)
-        open_console(stderr=True, quiet=quiet).print(explain_latest(runs, taken), soft_wrap=True)
-        say_instead(LATEST, taken.run_id)
-        return taken.run_id
+        run = lookup.find_run(runs, name, store_path, suites)
+        if name == lookup.LATEST:
+            notes = open_console(stderr=True, quiet=quiet)
+            notes.print(lookup.explain_latest(runs, run), soft_wrap=True)
+            say_instead(name, run.run_id)
+        return run.run_id
 
 
-def _check_folder(path: Path, name: str) -> None:
-    if path.is_dir():
-        return
-    if path.exists() or path.suffix.lower() in _NOT_FOLDERS:
+def _checked(path: Path, name: str) -> Path:
+    if not path.is_dir() and (path.exists() or path.suffix.lower() in _NOT_FOLDERS):
         msg = f"{name}: {path} is the name of a file; name the folder of the results."
         raise ConfigError(msg)
+    return path

@@ -1,6 +1,5 @@
-"""What ``graphrag eval plan`` does: how many questions a wanted difference needs."""
+"""How many questions a wanted difference needs."""
 
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 from pathlib import Path
@@ -8,67 +7,60 @@ from pathlib import Path
 from rich.table import Table
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import DONE, explained, open_console, working
-from graphrag.eval.dataset.samples import read_dataset
+from graphrag.eval.cli.run_input import read_questions, split_names
+from graphrag.eval.cli.terminal import DONE, open_console, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import share
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, read_rows
 from graphrag.eval.stats.intervals import mean_binary
 from graphrag.eval.stats.power import ALPHA, detectable_difference, questions_needed
-from graphrag.eval.store.lookup import LATEST
+from graphrag.eval.store.lookup import LATEST, open_store
 
 _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
 
 
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """The flags of ``graphrag eval plan``; ``run`` as in ``graphrag eval compare``.
+def show_plan(
+    place: Place,
+    detect: float,
+    power: float = 0.8,
+    discordance: float | None = None,
+    run: str | None = None,
+    methods: str | None = None,
+) -> int:
+    """Show how many questions a true difference needs to be seen.
 
-    ``methods`` is a number of methods, or their names, comma-separated.
+    ``run`` is the one whose discordance is taken, the latest where none is named; ``methods`` is a
+    number of methods, or their names, comma-separated.
     """
-
-    detect: float
-    discordance: float | None = None
-    power: float = 0.8
-    run: str | None = None
-    methods: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """Where a discordance comes from, its value in [0, 1], and how large it may well be."""
-
-    source: str
-    discordance: float
-    high: float | None = None
-
-
-def run_plan(place: Place, options: PlanOptions) -> int:
-    """Show how many questions a true difference needs to be seen, and return the exit code."""
-    return explained(lambda: _plan(place, options))
-
-
-def _plan(place: Place, options: PlanOptions) -> int:
-    for name, value in (("--detect", options.detect), ("--power", options.power)):
+    for name, value in (("--plan", detect), ("--power", power)):
         if not 0 < value < 1:
             msg = f"{name} must lie between 0 and 1, not {value:g}; 0.05 means 5 points."
             raise UsageError(msg)
+    if discordance is not None and not detect <= discordance <= 1:
+        msg = (
+            f"--discordance must lie between --plan ({detect:g}) and 1, not {discordance:g}: "
+            "a difference can't be larger than the discordance."
+        )
+        raise UsageError(msg)
     n_now = _count_questions(place)
     with working(open_console(stderr=True), "Reading the run", at_once=False):
-        run = None if options.discordance is not None else _read_run(place, options.run)
-    n_tests = comb(_count_methods(place, options.methods, run), 2)
-    lines = _lines(options, run)
-    label = None if run is None else run.metadata.embedded_models
-    console = open_console()
+        rows = None if discordance is not None else _read_run(place, run)
+    n_tests = comb(_count_methods(place, methods, rows), 2)
+    level = "5 %"
+    if n_tests > 1:
+        level += (
+            f"/{n_tests}, as it is one of the {n_tests} pairs of methods that Holm corrects for"
+        )
+    label = None if rows is None else rows.metadata.embedded_models
     table = Table(
         title=(
-            f"Questions needed to see a true difference of {100 * options.detect:g} points with "
-            f"{100 * options.power:g} % power"
+            f"Questions needed to see a true difference of {100 * detect:g} points with "
+            f"{100 * power:g} % power"
         ),
         title_justify="left",
         caption=(
-            f"Exact McNemar test, two-sided at {_describe_level(n_tests)}, both methods on the "
+            f"Exact McNemar test, two-sided at {level}, both methods on the "
             "same questions, these taken as independent: where those of a document move together, "
             "it takes more. "
             "Discordance: share of the questions on which just one of the two is right; an "
@@ -82,95 +74,68 @@ def _plan(place: Place, options: PlanOptions) -> int:
         table.add_column(heading, justify="right")
     if n_now is not None:
         table.add_column(f"seen with {n_now:,} questions", justify="right")
-    for line in lines:
-        table.add_row(*_cells(line, options, n_now, ALPHA / n_tests))
-    console.print(table)
+    lines = [] if rows is None else _observed(rows.rows)
+    assumed = _TYPICAL if discordance is None else (discordance,)
+    source = "assumed" if discordance is None else "given"
+    lines += [(source, [each]) for each in assumed if each >= detect]
+    alpha = ALPHA / n_tests
+    for source, shares in lines:
+        needed = [questions_needed(detect, max(each, detect), power, alpha) for each in shares]
+        counts = ("over 100 million" if n is None else f"{n:,}" for n in needed)
+        cells = [source, " to ".join(map(share, shares)), " to ".join(counts)]
+        if n_now is not None:
+            seen = [detectable_difference(n_now, each, power, alpha) for each in shares]
+            points = [share(each, missing="nothing") for each in seen]
+            cells.append(" to ".join(points) + (" points" if points[-1] != "nothing" else ""))
+        table.add_row(*cells)
+    open_console().print(table)
     return DONE
 
 
-def _describe_level(n_tests: int) -> str:
-    if n_tests == 1:
-        return "5 %"
-    return f"5 %/{n_tests}, as it is one of the {n_tests} pairs of methods that Holm corrects for"
-
-
-def _cells(line: _Line, options: PlanOptions, n_now: int | None, alpha: float) -> list[str]:
-    shares = [line.discordance, *([] if line.high is None else [line.high])]
-    needed = [
-        questions_needed(options.detect, max(each, options.detect), options.power, alpha)
-        for each in shares
-    ]
-    cells = [
-        line.source,
-        " to ".join(map(share, shares)),
-        " to ".join("over 100 million" if n is None else f"{n:,}" for n in needed),
-    ]
-    if n_now is not None:
-        seen = [detectable_difference(n_now, each, options.power, alpha) for each in shares]
-        points = [share(each, missing="nothing") for each in seen]
-        cells.append(" to ".join(points) + (" points" if points[-1] != "nothing" else ""))
-    return cells
-
-
-def _lines(options: PlanOptions, run: RunRows | None) -> list[_Line]:
-    if options.discordance is not None:
-        if not options.detect <= options.discordance <= 1:
-            msg = (
-                f"--discordance must lie between --detect ({options.detect:g}) and 1, not "
-                f"{options.discordance:g}: a difference can't be larger than the discordance."
-            )
-            raise UsageError(msg)
-        return [_Line("given", options.discordance)]
-    observed = [] if run is None else _observed(run.rows)
-    assumed = [_Line("assumed", each) for each in _TYPICAL if each >= options.detect]
-    return [*observed, *assumed]
-
-
-def _observed(rows: list[Row]) -> list[_Line]:
-    methods = list(dict.fromkeys(row.method for row in rows))
+def _observed(rows: list[Row]) -> list[tuple[str, list[float]]]:
+    """Return each pair of methods with its discordance, and how large that may well be."""
     scores = {
-        (row.method, row.document, row.question_id): paired_score(row, "correctness")
-        for row in rows
+        method: {
+            (row.document, row.question_id): paired_score(row, "correctness")
+            for row in rows
+            if row.method == method
+        }
+        for method in dict.fromkeys(row.method for row in rows)
     }
-    found: list[_Line] = []
-    for a, b in combinations(methods, 2):
-        pairs = [
-            (score, scores.get((b, document, question)))
-            for (method, document, question), score in scores.items()
-            if method == a
-        ]
-        discordant = mean_binary([int(x != y) for x, y in pairs if x is not None and y is not None])
+    observed: list[tuple[str, list[float]]] = []
+    for a, b in combinations(scores, 2):
+        pairs = [(score, scores[b].get(key)) for key, score in scores[a].items()]
+        differs = [int(x != y) for x, y in pairs if x is not None and y is not None]
+        discordant = mean_binary(differs)
         if discordant.mean is not None:
-            found.append(_Line(f"{a}, {b} (observed)", discordant.mean, discordant.high))
-    return found
+            high = [] if discordant.high is None else [discordant.high]
+            observed.append((f"{a}, {b} (observed)", [discordant.mean, *high]))
+    return observed
 
 
 def _count_methods(place: Place, given: str | None, run: RunRows | None) -> int:
     """Return how many methods are compared: given, configured, in the run, or two."""
     if given is not None:
-        names = [name for name in given.split(",") if name.strip()]
-        n = int(given) if given.strip().isdecimal() else len(names)
+        n = int(given) if given.strip().isdecimal() else len(split_names(given))
         if n < 2:
             msg = f"--methods {given}: it takes two methods or more to see a difference."
             raise UsageError(msg)
         return n
-    n = 0
     if place.has_config():
-        n = len(place.read_config().methods)
-    elif run is not None:
-        n = len({row.method for row in run.rows})
-    return max(n, 2)
+        return max(len(place.read_config().methods), 2)
+    return 2 if run is None else max(len({row.method for row in run.rows}), 2)
 
 
 def _read_run(place: Place, name: str | None) -> RunRows | None:
     """Return the run that is named, else the latest one when there is any."""
-    if name is not None:
-        return read_rows(place.take_run(name), place.store_path())
-    known = place.folder is not None or place.has_config()
-    if not known or not place.store_path().is_file():
-        return None
-    latest = place.take_run(LATEST)
-    return None if latest == LATEST else read_rows(latest, place.store_path())
+    if name is None:
+        known = place.folder is not None or place.has_config()
+        if not known or not place.store_path().is_file():
+            return None
+        with open_store(place.store_path()) as store:
+            if not store.runs():
+                return None
+    return read_rows(place.find_run(name or LATEST), place.store_path())
 
 
 def _count_questions(place: Place) -> int | None:
@@ -178,8 +143,4 @@ def _count_questions(place: Place) -> int | None:
     if not place.has_config():
         return None
     config = place.read_config()
-    if not Path(config.dataset_path).is_file():
-        return None
-    keys = list(config.indexes)
-    only_key = keys[0] if len(keys) == 1 else None
-    return len(read_dataset(config.dataset_path, only_key, config.dataset.columns).samples)
+    return len(read_questions(config)[0]) if Path(config.dataset_path).is_file() else None

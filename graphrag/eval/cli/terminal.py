@@ -1,10 +1,12 @@
-"""The exit codes of the commands, and how an error becomes one of them and a sentence."""
+"""The exit codes of the commands, how an error becomes one of them, and what a terminal gets."""
 
+import logging
 import os
 import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -13,6 +15,7 @@ from rich.segment import Segment
 from graphrag.command_lines import again, can_resume
 from graphrag.eval.errors import BuildInterruptedError, EvalError, UsageError
 from graphrag.eval.report.progress import beating
+from graphrag.log_lines import LIBRARIES, lines_to
 from graphrag.redaction import redact
 from graphrag.text.controls import ShownText, strip_controls
 
@@ -49,10 +52,30 @@ def open_console(stderr: bool = False, quiet: bool = False) -> Console:
     return _Console(stderr=stderr, quiet=quiet, markup=False, emoji=False, highlight=False)
 
 
+def say(text: str, style: str = "", stderr: bool = False, quiet: bool = False) -> None:
+    """Print one line as it is, however long; in the place of typer's echo."""
+    open_console(stderr, quiet).print(text, style=style, soft_wrap=True)
+
+
 def tell_workflow(commands: Iterable[str]) -> None:
     """Print lines that GitHub's runner is to obey; in all else that is printed it obeys none."""
     for line in commands:
         sys.stdout.write(f"{strip_controls(redact(line))}\n")
+
+
+def starting(quiet: bool = False) -> AbstractContextManager[object]:
+    """Say that the libraries are being loaded, which takes seconds."""
+    return working(open_console(stderr=True, quiet=quiet), "Starting")
+
+
+@contextmanager
+def log_to(path: Path, verbose: bool) -> Generator[None]:
+    """Send the libraries' log lines to a file, so that the terminal stays readable."""
+    handler = logging.FileHandler(path, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    level = logging.DEBUG if verbose else logging.WARNING
+    with lines_to(handler, level, ("graphrag", *LIBRARIES)):
+        yield
 
 
 def is_live(console: Console) -> bool:
@@ -99,16 +122,15 @@ INTERRUPTED = 130
 
 def explained(run: Callable[[], int], verbose: bool = False) -> int:
     """Return a command's exit code; an error becomes one sentence on stderr."""
-    errors = open_console(stderr=True)
     try:
         return run()
     except BuildInterruptedError as error:
-        errors.print(str(error), soft_wrap=True)
+        say(str(error), stderr=True)
         return INTERRUPTED
     except EvalError as error:
-        errors.print(f"Error: {error}", style="red", soft_wrap=True)
+        say(f"Error: {error}", "red", stderr=True)
         if verbose:
-            errors.print(traceback.format_exc(), soft_wrap=True)
+            say(traceback.format_exc(), stderr=True)
         return USAGE if isinstance(error, UsageError) else ERROR
     except KeyboardInterrupt:
         text = "Interrupted."
@@ -117,16 +139,16 @@ def explained(run: Callable[[], int], verbose: bool = False) -> int:
                 "Interrupted; what was finished is kept, if the run had begun. "
                 f"Continue with: {again('--resume')}"
             )
-        errors.print(text, soft_wrap=True)
+        say(text, stderr=True)
         return INTERRUPTED
     except Exception as error:
         if verbose:
-            errors.print(traceback.format_exc(), soft_wrap=True)
+            say(traceback.format_exc(), stderr=True)
             return ERROR
         from graphrag.query.calls import describe_error
 
         text = f"Unexpected error: {describe_error(error)}. Run with --verbose to see where."
-        errors.print(text, style="red", soft_wrap=True)
+        say(text, "red", stderr=True)
         return ERROR
 
 

@@ -1,44 +1,75 @@
-"""What ``graphrag eval validate`` does: are the built indexes sound."""
+"""``graphrag eval validate``: are the built indexes sound, and their vectors indexed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from rich.console import Console
-
-from graphrag.eval.cli.terminal import DONE, FAILED, explained, open_console, working
-from graphrag.eval.errors import StoreError, UsageError
-from graphrag.eval.report.table import Line, show
-from graphrag.eval.report.validation import answer_validation, list_faults, list_validation
-from graphrag.eval.store.whole_files import write_file
+from graphrag.command_lines import eval_line_here
+from graphrag.eval.cli.command import Quiet, Verbose, option
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import DONE, FAILED, open_console, say, starting, working
+from graphrag.eval.errors import ConfigError, IndexUnavailableError, StoreError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from graphrag.eval.validation.report import PipelineValidationReport
+    from graphrag.query.index_header import IndexHeader
 
 
-@dataclass(frozen=True, slots=True)
-class ValidateOptions:
-    """The flags of ``graphrag eval validate``; the paths are files to write."""
+def validate(
+    place: Place,
+    fix: Annotated[
+        bool,
+        option(
+            "First index the vectors, of every project of the configuration, so that every "
+            "search method looks them up fast.",
+            "--fix",
+        ),
+    ] = False,
+    json: Annotated[Path | None, option("Write the report to this file as well.")] = None,
+    markdown: Annotated[Path | None, option("Write it as Markdown as well.")] = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> int:
+    """Check a built index; --fix also indexes its vectors.
 
-    json: Path | None = None
-    markdown: Path | None = None
-    quiet: bool = False
-    verbose: bool = False
-
-
-def run_validate(root: Path, options: ValidateOptions | None = None) -> int:
-    """Validate a project's index, print what was found, and return the exit code.
-
-    0: no check failed; 100: a check failed; 2: no project, not indexed, or a file can't be
-    written.
+    Exit code 100 when a check fails.
     """
-    chosen = options or ValidateOptions()
-    return explained(lambda: _validate(root, chosen), chosen.verbose)
+    from graphrag.config.built_tables import VALIDATED_TABLES, find_unbuilt
+    from graphrag.config.models.prompt_files import SettingsError
+
+    roots = find_roots(place) if fix else {"": place.root}
+    if len(roots) > 1 and (json or markdown):
+        msg = "Several projects are checked; name one by --root for --json or --markdown."
+        raise UsageError(msg)
+    for root in roots.values():
+        try:
+            lacking = find_unbuilt(root, VALIDATED_TABLES, any_will_do=True)
+        except SettingsError as error:
+            raise ConfigError(str(error)) from error
+        if lacking is not None:
+            raise IndexUnavailableError(lacking)
+    with starting(quiet):
+        from graphrag.eval.report.table import show
+        from graphrag.eval.report.validation import answer_validation, list_validation
+        from graphrag.eval.validation.pipeline import validate_index
+
+    if fix:
+        index_vectors(roots, quiet)
+    is_sound = True
+    for root in roots.values():
+        with working(open_console(stderr=True, quiet=quiet), f"Checking the index of {root}"):
+            report = validate_index(root)
+        _write(json, report.to_json() + "\n")
+        _write(markdown, report.detailed_report())
+        show(open_console(), [answer_validation(report)] if quiet else list_validation(report))
+        is_sound = is_sound and report.overall_passed
+    return DONE if is_sound else FAILED
 
 
 def validate_indexes(
-    roots: Mapping[str, Path], console: Console
+    roots: Mapping[str, Path], console: "Console"
 ) -> "dict[str, PipelineValidationReport]":
     """Validate the indexes of an evaluation before it begins, and return key -> report.
 
@@ -49,28 +80,100 @@ def validate_indexes(
     IndexUnavailableError
         If an index can't be read.
     """
+    from graphrag.eval.report.table import Line, show
+    from graphrag.eval.report.validation import list_faults
+    from graphrag.eval.validation.pipeline import validate_index
+
     reports: dict[str, PipelineValidationReport] = {}
     for key, root in roots.items():
         with working(console, f"Checking index {key}"):
-            from graphrag.eval.validation.pipeline import validate_index
-
             reports[key] = validate_index(root)
         show(console, map(Line, list_faults(reports[key])))
     return reports
 
 
-def _validate(root: Path, options: ValidateOptions) -> int:
-    with working(open_console(stderr=True, quiet=options.quiet), f"Checking the index of {root}"):
-        from graphrag.eval.validation.pipeline import validate_index
+def find_roots(place: Place) -> dict[str, Path]:
+    """Return key -> project: those of the configuration, else the root itself.
 
-        report = validate_index(root)
-    _write(options.json, report.to_json() + "\n")
-    _write(options.markdown, report.detailed_report())
-    show(open_console(), [answer_validation(report)] if options.quiet else list_validation(report))
-    return DONE if report.overall_passed else FAILED
+    Raises
+    ------
+    ConfigError
+        If the configuration can't be read.
+    """
+    from graphrag.eval.config.evaluation import EvaluationConfig
+
+    if not place.has_config():
+        return {place.root.resolve().name: place.root}
+    return EvaluationConfig.from_yaml(
+        place.config_path, place.root, allow_outside=True
+    ).project_folders()
+
+
+def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
+    """Index the vectors of projects, and say what was done to each table.
+
+    Raises
+    ------
+    ConfigError, IndexUnavailableError
+        If a project has no settings, no vectors, or none in LanceDB.
+    """
+    from graphrag.config.models.prompt_files import SettingsError
+    from graphrag.config.project_settings import read_settings
+    from graphrag.query.vector_index import SMALL_TABLE, VectorStoreError, optimise_vectors
+
+    explained = {
+        "indexed": "indexed",
+        "left exact": f"left as they are, as up to {SMALL_TABLE:,} are compared one by one quickly",
+        "already indexed": "left as they are, as they were indexed before",
+    }
+    for key, root in roots.items():
+        try:
+            with working(open_console(stderr=True, quiet=quiet), f"Indexing the vectors of {key}"):
+                tables = optimise_vectors(read_settings(root))
+        except SettingsError as error:
+            raise ConfigError(f"Index {key}: {error}") from error
+        except VectorStoreError as error:
+            raise IndexUnavailableError(f"Index {key}: {error}.") from error
+        for each in tables:
+            indexed = (
+                f"{each.before.indexed_rows:,} indexed before, {each.after.indexed_rows:,} now"
+            )
+            say(
+                f"{key}, {each.after.name}: {each.after.rows:,} vectors, {indexed}, in "
+                f"{each.seconds:.1f} s: {explained[each.action]}.",
+                quiet=quiet,
+            )
+
+
+def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
+    """Name the tables of vectors whose searches are slow, or miss some of the vectors.
+
+    Stores other than LanceDB are not looked at. Blocks while the tables are read.
+    """
+    from graphrag.query.vector_index import uses_lancedb, vector_state
+
+    warnings: list[str] = []
+    for key, header in headers.items():
+        for table in vector_state(header.config) if uses_lancedb(header.config) else ():
+            if not table.needs_optimising:
+                continue
+            fault = (
+                f"{table.unindexed_rows:,} of the {table.rows:,} vectors of {table.name} are not "
+                "indexed, so every search compares them one by one"
+            )
+            if not table.is_complete:
+                fault = (
+                    f"a search by ids in {table.name} misses vectors, as its index hides some of "
+                    "them"
+                )
+            mend = eval_line_here("validate", "--fix")
+            warnings.append(f"{key}: {fault}; times are not comparable until: {mend}")
+    return warnings
 
 
 def _write(path: Path | None, content: str) -> None:
+    from graphrag.eval.store.whole_files import write_file
+
     if path is None:
         return
     try:

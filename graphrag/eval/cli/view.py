@@ -1,90 +1,181 @@
-"""``graphrag eval view``: the runs of a store in a browser."""
+"""``graphrag eval view``: the runs of a store in a browser, or as files: over time, or to label."""
 
 import asyncio
+import shutil
 import webbrowser
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from graphrag.eval.cli.first_look import look_at_place, starting
-from graphrag.eval.cli.options import ConfigOption, OutputOption, RootOption, place_of
+from graphrag.command_lines import eval_line_here, eval_line_in
+from graphrag.eval.cli.command import option
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import DONE, open_console, say, starting, working
+from graphrag.eval.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from graphrag.eval.cli.location import Place
     from graphrag.eval.web.app import Viewed
+
+DASHBOARD_FILE, COLLECTOR_FILE = "dashboard.html", "metrics.db"
+LABELS = "Responses to label"
 
 
 def view(
-    context: typer.Context,
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, help="Of 127.0.0.1; 0: any free one.")
-    ] = 0,
-    open_: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
-    root: RootOption = None,
-    config: ConfigOption = None,
-    output: OutputOption = None,
-) -> None:
-    """Show the runs in a browser: live, over time, side by side; and label responses there.
+    place: Place,
+    port: Annotated[int, option("Of 127.0.0.1; 0: any free one.", min=0, max=65535)] = 0,
+    open_: Annotated[bool, option("Open it in a browser.", "--open")] = False,
+    export: Annotated[
+        Path | None,
+        option("Serve nothing; write every figure of every run over time to this file."),
+    ] = None,
+    collector: Annotated[
+        Path | None,
+        option("With --export: a MetricsCollector's file; default: metrics.db beside eval.db."),
+    ] = None,
+    labels: Annotated[
+        str | None,
+        option("Serve nothing; draw responses of this run to label.", rich_help_panel=LABELS),
+    ] = None,
+    metric: Annotated[
+        str, option("The verdicts to check.", rich_help_panel=LABELS)
+    ] = "correctness",
+    questions: Annotated[
+        int, option("How many are drawn, at least.", min=1, rich_help_panel=LABELS)
+    ] = 80,
+    seed: Annotated[int, option("Another number draws others.", rich_help_panel=LABELS)] = 0,
+) -> int:
+    """Show the runs in a browser; or draw responses to label.
 
-    It is served to this machine alone, under an address with a token, until Ctrl-C (exit code
-    130).
+    Live, over time, side by side, and with a page to label on. It is served to this machine alone,
+    under an address with a token, until Ctrl-C (exit code 130). --labels RUN writes a CSV and a
+    page for people to fill in.
     """
-    from graphrag.eval.cli.terminal import explained
-
-    place = place_of(context, root, config, output)
-    look_at_place(place)
-    raise typer.Exit(explained(lambda: _view(place, port, open_)))
-
-
-def viewed_of(place: "Place") -> "Viewed":
-    """Return what is served of a place."""
-    from graphrag.command_lines import eval_line_here, eval_line_in
-    from graphrag.eval.web.app import Viewed
-
+    if labels is not None:
+        return draw_labels(place, labels, metric, questions, seed)
+    if export is not None or collector is not None:
+        return dashboard(place, export, collector)
     store = place.store_path()
-    return Viewed(
-        store,
-        render=lambda run, other: _render(place, run, other),
-        draw_line=eval_line_here("audit", "export", "latest"),
-        import_line=lambda sheet: eval_line_in(store.parent, "audit", "import", sheet),
-    )
-
-
-def _view(place: "Place", port: int, is_opened: bool) -> int:
-    from graphrag.eval.cli.terminal import DONE, open_console
-
     with starting():
         from graphrag.eval.web.app import make_app
         from graphrag.eval.web.server import Listener, make_server
 
     viewed = viewed_of(place)
     listener = Listener.on(port)
-    text = f"Serving {viewed.place} at {listener.address}\nCtrl-C ends it."
-    open_console().print(text, soft_wrap=True)
-    if is_opened and not webbrowser.open(listener.address):
+    say(f"Serving {store} at {listener.address}\nCtrl-C ends it.")
+    if open_ and not webbrowser.open(listener.address):
         text = "No browser could be opened; open the address yourself."
-        open_console(stderr=True).print(text, style="yellow")
+        say(text, "yellow", stderr=True)
     make_server(make_app(viewed), listener).run(sockets=[listener.socket])
     return DONE
 
 
-def _render(place: "Place", run_id: str, other: str | None) -> str:
+def dashboard(
+    place: Place,
+    to: Annotated[
+        Path | None, option("The HTML file; default: dashboard.html in the results' folder.")
+    ] = None,
+    collector: Annotated[
+        Path | None, option("A MetricsCollector's file; default: metrics.db beside eval.db.")
+    ] = None,
+) -> int:
+    """Write every figure of every run over time as one page that loads nothing."""
+    store_path = place.store_path()
+    recorded = collector or store_path.with_name(COLLECTOR_FILE)
+    if collector is not None and not collector.is_file():
+        msg = f"--collector: {collector} does not exist; name a MetricsCollector's file."
+        raise UsageError(msg)
+    with starting():
+        from graphrag.eval.monitoring.collector import MetricsCollector
+        from graphrag.eval.web.runs import write_dashboard
+
+    series = MetricsCollector(recorded) if recorded.is_file() else None
+    # Without a run the store's own sentence says so, unless something was recorded.
+    shown = None if series is not None and not store_path.is_file() else store_path
+    with working(open_console(stderr=True), "Drawing the page"):
+        path = write_dashboard(to or store_path.with_name(DASHBOARD_FILE), shown, series)
+    say(f"Dashboard: {path}")
+    return DONE
+
+
+def viewed_of(place: Place) -> "Viewed":
+    """Return what is served of a place."""
     from graphrag.eval.cli.kept import read_page
+    from graphrag.eval.cli.show_run import draw_page
+    from graphrag.eval.web.app import Viewed
 
-    written = read_page(place, run_id) if other is None else None
-    return written or asyncio.run(_draw(place, run_id, other))
+    store = place.store_path()
+
+    def render(run_id: str, other: str | None) -> str:
+        written = read_page(store, run_id) if other is None else None
+        return written or asyncio.run(draw_page(place, run_id, other))
+
+    return Viewed(
+        store,
+        render,
+        draw_line=eval_line_here("view", "--labels", "latest"),
+        import_line=lambda sheet: eval_line_in(store.parent, "judge", "--labels", sheet),
+    )
 
 
-async def _draw(place: "Place", run_id: str, other: str | None) -> str:
-    from graphrag.eval.cli.report import compare_for_page
-    from graphrag.eval.cli.show import open_report
-    from graphrag.eval.errors import UsageError
+def draw_labels(
+    place: Place, name: str, metric: str = "correctness", questions: int = 80, seed: int = 0
+) -> int:
+    """Draw responses for people to label; write their CSV and page beside the store."""
+    run_id = place.find_run(name)
+    with starting():
+        from graphrag.eval.annotation.audit import draw_items, read_audited_run
+        from graphrag.eval.annotation.sheet import write_sheet
+        from graphrag.eval.stats.correction import MIN_LABELS
+        from graphrag.eval.store.lookup import open_store
+        from graphrag.eval.store.whole_files import write_file
+        from graphrag.eval.web.labels import render_labels
 
-    async with open_report(place, run_id) as report:
-        if not report.results.results:
-            msg = f"Run {run_id} has no results yet."
-            raise UsageError(msg)
-        baseline = None
-        if other is not None:
-            baseline = compare_for_page(place.store_path(), run_id, other)
-        return "".join(report.page(baseline))
+    store_path = place.store_path()
+    with working(open_console(stderr=True), "Reading the run"), open_store(store_path) as store:
+        run = read_audited_run(store, run_id, metric)
+    if not run.is_finished:
+        _warn(f"run {run_id} is unfinished; once it goes on, labels for it can't be imported.")
+    items = draw_items(run, questions, seed)
+    n_questions = len({(item.group, item.question) for item in items})
+    if n_questions < MIN_LABELS:
+        _warn(
+            f"{n_questions} questions are too few for corrected means, which need {MIN_LABELS} "
+            "labels a method."
+        )
+    folder = store_path.parent
+    sheet = folder / f"audit_{run.metric}.csv"
+    _set_aside(sheet, run_id, folder)
+    write_sheet(sheet, items)
+    page = sheet.with_suffix(".html")
+    write_file(page, render_labels(items, run.embedded_models))
+    then = eval_line_in(folder, "judge", "--labels", sheet)
+    say(
+        f"Wrote {sheet} and {page}: {len(items)} responses to {n_questions} questions. "
+        f"Label them in either, then: {then}"
+    )
+    return DONE
+
+
+def _set_aside(sheet: Path, run_id: str, folder: Path) -> None:
+    """Move the sheet and page of another run into that run's folder, as long as none is there."""
+    from graphrag.eval.annotation.sheet import read_sheet
+    from graphrag.eval.store.whole_files import run_folder
+
+    if not sheet.exists():
+        return
+    earlier = read_sheet(sheet)[0].run
+    own = run_folder(folder, earlier)
+    if earlier == run_id or (own / sheet.name).exists():
+        return
+    try:
+        own.mkdir(parents=True, exist_ok=True)
+        for path in (sheet, sheet.with_suffix(".html")):
+            if path.exists():
+                shutil.move(path, own / path.name)
+    except OSError as error:
+        msg = f"{sheet} of run {earlier} can't be moved to {own}: {error.strerror}."
+        raise StoreError(msg) from error
+    say(f"{sheet} was of run {earlier}; it is in {own} now.")
+
+
+def _warn(text: str) -> None:
+    say(f"Warning: {text}", "yellow", stderr=True)

@@ -226,7 +226,7 @@ def _refuse_moved(joined: Mapping[str, Joined]) -> None:
 
 
 def _remedy() -> str:
-    pin = eval_line_here("baseline", "set", "RUN")
+    pin = eval_line_here("compare", "RUN", "--pin")
     return f"give other questions other ids, or pin a run that asked these with: {pin}"
 
 

@@ -1,6 +1,6 @@
 """Context budgets: each search is asked at every one of them, as a variant of its own."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, cast, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -68,15 +68,6 @@ def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
     return name, None
 
 
-def without_budgets(
-    methods: Iterable[str], variants: Mapping[str, Any], budgets: Sequence[int]
-) -> tuple[list[str], dict[str, Any]]:
-    """Return the methods and variants from which :func:`with_budgets` made these."""
-    names = list(dict.fromkeys(split_name(name, budgets)[0] for name in methods))
-    kept = {k: v for k, v in variants.items() if split_name(k, budgets)[1] is None}
-    return names, kept
-
-
 def with_budgets(
     methods: Sequence[Any], variants: Mapping[str, Any], budgets: Sequence[int]
 ) -> tuple[list[Any], dict[str, Any]]:
@@ -136,9 +127,6 @@ def without_own_budget(terms: object) -> object:
         return terms
     given = cast("Mapping[str, object]", terms)
     if given.get(SETTING) is not None:
-        msg = (
-            f"budgets and equal_terms.{SETTING} both set the context budget; leave one out "
-            "(--budgets on the command line takes the place of the file's)"
-        )
+        msg = f"budgets and equal_terms.{SETTING} both set the context budget; leave one out"
         raise ValueError(msg)
     return {**given, SETTING: None}

@@ -41,27 +41,6 @@ def field_of(heading: str) -> str | None:
     return _FIELD_OF.get(heading_key(heading))
 
 
-def parse_columns(text: str) -> dict[str, str]:
-    """Read ``question=Frage,answer=Antwort`` as field -> heading.
-
-    Raises
-    ------
-    ValueError
-        If an entry is no pair.
-    """
-    columns: dict[str, str] = {}
-    for entry in text.split(","):
-        field, equals, heading = (part.strip() for part in entry.partition("="))
-        if not (field and equals and heading):
-            msg = f"{entry.strip()!r} is not of the form question=Frage"
-            raise ValueError(msg)
-        if field in columns:
-            msg = f"{field} is given twice"
-            raise ValueError(msg)
-        columns[field] = heading
-    return columns
-
-
 def check_columns(columns: Mapping[str, str]) -> None:
     """Refuse (ValueError) a mapping of what is no field, or of one heading to two fields."""
     for field in columns:
@@ -141,21 +120,21 @@ def _refuse_two(field: str, given: list[str], row: Mapping[str, object], where: 
     if any(row[heading] != row[given[0]] for heading in given[1:]):
         msg = (
             f"{where}: the columns {' and '.join(given)} may both be the {field}, and differ; "
-            f"say which with --columns {field}={given[0]} or --columns {field}={given[1]} "
-            f"(or dataset.columns in {config_name()})."
+            f"say which in {config_name()}, under dataset.columns: {field}: {given[0]}, or "
+            f"{field}: {given[1]}."
         )
         raise DatasetError(msg)
 
 
 def _describe_missing(missing: list[str], headings: Iterable[str], source: str) -> str:
-    example = ",".join(f"{field}=COLUMN" for field in missing)
+    example = ", ".join(f"{field}: COLUMN" for field in missing)
     names = "; ".join(f"{field}: {', '.join(FIELDS[field])}" for field in missing)
     stand_ins = [(OR_ELSE[field], field) for field in missing if field in OR_ELSE]
     other = "".join(f" {name} may stand in for the {field}." for name, field in stand_ins)
     return (
         f"{source} has no column for the {' and the '.join(missing)} (columns found: "
-        f"{_listed(headings)}; names known: {names}); say which with --columns {example} "
-        f"(or dataset.columns in {config_name()}).{other}"
+        f"{_listed(headings)}; names known: {names}); say which in {config_name()}, under "
+        f"dataset.columns: {example}.{other}"
     )
 
 

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict, cast
 
 import numpy as np
 
 from graphrag.eval.errors import StoreError
 from graphrag.eval.stats.intervals import t_estimate
 
-_FORMAT = 1
 _ID = 0x67746F67  # tells the file from other SQLite databases
 _WAIT_S = 30.0
 _TABLES = f"""
@@ -28,24 +27,14 @@ CREATE TABLE IF NOT EXISTS points (
 );
 CREATE INDEX IF NOT EXISTS by_name ON points (name, at);
 PRAGMA application_id = {_ID};
-PRAGMA user_version = {_FORMAT};
+PRAGMA user_version = 1;
 COMMIT;
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MetricPoint:
-    """One recorded value.
-
-    Attributes
-    ----------
-    at : datetime
-        In UTC.
-    value : float
-        Finite.
-    labels : mapping
-        As they were recorded; empty without any.
-    """
+    """One recorded value: when (UTC), a finite number, and its labels, empty without any."""
 
     at: datetime
     value: float
@@ -88,7 +77,12 @@ class MetricsCollector:
             msg = f"{self.path.parent} can't be written ({error.strerror}); choose another path."
             raise StoreError(msg) from error
         with self._open() as db:
-            self._prepare(db)
+            if db.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+                db.execute("PRAGMA journal_mode=WAL")
+                db.executescript(_TABLES)
+            elif db.execute("PRAGMA application_id").fetchone()[0] != _ID:
+                msg = f"{self.path} is a database of something else; choose another path."
+                raise StoreError(msg)
 
     def record(
         self,
@@ -120,21 +114,19 @@ class MetricsCollector:
         if not name:
             msg = "a metric needs a name"
             raise ValueError(msg)
-        if type(value) is not float and not _is_number(value):
-            msg = f"{name}: a metric is a number, not {value!r}"
-            raise ValueError(msg)
-        number = float(value)
-        if not isfinite(number):
-            msg = f"{name}: a metric is a finite number, not {number!r}"
+        given = cast("object", value)
+        is_number = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        if not is_number or not isfinite(float(value)):
+            msg = f"{name}: a metric is a finite number, not {value!r}"
             raise ValueError(msg)
         try:
-            told = json.dumps(dict(labels or {}), ensure_ascii=False, allow_nan=False)
+            text = json.dumps(dict(labels or {}), ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError) as error:
             msg = f"{name}: the labels can't be kept ({error})"
             raise ValueError(msg) from error
-        moment = _moment(at).isoformat(timespec="microseconds")
+        row = (name, _moment(at).isoformat(timespec="microseconds"), float(value), text)
         with self._open() as db:
-            db.execute("INSERT INTO points VALUES (?, ?, ?, ?)", (name, moment, number, told))
+            db.execute("INSERT INTO points VALUES (?, ?, ?, ?)", row)
 
     def names(self) -> list[str]:
         """Return the names that have a value, sorted."""
@@ -143,22 +135,13 @@ class MetricsCollector:
 
     def history(self, name: str) -> list[MetricPoint]:
         """Return the points of a metric, the oldest first; empty for one never recorded."""
+        query = "SELECT at, value, labels FROM points WHERE name = ? ORDER BY at, rowid"
         with self._open() as db:
-            rows = db.execute(
-                "SELECT at, value, labels FROM points WHERE name = ? ORDER BY at, rowid", (name,)
-            ).fetchall()
-        return [
-            MetricPoint(datetime.fromisoformat(at), v, json.loads(told)) for at, v, told in rows
-        ]
+            rows = db.execute(query, (name,)).fetchall()
+        return [MetricPoint(datetime.fromisoformat(at), v, json.loads(of)) for at, v, of in rows]
 
     def summary(self, name: str, last: int | None = None) -> MetricSummary:
-        """Reduce the points of a metric.
-
-        Parameters
-        ----------
-        name : str
-        last : int, optional
-            How many of the newest points, >= 1; None: all.
+        """Reduce the newest points of a metric, ``last`` of them (>= 1) or all.
 
         Raises
         ------
@@ -173,8 +156,7 @@ class MetricsCollector:
         if last is not None and last < 1:
             msg = f"last must be at least 1, not {last!r}"
             raise ValueError(msg)
-        points = self.history(name)
-        values = [point.value for point in (points if last is None else points[-last:])]
+        values = [point.value for point in self.history(name)][-(last or 0) :]
         estimate = t_estimate(np.array(values, dtype=np.float64), None)
         return {
             "n": len(values),
@@ -183,20 +165,6 @@ class MetricsCollector:
             "high": estimate.high,
             "latest": values[-1] if values else None,
         }
-
-    def _prepare(self, db: sqlite3.Connection) -> None:
-        held = db.execute("SELECT 1 FROM sqlite_master").fetchone() is not None
-        given: Any = db.execute("PRAGMA application_id").fetchone()[0]
-        version: Any = db.execute("PRAGMA user_version").fetchone()[0]
-        if held and given != _ID:
-            msg = f"{self.path} is a database of something else; choose another path."
-            raise StoreError(msg)
-        if version > _FORMAT:
-            msg = f"{self.path} has format {version}, this release reads {_FORMAT}; choose another."
-            raise StoreError(msg)
-        if not held:
-            db.execute("PRAGMA journal_mode=WAL")
-            db.executescript(_TABLES)
 
     @contextmanager
     def _open(self) -> Generator[sqlite3.Connection]:
@@ -208,10 +176,6 @@ class MetricsCollector:
         except sqlite3.DatabaseError as error:
             msg = f"{self.path} can't be used ({error}); free some space or choose another path."
             raise StoreError(msg) from error
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _moment(at: datetime | str | float | None) -> datetime:

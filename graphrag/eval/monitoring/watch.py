@@ -4,14 +4,21 @@ What there is to know is in the store: the rounds are runs that name their basel
 pass, so a watch goes on after any interruption as if there had been none.
 """
 
+import json
 import random
+import urllib.error
+import urllib.request
+from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from http.client import HTTPException
 from itertools import groupby
 from typing import Any, TypeAlias
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from graphrag.eval.compare.changes import list_setup_changes
+from graphrag.eval.errors import UsageError
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, stored_rows
 from graphrag.eval.stats.outcomes import State
@@ -27,7 +34,7 @@ from graphrag.eval.stats.passes import (
 )
 from graphrag.eval.stats.power import ALPHA
 from graphrag.eval.store.database import EvaluationStore
-from graphrag.eval.store.records import Run, RunSetup
+from graphrag.eval.store.records import Run, RunSetup, now
 from graphrag.text.phrases import counted
 
 LEVEL = ALPHA
@@ -47,15 +54,10 @@ _Question: TypeAlias = tuple[str, str, str]  # method, document, id
 class RoundNote:
     """What a run that is a round of a watch says about itself.
 
-    Attributes
-    ----------
-    baseline : str
-        Id of the run that it is held against, or name and date of a file without one.
-    pass_number, round_number : int
-        From 1; a pass asks every question once, in one round or several. Of a further run of the
-        baseline the number of that run, from 2, and 0.
-    of_baseline : bool
-        Whether it is such a run.
+    ``baseline`` is the id of the run that it is held against, or name and date of a file without
+    one. ``pass_number`` and ``round_number`` count from 1; a pass asks every question once, in one
+    round or several. A further run of the baseline (``of_baseline``) has its own number, from 2,
+    and round 0.
     """
 
     baseline: str
@@ -70,13 +72,10 @@ class RoundNote:
 
 @dataclass(frozen=True, slots=True)
 class WatchedFigure:
-    """One method on one metric, over all passes up to one of its rounds.
+    """One method on one metric, over all passes up to one of its rounds, whose run is ``run_id``.
 
     Attributes
     ----------
-    method, metric : str
-    run_id : str
-        The round.
     pass_number, n_runs : int
         Passes, the one that goes on included, and runs of the baseline that asked for it.
     n_questions : int
@@ -122,8 +121,8 @@ class WatchState:
         As of :class:`RoundNote`.
     n_runs : int
         Runs of the baseline, the one that goes on included.
-    baseline_asked : frozenset of str
-        Ids of the questions that its newest further run asked and had judged.
+    baseline_asked, asked : frozenset of str
+        Ids of the questions that were asked and judged in its newest further run, in this pass.
     strayed : tuple of str or None
         Id of the first further run that is of another system than the first, and what differs.
     baseline_answers : dict
@@ -132,8 +131,6 @@ class WatchState:
         The one that the next round belongs to unless all its questions have been asked.
     round_number : int
         Rounds so far.
-    asked : frozenset of str
-        Ids of the questions that were asked and judged in this pass.
     figures : tuple of WatchedFigure
         Of the latest round.
     falls : tuple of WatchedFigure
@@ -208,12 +205,7 @@ def read_watch(
 ) -> WatchState:
     """Compute a watch from the rounds that the store holds of it.
 
-    Parameters
-    ----------
-    store : EvaluationStore
-    baseline : RunRows
-    pool : collection of str, optional
-        Ids of the questions that a pass asks; None: each round is a pass.
+    ``pool`` holds the ids of the questions that a pass asks; None: each round is a pass.
 
     Notes
     -----
@@ -224,14 +216,12 @@ def read_watch(
     marked = [run for run in reversed(store.runs()) if _note(run).get("baseline") == name]
     further = [run for run in marked if _note(run).get("of_baseline")]
     rounds = [run for run in marked if not _note(run).get("of_baseline")]
-    # A baseline of an old store may not say what its questions are about.
-    by_document = all(row.document for row in baseline.rows)
-    pinned = {_key(row, by_document): (row, baseline.metrics) for row in baseline.rows}
+    pinned = {_key(row): (row, baseline.metrics) for row in baseline.rows}
     then, now = _Side(), _Side()
     then.add(pinned)
     n_runs, baseline_asked = 1, frozenset[str]()
     for number, runs in groupby(further, _number):
-        rows = _first_rows(store, runs, by_document)
+        rows = _first_rows(store, runs)
         then.add(_known(rows, pinned))
         n_runs, baseline_asked = number, _ids(rows)
     falls: dict[MetricKey, WatchedFigure] = {}
@@ -240,7 +230,7 @@ def read_watch(
     last = rounds[-1] if rounds else None
     for number, runs in groupby(rounds, _number):
         given = list(runs)
-        rows = _first_rows(store, given, by_document)
+        rows = _first_rows(store, given)
         now.add(_known(rows, pinned))
         asked = _ids(rows)
         is_look = number in LOOKS and (given[-1] is not last or _is_whole(asked, pool))
@@ -280,22 +270,10 @@ def read_watch(
 def plan_round(
     state: WatchState, pool: Sequence[str], sample: int | None = None, seed: int = 0
 ) -> NextRound:
-    """Choose the questions of the next round.
+    """Choose the questions of the next round from those that the baseline holds.
 
-    Parameters
-    ----------
-    state : WatchState
-    pool : sequence of str
-        Ids of the questions that the baseline holds.
-    sample : int or None
-        How many are asked; None: all that the pass has left.
-    seed : int
-        Gives each pass its order; with the same one a watch draws the same questions again.
-
-    Notes
-    -----
-    A pass draws without replacement, so no question counts twice in it; the last round of a pass
-    may be smaller.
+    ``sample`` of them, or all that the pass has left; ``seed`` gives each pass its order. A pass
+    draws without replacement, so no question counts twice in it, and its last round may be smaller.
     """
     number = state.pass_number
     left = [key for key in pool if key not in state.asked]
@@ -313,11 +291,8 @@ def plan_baseline_run(
 ) -> NextRound | None:
     """Choose the questions of a further run of the baseline.
 
-    Returns
-    -------
-    NextRound or None
-        None when there are ``n_runs`` with all questions asked, or the watch has begun: from then
-        on they could be of a system that has changed.
+    None when there are ``n_runs`` with all questions asked, or the watch has begun: from then on
+    they could be of a system that has changed.
     """
     if state.round_number:
         return None
@@ -351,14 +326,9 @@ def describe_figure(figure: WatchedFigure) -> str:
 
 
 def describe_power(state: WatchState, keys: Sequence[MetricKey]) -> list[str]:
-    """Say which falls a watch that begins will see, a line each method and metric.
+    """Say which falls a watch that begins will see, a line each method and metric of ``keys``.
 
-    Parameters
-    ----------
-    state : WatchState
-        Before its first round.
-    keys : sequence of (str, str)
-        The methods and metrics that it asks; they share the level.
+    They share the level.
     """
     lines: list[str] = []
     for key in keys:
@@ -395,25 +365,25 @@ def _number(run: Run) -> int:
 
 def _system_changes(run: Run, baseline: RunRows) -> list[str]:
     """Name what makes a run one of another system: its indexes, settings, models or judge."""
-    now, then = (
+    new, then = (
         RunSetup({"dataset": {}, "metrics": {}, **{k: root.get(k, {}) for k in _SYSTEM}})
         for root in (run.setup.root, baseline.metadata.setup.root)
     )
     methods = {row.method for row in baseline.rows}
     asked = [method for method in run.setup.methods if method in methods]
-    return list_setup_changes(now, then, asked)
+    return list_setup_changes(new, then, asked)
 
 
 def _is_whole(asked: Collection[str], pool: Collection[str] | None) -> bool:
     return pool is None or set(pool) <= set(asked)
 
 
-def _key(row: Row, by_document: bool) -> _Question:
-    return row.method, row.document if by_document else "", row.question_id
+def _key(row: Row) -> _Question:
+    return row.method, row.document, row.question_id
 
 
 def _first_rows(
-    store: EvaluationStore, runs: Iterable[Run], by_document: bool
+    store: EvaluationStore, runs: Iterable[Run]
 ) -> dict[_Question, tuple[Row, Sequence[str]]]:
     """Return what the rounds of a pass were answered: a question counts once."""
     found: dict[_Question, tuple[Row, Sequence[str]]] = {}
@@ -422,7 +392,7 @@ def _first_rows(
         for row in stored_rows(store, run):
             if {row.states[metric] for metric in metrics} == {State.NOT_JUDGED}:
                 continue  # cut off before its verdicts: asked again
-            found.setdefault(_key(row, by_document), (row, metrics))
+            found.setdefault(_key(row), (row, metrics))
     return found
 
 
@@ -468,3 +438,64 @@ def _look(figures: Sequence[WatchedFigure], sides: tuple[_Side, _Side]) -> list[
         replace(figure, p=p, p_holm=p_holm, fell=p_holm is not None and p_holm <= LOOK_LEVEL)
         for figure, p, p_holm in zip(figures, tested, holm(tested), strict=True)
     ]
+
+
+def describe_alarm(state: WatchState, embedded_models: str | None = None) -> dict[str, Any]:
+    """Return an alarm as JSON-ready values; ``raised_at`` is ISO 8601 in UTC."""
+    fallen = ", ".join(f"{fall.method} {fall.metric}" for fall in state.falls)
+    return {
+        "alarm": True,
+        "message": f"{fallen} fell against run {state.baseline} (level {100 * LEVEL:g} % over all "
+        f"looks): {'; '.join(describe_figure(fall) for fall in state.falls)}.",
+        "raised_at": now(),
+        "baseline": state.baseline,
+        "level": LEVEL,
+        "round": state.round_number,
+        "pass": state.pass_number,
+        "falls": [asdict(fall) for fall in state.falls],
+        "figures": [asdict(figure) for figure in state.figures],
+        "embedded_models": embedded_models,
+    }
+
+
+def check_webhook(url: str) -> None:
+    """Check an address before anything is paid for; raises UsageError if it is none."""
+    try:
+        parts = urlsplit(url)
+        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_fit = False
+    if not is_fit:
+        msg = "--webhook takes an address that begins with http:// or https://."
+        raise UsageError(msg)
+
+
+def post_alarm(url: str, alarm: Mapping[str, Any], timeout_s: float = 10.0) -> str | None:
+    """Send an alarm to a webhook; return one sentence when that failed, else None.
+
+    The sentence names the host alone: the rest of such an address is often a secret.
+    """
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    headers = {"Content-Type": "application/json"}
+    if user:  # in the address urllib takes the password for a port, and says so in its error
+        headers["Authorization"] = f"Basic {b64encode(unquote(user).encode()).decode()}"
+    url = urlunsplit(parts._replace(netloc=host))
+    request = urllib.request.Request(
+        url,
+        data=json.dumps(alarm, ensure_ascii=False, allow_nan=False).encode(),
+        headers=headers,
+        method="POST",
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s):
+            return None
+    except urllib.error.HTTPError as error:
+        why = f"it answered {error.code}"
+    except TimeoutError:
+        why = f"no answer within {timeout_s:g} s"
+    except (urllib.error.URLError, HTTPException, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        timed_out = isinstance(reason, TimeoutError)
+        why = f"no answer within {timeout_s:g} s" if timed_out else f"{reason}".replace(url, host)
+    return f"The webhook at {host} could not be told of the alarm: {why}."

@@ -203,7 +203,7 @@ def _read(path: Path) -> KeptLabels | str:
     # Its sheet lies in the run's folder where another's was drawn since.
     own = path.with_suffix(".csv")
     sheet = own if own.exists() else path.parents[2] / own.name
-    remedy = f"import its sheet again with: {eval_line_here('audit', 'import', sheet)}"
+    remedy = f"import its sheet again with: {eval_line_here('judge', '--labels', sheet)}"
     try:
         values: Any = json.loads(path.read_text(encoding="utf-8"))
         kept = cast("dict[str, Any]", values).get("labels")

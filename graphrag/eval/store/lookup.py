@@ -41,7 +41,7 @@ def find_run(runs: Sequence[Run], name: str, store_path: Path, suites: bool = Fa
         raise UsageError(msg)
     near = get_close_matches(name, [run.run_id for run in runs], n=1, cutoff=0.7)
     hint = f"; did you mean {near[0]}?" if near else f": {_listed(runs)}."
-    line = eval_line_in(store_path.parent.resolve(), "history")
+    line = eval_line_in(store_path.parent.resolve(), "show")
     msg = f"{store_path} holds no run {name!r}{hint} List its runs with: {line}"
     raise UsageError(msg)
 
@@ -54,7 +54,7 @@ def baseline_path(store_path: Path) -> Path:
 def no_such_file(path: Path, store_path: Path) -> UsageError:
     """Return the error of a file of rows that is not there, the pinned baseline's among them."""
     if path == baseline_path(store_path):
-        pin = eval_line_in(path.parent, "baseline", "set", "latest")
+        pin = eval_line_in(path.parent, "compare", "latest", "--pin")
         return UsageError(f"No baseline is pinned in {path.parent}; pin the latest run with: {pin}")
     return UsageError(f"{path} does not exist; name a run, or an eval_results_detailed.json.")
 

@@ -136,7 +136,7 @@ class _Pages:
         return render(template, ["live.js"], asks=True, place=self._place, live=live, now=now())
 
     def report(self, run: str) -> str:
-        """Return the page of a run as far as it is, as graphrag eval report writes it."""
+        """Return the page of a run as far as it is, as graphrag eval show writes it."""
         return self._store.report(run)
 
     def compare(self, names: dict[str, str]) -> str:

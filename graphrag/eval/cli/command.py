@@ -1,0 +1,181 @@
+"""What every ``graphrag eval`` command does beside its own work: its place, errors, exit code."""
+
+import atexit
+import gc
+import inspect
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_origin
+
+import typer
+
+from graphrag.command_lines import Invocation, remember, runnable
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.terminal import explained
+from graphrag.eval.errors import UsageError
+from graphrag.installation import refuse_if_unfit
+
+
+def option(help: str, *names: str, **how: Any) -> Any:
+    """Return an option; environment variables stand in the docs, not in ``--help``."""
+    if "min" in how:  # a range of numbers takes more room than it is worth
+        how.setdefault("metavar", "N")
+    return typer.Option(*names, help=help, show_envvar=False, **how)
+
+
+Quiet = Annotated[bool, option("Only errors, and the answer in a line.", "--quiet", "-q")]
+Full = Annotated[bool, option("Every table and line.", "--full")]
+Verbose = Annotated[bool, option("Tracebacks and a debug log.", "--verbose", "-v")]
+MaxCost = Annotated[float | None, option("Send no call that would pass US$ N.", min=0)]
+Resume = Annotated[bool, option("Continue the last unfinished run.", "--resume")]
+RetryErrors = Annotated[bool, option("Resume, and ask again what failed.", "--retry-errors")]
+# Told in docs/scale.md.
+Workers = Annotated[
+    int | None, option("Processes that search and judge, by Ray.", min=1, hidden=True)
+]
+Address = Annotated[str | None, option("Of a Ray cluster.", hidden=True)]
+
+_PLACE = {
+    "root": "Folder that other paths are relative to.",
+    "config": "Default: eval_config.yaml.",
+    "output": "Folder of the results, from the root.",
+}
+_HOW_TO_GO_ON = ("resume", "retry_errors", "index", "dry_run")
+_ONLY = inspect.Parameter.KEYWORD_ONLY
+_RUNS = ("baseline", "changed", "new", "old", "run", "suite", "target")
+"""Parameters that name a run, or the path of a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """What stood before the subcommand; ``path`` is the command line up to there."""
+
+    place: Place
+    path: str
+
+
+def command(
+    run: Callable[..., int],
+    takes_file: bool = False,
+    place_flags: Sequence[str] = tuple(_PLACE),
+    is_group: bool = False,
+) -> Callable[..., None]:
+    """Make a command of a function that gets a :class:`Place` first and returns the exit code.
+
+    The command has the function's other parameters, or the fields of the dataclass that is its
+    second one, and --root, --config and --output, which may stand before its name as well. Errors
+    become a sentence and a code, see :func:`explained`.
+
+    Parameters
+    ----------
+    run : callable
+    takes_file : bool
+        Whether --output may also name a file.
+    place_flags : sequence of str
+        Those of the place that the command takes.
+    is_group : bool
+        Whether the other commands stand below it.
+    """
+    _, *own = inspect.signature(run).parameters.values()
+    second: Any = own[0].annotation if own else None
+    kind: Any = second if is_dataclass(second) else None
+    parameters = own if kind is None else _flags_of(kind) + own[1:]
+
+    def wrapped(context: typer.Context, **flags: Any) -> None:
+        outer: Outer | None = context.obj
+        named = {name: flags.pop(name, None) for name in _PLACE}
+        if outer is not None:
+            named = {name: named[name] or getattr(outer.place, name) for name in _PLACE}
+        place = Place(**{name: value for name, value in named.items() if value is not None})
+        if is_group:
+            _prepare()
+        if context.invoked_subcommand is not None:
+            context.obj = Outer(place, context.command_path)
+            return
+
+        def explain() -> int:
+            note_command(context, place)
+            if place.file is not None and not takes_file:
+                msg = f"--output {place.file} is a file; this command reads a folder of results."
+                raise UsageError(msg)
+            if kind is None:
+                return run(place, **flags)
+            made = kind(**{f.name: flags.pop(f.name) for f in fields(kind) if f.name in flags})
+            return run(place, made, **flags)
+
+        raise typer.Exit(explained(explain, bool(flags.get("verbose"))))
+
+    of_place = [_place_flag(name, takes_file, is_group) for name in place_flags]
+    given = [
+        inspect.Parameter("context", _ONLY, annotation=typer.Context),
+        *(of_place if is_group else ()),
+        *(each.replace(kind=_ONLY) for each in parameters),
+        *(() if is_group else of_place),
+    ]
+    wrapped.__signature__ = inspect.Signature(given)  # pyright: ignore[reportFunctionMemberAccess]
+    wrapped.__annotations__ = {each.name: each.annotation for each in given}
+    wrapped.__doc__, wrapped.__name__ = run.__doc__, run.__name__
+    return wrapped
+
+
+def _flags_of(kind: Any) -> list[inspect.Parameter]:
+    """Return the flags that a dataclass declares; what is no flag has no option."""
+    return [
+        inspect.Parameter(each.name, _ONLY, annotation=each.type, default=each.default)
+        for each in fields(kind)
+        if get_origin(each.type) is Annotated
+    ]
+
+
+def _place_flag(name: str, takes_file: bool, is_group: bool) -> inspect.Parameter:
+    help = _PLACE[name]
+    if takes_file and name == "output":
+        help = "Folder of the results, or a FILE.json."
+    # Where results are has its variables without a command's name, e.g. GRAPHRAG_EVAL_ROOT.
+    made = option(help, f"--{name}", f"-{name[0]}", allow_from_autoenv=is_group)
+    return inspect.Parameter(name, _ONLY, annotation=Annotated[Path | None, made], default=None)
+
+
+def _prepare() -> None:
+    refuse_if_unfit()
+    # Going through all that the libraries left before the process ends takes a second of silence.
+    atexit.register(gc.freeze)
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LANCEDB_LOG", "error")
+    os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of DRIFT search, one a step
+
+
+def note_command(context: typer.Context, place: Place) -> None:
+    """Remember the command that was given, as it could be given again from any folder."""
+    outer: Outer | None = context.obj
+    path = context.command_path if outer is None else outer.path
+    names = context.command_path[len(path) :].split()
+    arguments: list[str] = []
+    options: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        given = source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
+        value = context.params.get(name)
+        if not given or name in (*_PLACE, *_HOW_TO_GO_ON) or value is None or value is False:
+            continue
+        if parameter.param_type_name == "argument":
+            arguments.append(_word(name, value))
+        else:
+            options += [parameter.opts[0], *([] if value is True else [_word(name, value)])]
+    remember(
+        Invocation(
+            runnable(path),
+            (*names, *arguments, *options),
+            place.flags(),
+            any(parameter.name == "resume" for parameter in context.command.params),
+        )
+    )
+
+
+def _word(name: str, value: object) -> str:
+    path = Path(str(value))
+    is_path = name in _RUNS and (path.suffix == ".json" or path.is_file())
+    return str(path.absolute()) if isinstance(value, Path) or is_path else str(value)

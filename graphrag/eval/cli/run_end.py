@@ -1,0 +1,472 @@
+"""A run watched from the terminal: progress, Ctrl-C, what its end shows, its exit code."""
+
+import asyncio
+import contextlib
+import signal
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from graphrag.command_lines import again, eval_line_here, eval_line_in, has_place, without_place
+from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files, name_more
+from graphrag.eval.cli.terminal import (
+    DONE,
+    ERROR,
+    FAILED,
+    INCOMPLETE,
+    INTERRUPTED,
+    is_live,
+    open_console,
+    say,
+    working,
+)
+from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import StoreError
+from graphrag.eval.records import DEFAULT_METRICS, METRICS
+from graphrag.eval.report.cells import has_two_means
+from graphrag.eval.report.files import (
+    ShownRun,
+    read_shown_run,
+    remove_others,
+    render_files,
+    set_aside,
+    write_run,
+)
+from graphrag.eval.report.progress import BarProgress, LineProgress
+from graphrag.eval.report.run import list_brief, list_figures, list_results, verdict_line
+from graphrag.eval.report.run_lines import describe_failures
+from graphrag.eval.report.table import Line, Part, show
+from graphrag.eval.results.analysis import Analysis
+from graphrag.eval.results.evaluation_results import EvaluationResults, aggregate_results
+from graphrag.eval.results.figures import Figures, FigureSources, compute_figures
+from graphrag.eval.results.labels import correct_comparisons, read_labels
+from graphrag.eval.results.rows import FAILED_AS_0, rows_of
+from graphrag.eval.results.usage import describe_forgotten, label_embedded
+from graphrag.eval.runner.checks import AVERAGES
+from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.judging import asks_judge
+from graphrag.eval.runner.plan import is_asked
+from graphrag.eval.runner.queue import RunOutcome, RunRequest
+from graphrag.eval.runner.searching import needs_new_run
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.store.records import Run, RunDetails
+from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, Content, write_whole
+from graphrag.eval.web.run_page import Baseline, ReportInput, report_pieces
+from graphrag.query.usage import Usage
+from graphrag.text.phrases import counted
+
+INTERRUPTED_REASON = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDescription:
+    """What a run's files and its end say about it.
+
+    ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when
+    the latest result was kept (ISO 8601; None: now); ``file`` is where the summary is written
+    besides. ``forgotten`` is the usage of failed searches that were asked again and of calls that
+    are part of nothing kept; ``unread`` says what can't be read any more, a line each;
+    ``made_of`` is a digest of what the store holds, None where the run is not to be read by it.
+    """
+
+    run: Run
+    config: EvaluationConfig
+    samples: Sequence[Sample] = ()
+    views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
+    recorded_at: str | None = None
+    is_stored: bool = True
+    file: Path | None = None
+    forgotten: Sequence[Usage] = ()
+    unread: Sequence[str] = ()
+    made_of: str | None = None
+
+    @property
+    def details(self) -> RunDetails:
+        """The run's details."""
+        return self.run.details
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """A run's figures, as its tables and files show them; ``notes`` are lines below the tables.
+
+    Files are made while the run's store is open: contexts are read from it.
+    """
+
+    results: EvaluationResults
+    figures: Figures
+    notes: tuple[str, ...]
+    description: RunDescription
+
+    def files(self) -> dict[str, Content]:
+        """Return name -> content of the run's files, made when it is written, once."""
+        files = render_files(self.results, self.figures.retrieval, self.figures.evaluations)
+        return {**files, PAGE_FILE: self.page()}
+
+    def page(self, baseline: Baseline | None = None) -> Iterator[str]:
+        """Yield the run's page in pieces; with a baseline, which it is held against."""
+        about = self.description
+        no_root = has_place() or about.config.root == Path()
+        place = () if no_root else ("--root", about.config.root)
+        show = eval_line_here("show", about.run.run_id, *place) if about.is_stored else ""
+        commands = {
+            "Ask the same again": about.details.command,
+            "Print its tables, and write this page": show,
+        }
+        return report_pieces(
+            ReportInput(
+                self.results,
+                self.figures,
+                about.samples,
+                self.notes,
+                {name: line for name, line in commands.items() if line},
+                about.details.config,
+                baseline,
+                about.details.validated,
+                about.unread,
+            )
+        )
+
+
+def make_report(description: RunDescription, outcome: RunOutcome) -> RunReport:
+    """Compute what a run's tables and files show."""
+    results = _describe_run(description, outcome)
+    figures = compute_figures(
+        description.config,
+        outcome.results,
+        FigureSources(
+            description.samples,
+            description.views,
+            description.details.search_methods,
+            outcome.judged,
+            {m: {**means, **_averages(results, m)} for m, means in results.by_method.items()},
+            is_judged=not description.details.skip_judge,
+            read_whole=outcome.read_whole,
+        ),
+        results.metadata,
+    )
+    results = replace(results, figures=figures.to_dict(), curves=figures.curves)
+    return RunReport(results, figures, tuple(_describe_unjudged(outcome)), description)
+
+
+def _averages(results: EvaluationResults, method: str) -> dict[str, float | None]:
+    return {name: results.efficiency[method][name] for name in AVERAGES}
+
+
+def _describe_unjudged(outcome: RunOutcome) -> list[str]:
+    kinds = Counter(judgement.kind for _, judgement in outcome.judged if judgement.failed)
+    return [f"{kind}: {n} judgements are unscored, in full or in part" for kind, n in kinds.items()]
+
+
+def _describe_run(description: RunDescription, outcome: RunOutcome) -> EvaluationResults:
+    config, run, details = description.config, description.run, description.details
+    planned = {
+        method: Counter(
+            sample.imdb_key
+            for sample in description.samples
+            if is_asked(method, sample)
+            for _ in range(config.trials)
+        )
+        for method in run.setup.methods
+    }
+    results = aggregate_results(
+        outcome.results,
+        config.metrics,
+        planned if description.samples else None,
+        config.equivalence_margin,
+        config.curves,
+    )
+    if results.analysis is not None and outcome.results:
+        analysis = _correct(results.analysis, description, outcome)
+        results = replace(results, analysis=analysis)
+    models = sorted({*results.metadata["models"], *details.models})
+    order = list(run.setup.methods)
+    timestamp = results.metadata["timestamp"]
+    if description.recorded_at is not None:
+        recorded = datetime.fromisoformat(description.recorded_at)
+        timestamp = recorded.isoformat(timespec="seconds")
+    return replace(
+        results,
+        read_whole=outcome.read_whole,
+        command=details.command,
+        metadata={
+            **results.metadata,
+            "timestamp": timestamp,
+            "methods": results.metadata["methods"] if outcome.results else order,
+            "models": models,
+            "embedded_models": label_embedded(
+                outcome.results, [judgement.usage for _, judgement in outcome.judged]
+            ),
+            "setup": run.setup.root,
+            "judge": run.setup.root["judge"],
+            "equal_terms": run.setup.root.get("equal_terms"),
+            "warnings": list(details.warnings),
+            "run_id": run.run_id,
+            "origin": details.origin,
+            "asked": {"questions": run.setup.n_questions, "methods": order},
+            "is_complete": outcome.is_complete,
+            "n_planned": outcome.n_planned,
+            "n_done": len(outcome.results),
+            "concurrency": config.concurrency,
+            **describe_forgotten(description.forgotten),
+        },
+    )
+
+
+def _correct(analysis: Analysis, description: RunDescription, outcome: RunOutcome) -> Analysis:
+    """Return the analysis with its comparisons corrected by the labels of an audit, if any."""
+    rows = rows_of(outcome.results)
+    first = [row for row in rows if not row.trial]  # which is what people labelled
+    labels = read_labels(description.config.output_folder, description.run.run_id, first)
+    if not labels:
+        return analysis
+    return correct_comparisons(analysis, labels)
+
+
+def list_all(report: RunReport) -> list[Part]:
+    """Return every table and line of a run."""
+    return [
+        *list_results(report.results),
+        *list_figures(report.figures),
+        *map(Line, report.notes),
+    ]
+
+
+class Supervisor:
+    """Runs units under a progress display and turns what comes of it into an exit code.
+
+    Parameters
+    ----------
+    quiet : bool
+    full : bool
+        Whether every table is shown, not only the answer, the scores, the cost and what failed.
+    """
+
+    def __init__(self, quiet: bool = False, full: bool = False) -> None:
+        self.console = open_console(quiet=quiet)
+        self.notes = open_console(stderr=True, quiet=quiet)
+        self._full = full
+
+    async def run(self, runner: EvaluationRunner, request: RunRequest) -> RunOutcome:
+        """Run units; the first Ctrl-C finishes what is in flight, the second stops at once."""
+        loop = asyncio.get_running_loop()
+        interrupts = 0
+
+        def interrupt() -> None:
+            nonlocal interrupts
+            interrupts += 1
+            if interrupts > 1:
+                raise KeyboardInterrupt
+            self.notes.print("Finishing what is in flight; Ctrl-C again to stop at once.")
+            runner.stop(INTERRUPTED_REASON)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C stops at once
+                loop.add_signal_handler(number, interrupt)
+        display = BarProgress if is_live(self.notes) else LineProgress
+        with display(self.notes) as progress:
+            return await runner.run(replace(request, watch=progress.advance))
+
+    def finish(self, description: RunDescription, outcome: RunOutcome) -> int:
+        """Show the tables, write the files, and return the exit code.
+
+        Whoever interrupts a run does not wait for its figures: they can be made later.
+
+        Raises
+        ------
+        StoreError
+            If the files can't be written; the tables have been shown by then.
+        """
+        config, details = description.config, description.details
+        is_stored, run_id = description.is_stored, description.run.run_id
+        is_round = details.origin == "monitor"
+        if is_stored and was_interrupted(outcome) and not is_round:
+            self.note(f"Show what is there with: {eval_line_here('show', run_id)}")
+            return _explain_stop(outcome, "--resume", is_stored=True)
+        report = self.report(description, outcome)
+        if outcome.results:  # a run that got nowhere leaves the files of an earlier one alone
+            self.show(report, answers=not (is_round or details.skip_judge))
+            self.write(description, report, on_top=details.origin == "command")
+        failures = [*describe_failures(report.results), *report.notes]
+        if is_stored and _name_setup(outcome) and not is_round:
+            self.note(
+                "A setting that a failure above says to change is part of what was evaluated: "
+                f"after changing it, begin a new run with: {again()}"
+            )
+        if not outcome.is_complete:
+            flag = "--retry-errors" if failures else "--resume"
+            return _explain_stop(outcome, flag, is_stored, is_round)
+        if failures and is_stored and not is_round:
+            self.note(f"Ask again what failed with: {again('--retry-errors')}")
+        if all(result.failure is not None for result in outcome.results):
+            return ERROR
+        if details.skip_judge and is_stored:
+            self.note(f"Judge them with: {again('--resume', but='--skip-judge')}")
+        if not asks_judge(config) and is_stored and not is_round:
+            metrics = ("--metrics", ",".join(DEFAULT_METRICS))
+            line = eval_line_here("judge", run_id, *metrics)
+            self.note(f"Judge these responses with: {line}")
+        if _has_unscored(config, outcome):
+            return INCOMPLETE
+        if details.skip_judge or is_round:
+            return DONE
+        return self._check_thresholds(config, report.results)
+
+    def report(self, description: RunDescription, outcome: RunOutcome) -> RunReport:
+        """Compute what a run's end shows, and say that this goes on."""
+        n = counted(len(outcome.results), "result")
+        with working(self.notes, f"Computing the figures of {n}"):
+            return make_report(description, outcome)
+
+    def show(self, report: RunReport, answers: bool = True) -> None:
+        """Print the answer of a run and what it rests on, or all its tables.
+
+        A quiet run prints its answer alone, if it has one: ``answers`` is False of the rounds of
+        a watch and of responses that are judged later.
+        """
+        if self.console.quiet:
+            answer = verdict_line(report.results) if answers else None
+            if answer is not None:
+                say(answer)
+        elif self._full:
+            show(self.console, list_all(report))
+        else:
+            show(self.console, list_brief(report.results, report.notes))
+
+    def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
+        """Write a run's files and say where they are.
+
+        Parameters
+        ----------
+        description : RunDescription
+        report : RunReport
+        on_top : bool
+            Whether the files beside eval.db show this run from now on; those of another run
+            that they show now are kept.
+
+        Raises
+        ------
+        StoreError
+            If they can't be written; says how to write them again.
+        """
+        output_dir, run_id = description.config.output_folder, description.run.run_id
+        try:
+            with working(self.notes, "Writing the files"):
+                files = report.files()
+                kept_files = self.kept_tables(description, report)
+                own = write_run(output_dir, run_id, {**files, **kept_files})
+                shown = read_shown_run(output_dir) if on_top else None
+                other = None if shown is None or shown.run_id == run_id else shown
+                kept = None if other is None else set_aside(output_dir, other)
+                if on_top:
+                    write_whole(output_dir, {name: own / name for name in files})
+                    remove_others(output_dir, run_id)
+                if description.file is not None:
+                    written = {description.file.name: own / SUMMARY_FILE}
+                    write_whole(description.file.parent, written)
+        except StoreError as error:
+            again_by = eval_line_in(output_dir, "show", run_id)
+            go_on = f"The run is kept; write them again with: {again_by}"
+            if not description.is_stored:
+                go_on = "Nothing else is kept of the run, as output.save_intermediate is off."
+            raise StoreError(f"{error} {go_on}") from error
+        self.name_files(output_dir if on_top else own, own if on_top else None)
+        if description.file is not None:
+            self.console.print(f"Summary also in: {description.file}", soft_wrap=True)
+        if description.is_stored:
+            self.name_more(run_id)
+        if other is not None and kept is not None:
+            self.note(_describe_replaced(other, kept))
+
+    def kept_tables(self, description: RunDescription, report: RunReport) -> dict[str, str]:
+        """Return the file from which the tables are printed again, where the run is complete."""
+        is_whole = len(description.views) == len(description.run.setup.indexes)
+        made_of, details = description.made_of, description.details
+        if made_of is None or not is_whole or not report.results.metadata["is_complete"]:
+            return {}
+        with without_place():
+            answer = None if details.skip_judge else verdict_line(report.results)
+            tables = {
+                "brief": list(list_brief(report.results, report.notes)),
+                "full": list_all(report),
+            }
+        warnings = [*details.warnings, *description.unread]
+        return {KEPT_FILE: keep_tables(made_of, warnings, answer, tables)}
+
+    def name_files(self, folder: Path, kept: Path | None = None) -> None:
+        """Say where a run's files are, and where they stay when a later run replaces them."""
+        name_files(self.console, folder, kept, self._full)
+
+    def name_more(self, run_id: str) -> None:
+        """Say how every table of a run is shown."""
+        name_more(self.console, run_id, self._full)
+
+    def note(self, text: str) -> None:
+        """Print a line beside the results."""
+        self.notes.print(text, soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """Print a warning beside the results."""
+        self.notes.print(f"Warning: {text}", style="yellow", soft_wrap=True)
+
+    def _check_thresholds(self, config: EvaluationConfig, results: EvaluationResults) -> int:
+        unknown: list[str] = []
+        missed: list[str] = []
+        outcomes = {} if results.analysis is None else results.analysis.outcomes
+        for metric, lowest in config.thresholds.items():
+            for method, of in outcomes.items():
+                estimate = of[metric].end_to_end
+                name = f"{metric}{FAILED_AS_0 if has_two_means(of[metric]) else ''}"
+                if estimate.mean is None:
+                    unknown.append(f"{method}: {metric}")
+                elif estimate.mean < lowest:
+                    shown = f"{estimate.mean:.3f} (n {estimate.n:,})"
+                    missed.append(f"{method}: {name} {shown} is below {lowest:g}")
+        for line in missed:
+            self.warn(f"threshold missed: {line}")
+        for line in unknown:
+            self.warn(f"nothing was judged that the threshold could be held against: {line}")
+        if missed and self.console.quiet:  # or nothing would say why the run ends so
+            say(f"Threshold missed: {'; '.join(missed)}", stderr=True)
+        return FAILED if missed else INCOMPLETE if unknown else DONE
+
+
+def was_interrupted(outcome: RunOutcome) -> bool:
+    """Whether a run was ended by Ctrl-C or SIGTERM."""
+    return outcome.stopped == INTERRUPTED_REASON
+
+
+def _has_unscored(config: EvaluationConfig, outcome: RunOutcome) -> bool:
+    verdicts = (result.scores.get(m) for result in outcome.results for m in config.metrics)
+    return any(v.failure is not None for v in verdicts) or any(j.failed for _, j in outcome.judged)
+
+
+def _name_setup(outcome: RunOutcome) -> bool:
+    verdicts = (result.scores.get(metric) for result in outcome.results for metric in METRICS)
+    failures = [*(r.failure for r in outcome.results), *(v.failure for v in verdicts)]
+    return any(failure is not None and needs_new_run(failure) for failure in failures)
+
+
+def _describe_replaced(other: ShownRun, kept: Path) -> str:
+    of = "other results" if other.run_id is None else f"run {other.run_id}"
+    n = other.n_questions
+    asked = "" if n is None else f" ({n:,} question{'' if n == 1 else 's'})"
+    return f"Until now these files showed {of}{asked}, whose files are kept in {kept}"
+
+
+def _explain_stop(outcome: RunOutcome, flag: str, is_stored: bool, is_round: bool = False) -> int:
+    interrupted = was_interrupted(outcome)
+    more = {} if outcome.allow_usd is None else {"--max-cost": f"{outcome.allow_usd:g}"}
+    go_on = f"Continue with: {again('--resume' if interrupted else flag, more)}"
+    if is_round:
+        go_on = "The next round asks what is left."
+    elif not is_stored:
+        go_on = "Nothing can be continued, as output.save_intermediate is off."
+    n = f"{len(outcome.results)} of {outcome.n_planned}"
+    say(f"Stopped after {n}: {outcome.stopped}. {go_on}", stderr=True)
+    if interrupted:
+        return INTERRUPTED
+    return ERROR if outcome.refused else INCOMPLETE

@@ -1,0 +1,177 @@
+"""What a run is given: flags, configuration, questions; read without what asks a model.
+
+So a path, a name or a data set that is wrong is told at once.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from graphrag.eval.cli.command import (
+    Address,
+    Full,
+    MaxCost,
+    Quiet,
+    Resume,
+    RetryErrors,
+    Verbose,
+    Workers,
+    option,
+)
+from graphrag.eval.errors import ConfigError, IndexUnavailableError
+
+if TYPE_CHECKING:
+    from graphrag.eval.cli.location import Place
+    from graphrag.eval.config.evaluation import EvaluationConfig
+    from graphrag.eval.dataset.samples import Sample
+    from graphrag.eval.monitoring.watch import NextRound
+
+MORE = "Less often"
+
+
+@dataclass(frozen=True, slots=True)
+class RunFlags:
+    """The flags of ``graphrag eval`` beside those of its place.
+
+    ``round`` makes it a round of a watch: of these questions, without thresholds.
+    """
+
+    methods: Annotated[str | None, option("E.g. tog,local,basic.", "--methods", "-m")] = None
+    imdb_key: Annotated[str | None, option("Only questions of this index.")] = None
+    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None
+    index: Annotated[bool, option("First build the indexes missing.", "--index")] = False
+    dry_run: Annotated[bool, option("Show what would be asked, send nothing.", "--dry-run")] = False
+    max_cost: MaxCost = None
+    resume: Resume = False
+    retry_errors: RetryErrors = False
+    full: Full = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+    metrics: Annotated[
+        str | None, option("E.g. correctness,relevance; or none.", rich_help_panel=MORE)
+    ] = None
+    repeat: Annotated[
+        int | None, option("Ask everything this often.", min=1, rich_help_panel=MORE)
+    ] = None
+    validate: Annotated[
+        bool, option("First check the indexes.", "--validate", rich_help_panel=MORE)
+    ] = False
+    skip_judge: Annotated[
+        bool,
+        option("Only collect responses, to judge later.", "--skip-judge", rich_help_panel=MORE),
+    ] = False
+    workers: Workers = None
+    address: Address = None
+    round: "NextRound | None" = None
+
+
+class RunInput(NamedTuple):
+    """A run's configuration with the flags applied, its questions, and the projects they ask.
+
+    ``warnings`` are of how the questions were read.
+    """
+
+    config: "EvaluationConfig"
+    samples: "list[Sample]"
+    roots: dict[str, Path]
+    warnings: tuple[str, ...]
+
+
+def read_input(place: "Place", flags: RunFlags) -> RunInput:
+    """Read what a run is given, and look for the indexes unless they are to be built.
+
+    Raises
+    ------
+    ConfigError, DatasetError, IndexUnavailableError
+        What is wrong.
+    """
+    from graphrag.config.built_tables import find_unbuilt
+    from graphrag.config.models.prompt_files import SettingsError
+    from graphrag.config.settings_files import find_settings
+    from graphrag.eval.dataset.samples import check_keys
+
+    config = _apply(flags, place.read_config())
+    samples, warnings = read_questions(config, flags.imdb_key)
+    if flags.round is not None:
+        samples = [sample for sample in samples if sample.id in flags.round.question_ids]
+    samples = samples[: flags.limit]
+    folders = config.project_folders()
+    check_keys(samples, folders)
+    used = {sample.imdb_key for sample in samples}
+    roots = {key: root for key, root in folders.items() if key in used}
+    for key, root in roots.items():
+        try:
+            lacking = None if find_settings(root) and flags.index else find_unbuilt(root)
+        except SettingsError as error:
+            raise ConfigError(f"Index {key}: {error}") from error
+        if lacking is not None:
+            raise IndexUnavailableError(f"Index {key}: {lacking}")
+    return RunInput(config, samples, roots, warnings)
+
+
+def read_questions(
+    config: "EvaluationConfig", imdb_key: str | None = None
+) -> "tuple[list[Sample], tuple[str, ...]]":
+    """Return the questions, of one index where it is named, and what reading them warns of.
+
+    Raises
+    ------
+    ConfigError
+        If no index is configured, or nothing is asked of the one that is named.
+    DatasetError
+        If they can't be read.
+    """
+    from graphrag.command_lines import config_name
+    from graphrag.eval.dataset.samples import read_dataset
+
+    keys = list(config.indexes)
+    if not keys:
+        msg = f"{config_name()} configures no index; add one under indexes."
+        raise ConfigError(msg)
+    only_key = keys[0] if len(keys) == 1 else None
+    dataset = read_dataset(config.dataset_path, only_key, config.dataset.columns)
+    samples = dataset.samples
+    if imdb_key is not None:
+        samples = [sample for sample in samples if sample.imdb_key == imdb_key]
+        if not samples:
+            msg = f"--imdb-key {imdb_key}: no question is asked of it; use one of {keys}."
+            raise ConfigError(msg)
+    return samples, dataset.warnings
+
+
+def change_metrics(config: "EvaluationConfig", metrics: str) -> dict[str, object]:
+    """Return the changes that ``--metrics`` makes; "none" asks no judge for anything.
+
+    Thresholds of metrics that are not asked are left out.
+    """
+    names = split_names(metrics)
+    if names == ["none"]:
+        further = {"rubric": False, "quality": False, "pairwise": False}
+        judge = {**config.judge.model_dump(), **further}
+        return {"metrics": [], "thresholds": {}, "judge": judge}
+    kept = {m: least for m, least in config.thresholds.items() if m in names}
+    return {"metrics": names, "thresholds": kept}
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names of a list that is divided by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _apply(flags: RunFlags, config: "EvaluationConfig") -> "EvaluationConfig":
+    from graphrag.eval.config.evaluation import parse_config
+
+    changes: dict[str, object] = {}
+    if flags.metrics is not None:
+        changes |= change_metrics(config, flags.metrics)
+    if flags.methods is not None:
+        changes["methods"] = split_names(flags.methods)
+    if flags.workers is not None:
+        changes["workers"] = flags.workers
+    if flags.repeat is not None:
+        changes["trials"] = flags.repeat
+    if flags.round is not None:
+        changes["thresholds"] = {}  # of a sample they would be missed by chance
+    if not changes:
+        return config
+    return parse_config({**config.model_dump(), "root": config.root, **changes}, "the flags")

@@ -1,0 +1,335 @@
+"""A run shown from the store: its tables and files made again, its page, its questions."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from graphrag.command_lines import again
+from graphrag.eval.cli.compare import compare_rows
+from graphrag.eval.cli.kept import digest_run
+from graphrag.eval.cli.location import Place
+from graphrag.eval.cli.run_end import RunDescription, RunReport, Supervisor, make_report
+from graphrag.eval.cli.show import ShowFlags
+from graphrag.eval.cli.suite_run import show_suite_run
+from graphrag.eval.cli.terminal import DONE, open_console, say, working
+from graphrag.eval.dataset.samples import Sample
+from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.records import QueryResult
+from graphrag.eval.report.files import (
+    check_table_file,
+    read_shown_run,
+    render_rows,
+    tabulate_rows,
+    write_run,
+)
+from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces, place_log
+from graphrag.eval.report.questions import ShownQuestion, is_wrong, show_question
+from graphrag.eval.results.runs import pinned_run_id, read_rows
+from graphrag.eval.results.usage import label_embedded
+from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
+from graphrag.eval.runner.stored_outcome import ReadRun, read_run
+from graphrag.eval.store.connection import hold_folder
+from graphrag.eval.store.database import EvaluationStore
+from graphrag.eval.store.lookup import PINNED, find_run, open_store
+from graphrag.eval.store.records import Run
+from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file, write_whole
+from graphrag.eval.web.run_page import Baseline
+from graphrag.text.phrases import counted
+
+_MOST = 10  # questions that are shown unless all are asked for
+
+
+def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
+    """Show a run's tables and write its files, or show its questions; asks no model."""
+    if flags.export is not None:
+        check_table_file(flags.export)
+    if flags.inspect is not None:
+        check_inspect_path(flags.inspect)
+    return asyncio.run(_show(place, run_id, flags))
+
+
+async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
+    supervisor = Supervisor(flags.quiet, flags.full)
+    store_path, notes = place.store_path(), supervisor.notes
+    with ExitStack() as held:
+        # Taken before anything is read, so that no file shows less than is kept by then.
+        writes = flags.to is None and not flags.asks
+        refusal = _hold(held, store_path) if writes else None
+        store = held.enter_context(open_store(store_path))
+        runs = store.runs()
+        run = find_run(runs, run_id, store_path)
+        if run.setup.is_of_suites:
+            if flags.export or flags.inspect or flags.asks:
+                msg = (
+                    f"Run {run.run_id} is of suites, whose cases are no rows or questions; show "
+                    "lists its cases, and --to writes its report."
+                )
+                raise UsageError(msg)
+            show_suite_run(supervisor.console, store, run, flags.to)
+            return DONE
+        with working(notes, f"Reading run {run.run_id}"):
+            read = _read(store, place, run)
+        if flags.asks:
+            with working(notes, "Reading the indexes"):
+                before = _read_baseline(store, place, flags.changed)
+                views = await read_searched_views(read.config.project_folders(), run.setup)
+            description = RunDescription(run, read.config, read.samples, views)
+            _show_questions(supervisor.console, description, read, before, flags, store_path)
+            return DONE
+        newest = next((each for each in runs if each.origin == "command"), None)
+        with working(notes, "Reading the indexes"):
+            description = replace(
+                await _describe(read),
+                file=place.file,
+                made_of=digest_run(store, run.run_id, read.config.output_folder),
+            )
+        report = _show_tables(supervisor, description, read, flags)
+        if report is None or flags.to is not None:
+            return DONE
+        if refusal is not None:
+            supervisor.note(f"No file is written: {refusal} Or write them with --to FOLDER.")
+            return DONE
+        _write(supervisor, description, report, newest)
+    return DONE
+
+
+def _hold(held: ExitStack, store_path: Path) -> str | None:
+    """Keep others from writing the files of a folder's runs; return why that can't be, if so."""
+    try:
+        held.callback(hold_folder(store_path).release)
+    except StoreError as error:
+        return str(error)
+    return None
+
+
+def _read(store: EvaluationStore, place: Place, run: Run) -> ReadRun:
+    """Read a run; its files are where its eval.db is now, wherever that was once."""
+    read = read_run(store, run, place.root if place.has_config() else None)
+    output_dir = store.path.parent.absolute()
+    if read.config.output_folder.absolute() == output_dir:
+        return read
+    output = read.config.output.model_copy(update={"dir": str(output_dir)})
+    return replace(read, config=read.config.model_copy(update={"output": output}))
+
+
+def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> ReadRun | None:
+    """Return the run that questions are held against; None where the store does not hold it."""
+    if name == PINNED:
+        name = pinned_run_id(store.path)
+    run = next((each for each in store.runs() if each.run_id == name), None)
+    return None if run is None else _read(store, place, run)
+
+
+async def _describe(read: ReadRun) -> RunDescription:
+    views = await read_searched_views(read.config.project_folders(), read.run.setup)
+    unmeasured = [key for key in read.run.setup.indexes if key not in views]
+    return RunDescription(
+        read.run,
+        read.config,
+        read.samples,
+        views,
+        read.recorded_at,
+        forgotten=read.forgotten,
+        unread=tuple(describe_unmeasured(unmeasured)),
+    )
+
+
+def _show_tables(
+    supervisor: Supervisor, description: RunDescription, read: ReadRun, flags: ShowFlags
+) -> RunReport | None:
+    """Show a run and write what is wanted besides; None where there is nothing yet."""
+    run, outcome = read.run, read.outcome
+    for line in [*description.details.warnings, *description.unread]:
+        supervisor.warn(line)
+    if run.status != "finished":
+        what = "is not judged" if outcome.is_complete else "is unfinished"
+        supervisor.warn(
+            f"run {run.run_id} {what}: {len(outcome.results)} of {outcome.n_planned} results "
+            "are there"
+        )
+    if not outcome.results:
+        supervisor.note("There is nothing to show yet.")
+        return None
+    report = supervisor.report(description, outcome)
+    supervisor.show(report, answers=not description.details.skip_judge)
+    if flags.export is not None:
+        table = tabulate_rows(report.results, report.figures.retrieval)
+        write_file(flags.export, render_rows(table, flags.export.suffix), "--export")
+        supervisor.note(f"Wrote {counted(len(table), 'row')} to {flags.export}.")
+    if flags.inspect is not None:
+        path = place_log(flags.inspect, report.results)
+        write_file(path, inspect_pieces(report.results, report.figures.retrieval), "--inspect")
+        supervisor.note(f"Wrote a log that Inspect reads to {path}.")
+    if flags.to is not None:
+        write_whole(flags.to, report.files())
+        supervisor.name_files(flags.to)
+    return report
+
+
+def _write(
+    supervisor: Supervisor, description: RunDescription, report: RunReport, newest: Run | None
+) -> None:
+    output_dir, run_id = description.config.output_folder, description.run.run_id
+    own = run_folder(output_dir, run_id)
+    shown = read_shown_run(output_dir)
+    is_newest = newest is not None and newest.run_id == run_id
+    on_top = is_newest if shown is None else shown.run_id == run_id
+    folders = [own, *([output_dir] if on_top else [])]
+    is_poorer = len(description.views) < len(description.run.setup.indexes)
+    if is_poorer and any((folder / SUMMARY_FILE).exists() for folder in folders):
+        write_run(output_dir, run_id, supervisor.kept_tables(description, report))
+        supervisor.name_files(output_dir if on_top else own, own if on_top else None)
+        supervisor.name_more(run_id)
+        supervisor.note(
+            "These files are left as they are: they hold what was measured on the indexes. "
+            "--to FOLDER writes those that can be made now."
+        )
+        return
+    supervisor.write(description, report, on_top)
+
+
+@asynccontextmanager
+async def _open_report(place: Place, run_id: str) -> AsyncGenerator[RunReport]:
+    """Give what a run's files show, while the store that they are made from is open."""
+    store_path = place.store_path()
+    with open_store(store_path) as store:
+        run = find_run(store.runs(), run_id, store_path)
+        if run.setup.is_of_suites:
+            msg = f"Run {run.run_id} is of suites, whose cases are no questions; show prints it."
+            raise UsageError(msg)
+        read = _read(store, place, run)
+        report = make_report(await _describe(read), read.outcome)
+        if not report.results.results:
+            msg = f"Run {run.run_id} has no results yet; continue it with --resume."
+            raise UsageError(msg)
+        yield report
+
+
+async def draw_page(place: Place, run_id: str, other: str | None) -> str:
+    """Return a run's page, alone or held against another run."""
+    async with _open_report(place, run_id) as report:
+        return "".join(report.page(_compare(place, run_id, other)))
+
+
+def write_page(place: Place, run_id: str, other: str | None, path: Path) -> int:
+    """Write a run's page to a file, alone or held against another run."""
+
+    async def write() -> tuple[str, ...]:
+        with working(notes, "Reading the run and its indexes"):
+            async with _open_report(place, run_id) as report:
+                write_file(path, report.page(_compare(place, run_id, other)), "--html")
+                return tuple(report.description.unread)
+
+    notes = open_console(stderr=True)
+    for line in asyncio.run(write()):
+        say(f"Warning: {line}", "yellow", stderr=True)
+    say(f"Report: {path}")
+    return DONE
+
+
+def _compare(place: Place, run_id: str, other: str | None) -> Baseline | None:
+    if other is None:
+        return None
+    store_path = place.store_path()
+    rows = read_rows(run_id, store_path), read_rows(other, store_path)
+    return Baseline(compare_rows(rows, store_path), rows[1].rows)
+
+
+def _show_questions(
+    console: Console,
+    description: RunDescription,
+    read: ReadRun,
+    before: ReadRun | None,
+    flags: ShowFlags,
+    store_path: Path,
+) -> None:
+    """Print the questions of a run that are wanted, while its store is open."""
+    notes = open_console(stderr=True, quiet=console.quiet)
+    with working(notes, "Looking for the questions"):
+        chosen = _choose(read, flags, store_path)
+    ids = list(dict.fromkeys(result.sample_id for result in chosen))
+    shown = ids if flags.full else ids[:_MOST]
+    samples = [sample for sample in description.samples if sample.id in shown]
+    of_these = [result for result in read.outcome.results if result.sample_id in shown]
+    if not of_these:
+        say("No question of the run is one of these.", quiet=console.quiet)
+        return
+    outcome = replace(read.outcome, results=of_these, judged=())
+    with working(notes, f"Computing the figures of {counted(len(of_these), 'result')}"):
+        report = make_report(replace(description, samples=samples), outcome)
+    measures = {
+        each["id"]: {name: answer["measures"] for name, answer in each["methods"].items()}
+        for each in report.figures.retrieval["results"]
+    }
+    label = _in_brackets(report.results.metadata["embedded_models"])
+    theirs = "" if before is None else _label_of(before)
+    for sample in samples:
+        answers = _answers(sample, chosen if flags.changed is not None else of_these, before)
+        show_question(
+            console,
+            ShownQuestion(
+                sample,
+                [(name, _whole(result, run or read)) for name, result, run in answers],
+                measures.get(sample.id, {}),
+                {name: theirs for name, _, run in answers if run is not None},
+            ),
+            label,
+            flags.full,
+        )
+    if len(shown) < len(ids):
+        left = counted(len(ids) - len(shown), "more question")
+        say(f"... and {left}; all of them with: {again('--full')}", quiet=console.quiet)
+
+
+def _choose(read: ReadRun, flags: ShowFlags, store_path: Path) -> list[QueryResult]:
+    results = read.outcome.results
+    if flags.question is not None:
+        results = [result for result in results if result.sample_id == flags.question]
+    if flags.failed:
+        results = [result for result in results if is_wrong(result)]
+    if flags.changed is not None:
+        rows = read_rows(read.run.run_id, store_path), read_rows(flags.changed, store_path)
+        flips = compare_rows(rows, store_path).flips
+        flipped = {(flip.question_id, flip.method) for flip in flips}
+        results = [r for r in results if (r.sample_id, r.method) in flipped]
+    return list(results)
+
+
+def _answers(
+    sample: Sample, results: Sequence[QueryResult], before: ReadRun | None
+) -> list[tuple[str, QueryResult, ReadRun | None]]:
+    """Return what the methods answered, each after what it answered in the run before, if any."""
+    earlier: Mapping[str, QueryResult] = {
+        r.method: r
+        for r in ([] if before is None else before.outcome.results)
+        if r.trial == 0 and r.sample_id == sample.id
+    }
+    answers: list[tuple[str, QueryResult, ReadRun | None]] = []
+    for result in results:
+        if result.sample_id != sample.id:
+            continue
+        if result.method in earlier and result.trial == 0:
+            name = f"{result.method}, in the baseline"
+            answers.append((name, earlier[result.method], before))
+        which = f", search {result.trial + 1}" if result.trial else ""
+        answers.append((f"{result.method}{which}", result, None))
+    return answers
+
+
+def _whole(result: QueryResult, run: ReadRun) -> QueryResult:
+    (whole,) = run.outcome.read_whole([result])
+    return whole
+
+
+def _label_of(read: ReadRun) -> str:
+    outcome = read.outcome
+    judged = [judgement.usage for _, judgement in outcome.judged]
+    return _in_brackets(label_embedded(outcome.results, judged))
+
+
+def _in_brackets(label: str | None) -> str:
+    return f" ({label})" if label else ""
