@@ -11,7 +11,8 @@ from support.commands import code_of
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.suite_run import SuiteFlags, run_suite_command
+from graphrag.eval.cli.suite import SuiteFlags
+from graphrag.eval.cli.suite_run import run_suite_command
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure, JudgeResult

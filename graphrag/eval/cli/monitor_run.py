@@ -8,11 +8,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.evaluate import evaluate
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.monitor import MonitorFlags
 from graphrag.eval.cli.run_input import RunFlags, read_input, read_questions, split_names
 from graphrag.eval.cli.suite import SuiteFlags
 from graphrag.eval.cli.suite_run import (
@@ -54,6 +54,9 @@ from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.whole_files import write_file
 from graphrag.text.phrases import counted
 
+if TYPE_CHECKING:
+    from graphrag.eval.cli.monitor import MonitorFlags
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _SECRET = {"--webhook": "URL"}
 
@@ -74,7 +77,7 @@ def read_interval(text: str) -> float:
     return seconds
 
 
-def watch(place: Place, flags: MonitorFlags) -> int:
+def watch(place: Place, flags: "MonitorFlags") -> int:
     """Run rounds until an alarm, and return the exit code.
 
     100: a metric fell; 130: interrupted; without an alarm a single round has the code of what it
@@ -84,7 +87,7 @@ def watch(place: Place, flags: MonitorFlags) -> int:
 
 
 class _Monitor:
-    def __init__(self, place: Place, flags: MonitorFlags) -> None:
+    def __init__(self, place: Place, flags: "MonitorFlags") -> None:
         self._place = place
         self._flags = flags
         self._every = None if flags.every is None else read_interval(flags.every)

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -13,7 +14,6 @@ from graphrag.eval.cli.compare import compare_rows
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import RunDescription, RunReport, Supervisor, make_report
-from graphrag.eval.cli.show import ShowFlags
 from graphrag.eval.cli.suite_run import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.dataset.samples import Sample
@@ -40,10 +40,13 @@ from graphrag.eval.store.whole_files import SUMMARY_FILE, run_folder, write_file
 from graphrag.eval.web.run_page import Baseline
 from graphrag.text.phrases import counted
 
+if TYPE_CHECKING:
+    from graphrag.eval.cli.show import ShowFlags
+
 _MOST = 10  # questions that are shown unless all are asked for
 
 
-def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
+def show_run(place: Place, run_id: str, flags: "ShowFlags") -> int:
     """Show a run's tables and write its files, or show its questions; asks no model."""
     if flags.export is not None:
         check_table_file(flags.export)
@@ -52,7 +55,7 @@ def show_run(place: Place, run_id: str, flags: ShowFlags) -> int:
     return asyncio.run(_show(place, run_id, flags))
 
 
-async def _show(place: Place, run_id: str, flags: ShowFlags) -> int:
+async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
     supervisor = Supervisor(flags.quiet, flags.full)
     store_path, notes = place.store_path(), supervisor.notes
     with ExitStack() as held:
@@ -139,7 +142,7 @@ async def _describe(read: ReadRun) -> RunDescription:
 
 
 def _show_tables(
-    supervisor: Supervisor, description: RunDescription, read: ReadRun, flags: ShowFlags
+    supervisor: Supervisor, description: RunDescription, read: ReadRun, flags: "ShowFlags"
 ) -> RunReport | None:
     """Show a run and write what is wanted besides; None where there is nothing yet."""
     run, outcome = read.run, read.outcome
@@ -244,7 +247,7 @@ def _show_questions(
     description: RunDescription,
     read: ReadRun,
     before: ReadRun | None,
-    flags: ShowFlags,
+    flags: "ShowFlags",
     store_path: Path,
 ) -> None:
     """Print the questions of a run that are wanted, while its store is open."""
@@ -285,7 +288,7 @@ def _show_questions(
         say(f"... and {left}; all of them with: {again('--full')}", quiet=console.quiet)
 
 
-def _choose(read: ReadRun, flags: ShowFlags, store_path: Path) -> list[QueryResult]:
+def _choose(read: ReadRun, flags: "ShowFlags", store_path: Path) -> list[QueryResult]:
     results = read.outcome.results
     if flags.question is not None:
         results = [result for result in results if result.sample_id == flags.question]

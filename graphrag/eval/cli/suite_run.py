@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from graphrag.command_lines import again, eval_line_here, move_to
 from graphrag.eval.cli.compare import compare_rows, show_outcome
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.suite import SuiteFlags
 from graphrag.eval.cli.terminal import (
     DONE,
     ERROR,
@@ -49,11 +49,14 @@ from graphrag.eval.suite.cases import (
 from graphrag.eval.suite.running import SuiteOutcome, hold_against, run_suites
 from graphrag.eval.suite.summary import CaseResult, worst_status
 
+if TYPE_CHECKING:
+    from graphrag.eval.cli.suite import SuiteFlags
+
 EXIT_CODES = {"passed": DONE, "incomplete": INCOMPLETE, "failed": FAILED}
 SUITES_FILE = "suite_results.json"
 
 
-def run_suite_command(place: Place, target: str, flags: SuiteFlags) -> int:
+def run_suite_command(place: Place, target: str, flags: "SuiteFlags") -> int:
     """Run a suite file, or all suites, and return the exit code.
 
     0: every method's score reaches its suite's passing threshold, and the gate passes if a
@@ -74,7 +77,7 @@ def run_suite_command(place: Place, target: str, flags: SuiteFlags) -> int:
         return INTERRUPTED
 
 
-def _run(place: Place, target: str, flags: SuiteFlags) -> int:
+def _run(place: Place, target: str, flags: "SuiteFlags") -> int:
     config, file, quiet = place.read_config(), place.file, flags.quiet
     path = place.root / EVALUATION_FILE
     given = read_evaluation_file(path) if path.is_file() else None
@@ -138,7 +141,7 @@ def _run(place: Place, target: str, flags: SuiteFlags) -> int:
     return FAILED if regressed else code
 
 
-def _gate(rows: tuple[RunRows, RunRows], store_path: Path, flags: SuiteFlags) -> int:
+def _gate(rows: tuple[RunRows, RunRows], store_path: Path, flags: "SuiteFlags") -> int:
     comparison = compare_rows(rows, store_path, margin=flags.margin)
     return show_outcome(comparison, store_path, quiet=flags.quiet)
 
@@ -149,7 +152,7 @@ def _explain_stop(error: RunStoppedError, go_on: str) -> int:
 
 
 def _show_and_write(
-    outcome: SuiteOutcome, folder: Path, flags: SuiteFlags, has_cases: bool = True
+    outcome: SuiteOutcome, folder: Path, flags: "SuiteFlags", has_cases: bool = True
 ) -> None:
     console = open_console(quiet=flags.quiet)
     show(console, list_suites(outcome.reports, outcome.embedded_models, flags.verbose))
@@ -190,7 +193,7 @@ def check_baseline(baseline: RunRows, suites: Sequence[Suite]) -> None:
 
 
 def _evaluate(
-    suites: Sequence[Suite], config: EvaluationConfig, store_path: Path, flags: SuiteFlags
+    suites: Sequence[Suite], config: EvaluationConfig, store_path: Path, flags: "SuiteFlags"
 ) -> SuiteOutcome:
     """Run suites, say how far that is, and keep them as a run."""
     notes = open_console(stderr=True, quiet=flags.quiet)
@@ -209,7 +212,7 @@ def _evaluate(
 
 
 def run_suite_round(
-    place: Place, suites: Sequence[Suite], note: RoundNote, flags: SuiteFlags
+    place: Place, suites: Sequence[Suite], note: RoundNote, flags: "SuiteFlags"
 ) -> int:
     """Run suites as a round of a watch; 3 when a case has no score, whatever the thresholds say.
 
