@@ -172,7 +172,7 @@ async def main():
         verdict = await LLMJudge(model).judge_relevance("Who?", "Ann.")
     return verdict.score, log.usage().cost_usd
 score, cost = asyncio.run(main())
-large = {"lancedb", "litellm", "networkx", "numpy", "openai", "pandas"}
+large = {"lancedb", "litellm", "networkx", "openai", "pandas"}
 print(json.dumps([score, cost, sorted(large & set(sys.modules))]))
 """
 

@@ -168,7 +168,7 @@ def test_a_damaged_graph_is_built_again(
     for n_said in (1, 0):
         caplog.clear()
         assert contents(open_graph(files).graph) == expected
-        assert [("is built again" in r.message) for r in caplog.records] == [True] * n_said
+        assert sum("is built again" in record.message for record in caplog.records) == n_said
 
 
 def test_an_unwritable_folder_costs_a_line_not_the_search(
