@@ -19,6 +19,8 @@ from graphrag.eval.config.evaluation import parse_config
 from graphrag.eval.runner.methods import MethodSet, ask_method, load_method
 from graphrag.query.index_header import IndexHeader
 
+pytestmark = pytest.mark.slow
+
 SHIPPED = Path(__file__).parent.parent
 FILM = "tt0097576"
 QUESTIONS = 6

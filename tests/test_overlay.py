@@ -14,6 +14,8 @@ from textwrap import dedent
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 _EDIT = """
 import json, os, sys
 from importlib.machinery import EXTENSION_SUFFIXES as ENDINGS

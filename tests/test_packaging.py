@@ -24,6 +24,8 @@ from uv import find_uv_bin
 import graphrag_overlay
 from graphrag.installation import requirements
 
+pytestmark = pytest.mark.slow
+
 _LOOK = """
 import json
 from importlib.util import find_spec

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
 
+pytestmark = pytest.mark.slow
+
 FEW, MANY, CONTEXT = 100, 300, 50_000
 METHOD = f"""
 from graphrag.eval.runner import MethodAnswer
-
-pytestmark = pytest.mark.slow
 
 
 async def answer(question):

@@ -31,7 +31,7 @@ try:
     app()
 except SystemExit as end:
     code = end.code
-heavy = {"scipy", "pandas", "numpy", "litellm", "graphrag_llm", "statsmodels"} & {*sys.modules}
+heavy = {"scipy", "pandas", "numpy", "litellm", "statsmodels"} & {*sys.modules}
 sys.exit(f"{code} {heavy}" if code or heavy else 0)
 """
 

@@ -21,7 +21,7 @@ def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys
 
 STEP = re.compile(r"(\S.*?) \.\.\.\.*(?: \(\d+ s\)(?: \.+)?)?")
 
-HEAVY = ("litellm", "pandas", "numpy", "scipy", "statsmodels", "lancedb", "openai", "graphrag_llm")
+HEAVY = ("litellm", "pandas", "numpy", "scipy", "statsmodels", "lancedb", "openai")
 """What takes longer to import than an error may take to be told."""
 
 LOOK = """

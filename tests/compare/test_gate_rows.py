@@ -139,7 +139,7 @@ def test_other_words_under_the_same_id_are_refused():
     assert "3 of 10 questions" in said
     assert "'What is 0?'" in said
     assert "'Who is 0 of A?'" in said
-    assert "baseline set RUN" in said
+    assert "compare RUN --pin" in said
 
 
 def test_case_and_blanks_are_no_other_words():

@@ -25,6 +25,8 @@ from support.openai_server import Behaviour, Fault, LocalServer, offline_reply, 
 from support.projects import server_settings
 from uv import find_uv_bin
 
+pytestmark = pytest.mark.slow
+
 DRIFT = "drift_search: {drift_k_followups: 1, n_depth: 2}\n"
 GLOBAL = "global_search: {max_context_tokens: 300}\n"
 

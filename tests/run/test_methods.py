@@ -298,10 +298,10 @@ def test_equal_terms_hold_for_every_method(evaluation: Evaluation):
         "response_type": "Single sentence",
         "max_context_tokens": 700,
     }
-    evaluation.configure(equal_terms=None)
     evaluation.configure(equal_terms={})
     assert evaluation.run("--limit", "2", "-q").exit_code == DONE
     assert evaluation.read_results("summary")["metadata"]["equal_terms"] is not None
+    evaluation.configure(equal_terms=None)
     assert evaluation.run("--limit", "2", "-q").exit_code == DONE
     assert evaluation.read_results("summary")["metadata"]["equal_terms"] is None
     json.dumps(metadata, allow_nan=False)

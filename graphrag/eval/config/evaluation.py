@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, ValidationInfo, model_validator
 from pydantic_core import to_jsonable_python
 
 from graphrag.command_lines import eval_line
@@ -168,14 +168,14 @@ class EvaluationConfig(FrozenSection):
         return _at_budgets(given) if given["budgets"] else given
 
     @model_validator(mode="after")
-    def _check(self) -> "EvaluationConfig":
-        for problem in self._problems():
+    def _check(self, info: ValidationInfo) -> "EvaluationConfig":
+        for problem in self._problems(cast("Sequence[str]", info.context or ())):
             raise ValueError(problem)
         return self
 
-    def _problems(self) -> Iterator[str]:
+    def _problems(self, own_methods: Sequence[str]) -> Iterator[str]:
         """Yield what one setting says against another."""
-        known = (*_METHODS, *self.variants)
+        known = (*_METHODS, *self.variants, *own_methods)
         for name in self.methods:
             if name not in known:
                 yield f"methods: unknown name {name!r}{nearest(name, known)}"
@@ -366,10 +366,15 @@ def _name_of(entry: object) -> object:
     return name
 
 
-def parse_config(values: Mapping[str, object], source: str) -> EvaluationConfig:
-    """Check values and make a configuration of them; raises ConfigError naming the key."""
+def parse_config(
+    values: Mapping[str, object], source: str, own_methods: Sequence[str] = ()
+) -> EvaluationConfig:
+    """Check values and make a configuration of them; raises ConfigError naming the key.
+
+    ``own_methods`` are names of methods that a program handed to its runner.
+    """
     try:
-        return EvaluationConfig.model_validate(values)
+        return EvaluationConfig.model_validate(values, context=own_methods)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

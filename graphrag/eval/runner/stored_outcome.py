@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import cast
 
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
 from graphrag.eval.dataset.samples import Sample
@@ -43,7 +44,8 @@ def read_run(store: EvaluationStore, run: Run, root: Path | None) -> ReadRun:
     """
     details, samples = run.details, store.samples(run.run_id)
     values = {**details.config, **({} if root is None else {"root": root})}
-    config = parse_config(values, f"the settings of run {run.run_id}")
+    methods = cast("list[str]", details.config["methods"])
+    config = parse_config(values, f"the settings of run {run.run_id}", methods)
     responses = store.responses(run.run_id, with_texts=False).values()
     try:
         units = plan_judging(samples, config.methods, responses)
