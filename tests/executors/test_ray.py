@@ -241,7 +241,7 @@ async def test_what_the_owner_asks_after_its_workers_keeps_within_the_rate_of_bo
 
 
 async def _ask_after_others(server: LocalServer, tmp_path: Path) -> None:
-    model: Any = {"model_provider": "openai", "model": "gpt-4o"}
+    model: Any = {"model_provider": "openai", "model": "gpt-4o", "api_key": "k"}
     rate = RateLimitConfig(type="sliding_window", period_in_seconds=PERIOD_S, requests_per_period=2)
     asked = open_completion(ModelConfig(**model, api_base=server.base_url, rate_limit=rate))
     await asked.completion_async(messages="hi")  # under no limit of a run; loads what it needs
