@@ -308,15 +308,9 @@ def _explain(rating: Rating, questions: Container[str], methods: Container[str])
 class Satisfaction:
     """What users say of one method's answers.
 
-    Attributes
-    ----------
-    mean : Estimate
-        Mean over rated answers in [1, 5], t interval; several raters of an answer count as one,
-        with their mean.
-    share_satisfied : Estimate
-        Share in [0, 1] of rated answers with a rating of 4 or more, Wilson interval.
-    distribution : dict
-        1 to 5 -> single ratings.
+    ``mean`` is over rated answers, in [1, 5], with a t interval; several raters of one count as
+    one, with their mean. ``share_satisfied``, in [0, 1] with Wilson's interval, has 4 or more.
+    ``distribution`` counts single ratings, 1 to 5.
     """
 
     n_answers: int

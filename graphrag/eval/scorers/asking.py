@@ -45,23 +45,12 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True)
 class JudgeModel:
-    """A model and how it is asked.
-
-    Parameters
-    ----------
-    model : LLMCompletion or object
-        A graphrag_llm completion, or any object whose ``completion_async`` is a coroutine
-        function, asked without streaming for a structured reply; else any object whose
-        ``achat_stream(prompt=, history=, model_parameters=)`` yields text.
-    temperature : float
-        Sampling temperature, 0 to 2.
-    max_retries : int
-        How often a reply that can't be read is asked for again, >= 0.
+    """A model and how it is asked, its attributes as :class:`LLMJudge` has them.
 
     Raises
     ------
     TypeError
-        If the model can be asked in neither way.
+        If the model has neither ``completion_async`` nor ``achat_stream``.
     """
 
     model: object

@@ -176,15 +176,9 @@ def _confidence(value: float | None) -> dict[str, Any]:
 
 
 def preview(text: str, wanted: Iterable[str], max_chars: int) -> str:
-    """Return the passage of a text that holds most of the wanted words.
+    """Return the passage of a text that holds most of the wanted, case-folded words.
 
-    Parameters
-    ----------
-    text : str
-    wanted : iterable of str
-        Case-folded words.
-    max_chars : int
-        Longest passage in characters (>= 1), ellipses aside; the first of equal ones is taken.
+    It has ``max_chars`` (>= 1) characters at most, ellipses aside; of equal ones it is the first.
     """
     flat = " ".join(text.split())
     if len(flat) <= max_chars:

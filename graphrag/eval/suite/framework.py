@@ -292,9 +292,8 @@ class MetricRegression:
     difference : float or None
         Mean of now less baseline over the cases that both scored, in [-1, 1]; None without any.
     p_holm : float or None
-        That the metric did not fall, corrected over the family; None below two pairs.
-    regressed : bool
-        ``p_holm`` is at most 0.05.
+        That the metric did not fall, corrected over the family; None below two pairs. It
+        regressed where this is at most 0.05.
     """
 
     metric: str
