@@ -7,6 +7,7 @@ Here a request is sent exactly once, counted whatever becomes of it, and retried
 import asyncio
 import hashlib
 import json
+import logging
 import random
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
@@ -42,6 +43,7 @@ from graphrag.redaction import know_settings, redact_data
 if TYPE_CHECKING:
     from graphrag_llm.config import ModelConfig
 
+_log = logging.getLogger(__name__)
 _KEY = json.JSONEncoder(sort_keys=True, default=str)
 _UNBOUNDED_S = CallTime(600.0)
 """What a request may take where no run says: what the clients below would wait for a silent one."""
@@ -229,6 +231,7 @@ class ModelCaller:
         except BaseException as error:
             paid = error.answer if isinstance(error, GarbledReplyError) else None
             attempts.append(self.attempt(started, paid, self.describe(error)))
+            _log.debug("%s failed: %s", self.model, attempts[-1].error)
             spending.count(attempts[-1])
             if isinstance(error, NoReplyError | asyncio.CancelledError):
                 spending.unanswered_usd += place.usd

@@ -103,8 +103,9 @@ def test_no_key_leaves_a_run(
         planted.configure(judge={"model": "guarded"})
     result = planted.run("--verbose", "--limit", "2", "--methods", "tog,basic")
     captured = capfd.readouterr()
-    assert (planted.output / "eval.log").exists(), (result.output, result.exception)
-    assert (planted.output / "eval.log").stat().st_size > 0
+    log = planted.output / "eval.log"
+    if kind not in ("garbage", "guarded"):  # of these no request fails
+        assert " failed: " in log.read_text(encoding="utf-8"), (result.output, result.exception)
     printed = result.output, str(result.exception), captured.out, captured.err
     assert not find_leaks(*printed, below=planted.root)
 
