@@ -88,40 +88,6 @@ def test_calls_that_get_no_reply_count_as_they_may_be_billed(
     assert len(server.records) - before <= 5
 
 
-def test_a_dry_run_expects_what_earlier_answers_took(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic", "closed_book"])
-
-    def expected(*flags: str) -> tuple[int, str]:
-        result = evaluation.run("--dry-run", *flags, COLUMNS="200")
-        assert result.exit_code == DONE, result.output
-        said = " ".join(result.output.split())
-        found = re.search(r"Expected: about ([\d,]+) prompt tokens and \$[\d.]+; an estimate", said)
-        assert found is not None, said
-        return int(found[1].replace(",", "")), said
-
-    from_budgets, said = expected()
-    assert "as if every context were full and answers had 300 tokens, as no earlier run" in said
-    assert "earlier runs here" not in said
-    most = re.search(r"Prompt tokens: about ([\d,]+) if every", said)
-    assert most is not None
-    assert from_budgets < int(most[1].replace(",", ""))
-    before = len(server.records)
-    assert evaluation.run("-q", "--limit", "4", "--methods", "basic").exit_code == DONE
-    # Of closed_book nothing is known yet, and of the verdicts of another setup neither.
-    assert "budgets" in expected()[1].partition("closed_book")[2]
-    measured, said = expected("--methods", "basic")
-    chats = [r for r in server.records[before:] if r.endpoint == "chat"]
-    assert measured == pytest.approx(sum(r.prompt_tokens for r in chats) / 4 * 6, abs=1)
-    assert "4 answers, 4 judged" in said
-    assert "the mean of what answers of earlier runs here took" in said
-    evaluation.configure(metrics=["correctness"])
-    assert "4 answers, verdicts from budgets" in expected("--methods", "basic")[1]
-    evaluation.configure(max_output_tokens=77)
-    assert "earlier runs here" not in expected("--methods", "basic")[1]
-
-
 def test_a_dry_run_says_of_an_index_that_is_not_built_what_is_known(
     make_evaluation: MakeEvaluation, server: LocalServer
 ):

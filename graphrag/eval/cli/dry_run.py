@@ -1,127 +1,237 @@
-"""What ``graphrag eval --dry-run`` shows: calls, tokens and dollars, by method and in total."""
+"""What ``graphrag eval --dry-run`` shows: calls, tokens and dollars, by method and in total.
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+All is reckoned from the settings, retries left out. What they set no bound for is None, shown as
+"open": global and DRIFT search ask once for each part of the index or follow-up, a method of one's
+own as often as it likes. What a text takes is known to its model's tokenizer alone, so that tokens
+are rather too many than too few.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rich.console import Console
 
 from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.report.run_lines import describe_price
 from graphrag.eval.report.run_tables import METHOD
 from graphrag.eval.report.table import Line, Table, say, show
-from graphrag.eval.runner.estimate import (
-    MOST,
-    TYPICAL,
-    TYPICAL_ANSWER,
-    Estimate,
-    Measured,
-    Reckoning,
-    estimate,
-    mean_tokens,
-    mean_usd,
-)
-from graphrag.eval.runner.methods import MethodSet
+from graphrag.eval.runner.checks import answer_bound
+from graphrag.eval.runner.methods import MethodSet, answering_config
+from graphrag.eval.scorers.judge import JUDGED_METRICS, judgeable
+from graphrag.eval.scorers.pairwise import PAIRWISE_PROMPT
+from graphrag.eval.scorers.quality import QUALITY_PROMPT
+from graphrag.eval.scorers.rubric import RUBRIC_PROMPT
 from graphrag.eval.store.records import Unit
 from graphrag.query.index_header import IndexHeader
+from graphrag.query.methods import AGENTIC_ROUNDS, LEAST_SCORING, SCORING_SHARE, embeds
 from graphrag.query.model_facts import is_offline, model_price
+from graphrag.query.output import own_bound
 from graphrag.text.phrases import counted
 
 _UNBOUND = "not bounded by the settings"
-_SOURCES = {
-    "answer": "from answers: the mean of what answers of earlier runs here took, under the same "
-    "settings",
-    "budgets": f"from budgets: as if every context were full and answers had {TYPICAL_ANSWER} "
-    "tokens, as no earlier run says",
-}
+_INSTRUCTIONS = 1_000
+"""Tokens of a search's own instructions: the built-in ones take 400 to 700."""
+_TYPICAL_ANSWER = 300
+"""Tokens of an answer of some paragraphs."""
+_AROUND = 250
+"""Tokens of a call beside its texts: the message's form, and the shape of a judge's reply."""
+_RUBRIC_LISTS = 1_000
+"""Tokens of the names, ids and keys in what the rubric's judge reads, beside the context."""
 
 
-class Expected(NamedTuple):
-    """What a method is expected to take, and what that is reckoned from; None: not known."""
+@dataclass(frozen=True, slots=True)
+class Reckoning:
+    """How texts are reckoned in tokens.
 
-    prompt_tokens: float | None
-    dollars: float | None
-    source: str
+    ``bytes_a_token``: of UTF-8. ``as_table``, ``as_json``: how much longer a context gets when
+    quotes in its cells are doubled, and a text when its quotes and line breaks are escaped.
+    ``answer``: tokens of an answer; None: as many as it may have.
+    """
+
+    bytes_a_token: int
+    as_table: float
+    as_json: float
+    answer: int | None = None
+
+    def count(self, text: str) -> int:
+        """Return the tokens of a text."""
+        return len(text.encode()) // self.bytes_a_token + 1
+
+    def judging(self, prompt: str, n_read: int) -> int:
+        """Return the prompt tokens of a verdict that reads so many."""
+        return self.count(prompt) + _AROUND + int(n_read * self.as_json)
+
+
+MOST = Reckoning(2, 1.1, 1.5)
+"""More tokens than a text takes: tokenizers give a token to three or four bytes."""
+TYPICAL = Reckoning(4, 1.0, 1.1, _TYPICAL_ANSWER)
+"""About what it takes where every context fills its budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One search: its calls, the tokens of their prompts, of the context and of an answer."""
+
+    completions: int
+    embeddings: int
+    prompt: int
+    context: int
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What the searches of a method take, and what the verdicts on them; None: not bounded.
+
+    ``searched`` and ``judged`` are prompt tokens, ``answered`` output tokens of the searches.
+    """
+
+    searches: int
+    judge_calls: int
+    completions: int | None
+    embeddings: int | None
+    searched: int | None
+    judged: int | None
+    answered: int | None
+
+    @property
+    def prompt_tokens(self) -> int | None:
+        """Of searches and verdicts."""
+        return _sum([self.searched, self.judged])
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """A run that is not made: what it would ask.
-
-    ``n_metrics`` is 0 where no verdict is asked for; ``judge`` names the model that gives them.
-    ``measured`` holds what earlier runs took, by method.
-    """
+    """A run that is not made; ``judge`` names the model that gives verdicts, if any are."""
 
     config: EvaluationConfig
     units: Sequence[Unit]
     headers: Mapping[str, IndexHeader]
     methods: MethodSet
-    n_metrics: int
     judge: str | None
-    measured: Mapping[str, Measured] = field(default_factory=dict[str, Measured])
 
-    @property
-    def names(self) -> list[str]:
-        """The methods, in the order in which they are asked."""
-        return list(dict.fromkeys(unit.method for unit in self.units))
+    def figures(self, reckoning: Reckoning) -> dict[str, Figures]:
+        """Return method -> what it takes, without what compares two."""
+        by_method: dict[str, list[Unit]] = {}
+        for unit in self.units:
+            by_method.setdefault(unit.method, []).append(unit)
+        return {name: self._reckon(units, reckoning) for name, units in by_method.items()}
 
-    def estimate(self, method: str | None = None, reckoning: Reckoning = MOST) -> Estimate:
-        """Return the most that is asked, of one method alone without what compares two."""
-        given = (self.headers, self.methods, self.n_metrics, reckoning)
-        if method is None:
-            return estimate(self.config, self.units, *given)
-        judge = self.config.judge.model_copy(update={"pairwise": False})
-        config = self.config.model_copy(update={"judge": judge})
-        units = [unit for unit in self.units if unit.method == method]
-        return estimate(config, units, *given)
+    def comparisons(self, reckoning: Reckoning) -> tuple[int, int]:
+        """Return calls and prompt tokens of holding methods against each other, in both orders."""
+        pairs = self.config.judge.pairs(self.config.methods) if self.judge is not None else ()
+        answers = {
+            (unit.sample.id, unit.method): search.answer
+            for unit in (self.units if pairs else ())
+            if (search := self._search(unit, reckoning)) is not None
+        }
+        samples = {unit.sample.id: unit.sample for unit in self.units}.values()
+        tokens = [
+            reckoning.judging(
+                PAIRWISE_PROMPT,
+                reckoning.count(sample.question)
+                + sum(answers.get((sample.id, method), 0) for method in pair),
+            )
+            for sample in samples
+            for pair in pairs
+        ]
+        return 2 * len(tokens), 2 * sum(tokens)
 
-    def expect(self, method: str) -> Expected:
-        """Return what earlier answers took, times the searches; else what fills the budgets."""
-        reckoned = self.estimate(method, TYPICAL)
-        told, n = self.measured.get(method, Measured()), reckoned.searches
-        if not told.searches:
-            return Expected(reckoned.prompt_tokens, self.dollars(method, reckoned), "budgets")
-        tokens, usd = n * mean_tokens(told.searches), _times(n, mean_usd(told.searches))
-        source = f"{counted(len(told.searches), 'answer')}"
-        if not self.n_metrics:
-            return Expected(tokens, usd, source)
-        if told.judgings:
-            judged = n * mean_tokens(told.judgings)
-            of_judge = _times(n, mean_usd(told.judgings))
-            source += f", {len(told.judgings):,} judged"
-        else:
-            source += ", verdicts from budgets"
-            if reckoned.prompt_tokens is None or reckoned.search_prompt_tokens is None:
-                return Expected(None, None, source)
-            judged = reckoned.prompt_tokens - reckoned.search_prompt_tokens
-            price = None if self.judge is None else _price(self.judge)
-            of_judge = None if price is None else judged * price[0]
-        both = None if usd is None or of_judge is None else usd + of_judge
-        return Expected(tokens + judged, both, source)
-
-    def dollars(self, method: str, most: Estimate) -> float | None:
-        """Return what the tokens of a method cost at most; None where that is not known.
+    def dollars(self, method: str, figures: Figures) -> float | None:
+        """Return what the tokens of a method cost; None where that is not known.
 
         Of the judge's replies and of embeddings nothing is in it.
         """
         answering = {
             self.methods.answering_model(method, header) for header in self.headers.values()
         }
-        prices = [_price(model) for model in answering if model is not None]
+        prices = [None if model is None else _price(model) for model in answering]
         judging = (0.0, 0.0) if self.judge is None else _price(self.judge)
-        if len(prices) != len(answering) or None in prices or judging is None:
+        known = [price for price in prices if price is not None]
+        if judging is None or len(known) < len(prices):
             return None
-        if not any(any(price) for price in (*prices, judging) if price is not None):
+        if not any(any(price) for price in (*known, judging)):
             return 0.0  # however much is asked
-        if None in (most.prompt_tokens, most.search_prompt_tokens, most.answer_tokens):
+        searched, judged, answered = figures.searched, figures.judged, figures.answered
+        if searched is None or judged is None or answered is None:
             return None
-        searched, answered = most.search_prompt_tokens or 0, most.answer_tokens or 0
-        judged = (most.prompt_tokens or 0) - searched
-        dearest = max(
-            (searched * price[0] + answered * price[1] for price in prices if price is not None),
-            default=0.0,
-        )
+        dearest = max((searched * p[0] + answered * p[1] for p in known), default=0.0)
         return dearest + judged * judging[0]
+
+    def _reckon(self, units: Sequence[Unit], reckoning: Reckoning) -> Figures:
+        found = [(unit, self._search(unit, reckoning)) for unit in units]
+        known = [(unit, search) for unit, search in found if search is not None]
+
+        def total(of: Callable[[_Search], int]) -> int | None:
+            return sum(of(search) for _, search in known) if len(known) == len(units) else None
+
+        judge, n_judged, judged = self.config.judge, 0, 0
+        if self.judge is not None:
+            n_judged = sum(len(judgeable(u.sample, self.config.metrics)) for u in units)
+            n_judged = n_judged * judge.repeats + len(units) * (judge.rubric + judge.quality)
+            judged = sum(n for each in known for n in self._judgings(*each, reckoning))
+        return Figures(
+            len(units),
+            n_judged,
+            total(lambda search: search.completions),
+            total(lambda search: search.embeddings),
+            total(lambda search: search.prompt),
+            judged if len(known) == len(units) else None,
+            total(lambda search: search.completions * search.answer),
+        )
+
+    def _search(self, unit: Unit, reckoning: Reckoning) -> _Search | None:
+        """Return what a search asks and gives; None when its settings don't say."""
+        config, methods = self.config, self.methods
+        if methods.function(unit.method) is not None:
+            return None
+        header, question = self.headers[unit.sample.imdb_key], reckoning.count(unit.sample.question)
+        if unit.method in CONTROLS:
+            own = own_bound(answering_config(header))
+            answer = config.max_output_tokens if own is None else own.tokens
+            quotes = unit.sample.evidence if unit.method == "oracle" else ()
+            context = sum(reckoning.count(quote) + 10 for quote in quotes)
+            answer = min(answer, reckoning.answer or answer)
+            return _Search(1, 0, _INSTRUCTIONS + _AROUND + question + context, context, answer)
+        method, varied = methods.search_method(unit.method), methods.header(unit.method, header)
+        section = varied.section(method)
+        if method in ("global", "drift"):
+            return None
+        context = int(section.max_context_tokens * reckoning.as_table)
+        files = varied.prompt_files(method).values()
+        instructions = max(
+            _INSTRUCTIONS, sum(file.stat().st_size // reckoning.bytes_a_token for file in files)
+        )
+        calls = AGENTIC_ROUNDS if method == "agentic" else 1
+        prompt = calls * (instructions + _AROUND + question + context)
+        n_embedded = calls if embeds(method) else 0
+        if method == "tog" and section.mode == "explore":
+            depth, read = int(section.depth), max(LEAST_SCORING, context // SCORING_SHARE)
+            calls, prompt = 1 + depth, prompt + depth * (instructions + _AROUND + question + read)
+        answer = answer_bound(unit.method, methods, header, config.max_output_tokens)
+        answer = min(answer, reckoning.answer or answer)
+        return _Search(calls, n_embedded, prompt, context, answer)
+
+    def _judgings(self, unit: Unit, search: _Search, reckoning: Reckoning) -> Iterator[int]:
+        """Yield the prompt tokens of each verdict, rubric and quality of a response."""
+        sample, judge = unit.sample, self.config.judge
+        material = {
+            "question": reckoning.count(sample.question),
+            "ground_truth": reckoning.count(sample.ground_truth),
+            "predicted": search.answer,
+            "answer": search.answer,
+            "context": search.context,
+        }
+        for name in judgeable(sample, self.config.metrics):
+            metric = JUDGED_METRICS[name]
+            read = sum(material[field] for field in metric.fields)
+            yield judge.repeats * reckoning.judging(metric.prompt, read)
+        read = material["question"] + search.answer + search.context
+        if judge.rubric:
+            yield reckoning.judging(RUBRIC_PROMPT, read + _RUBRIC_LISTS)
+        if judge.quality:
+            yield reckoning.judging(QUALITY_PROMPT, read + material["ground_truth"])
 
 
 def show_dry_run(
@@ -131,52 +241,55 @@ def show_dry_run(
 
     ``unbuilt`` says what is not known of indexes that are not built, a line each.
     """
-    most, tokens, calls = run.estimate(), _UNBOUND, _UNBOUND
-    if most.prompt_tokens is not None:
-        tokens = (
-            f"about {most.prompt_tokens:,} if every context and answer fills its budget, "
+    most, typical = run.figures(MOST), run.figures(TYPICAL)
+    n_compared, compared = run.comparisons(MOST)
+    dollars = {name: run.dollars(name, each) for name, each in most.items()}
+    expected = {name: run.dollars(name, each) for name, each in typical.items()}
+    tokens = _sum(each.prompt_tokens for each in most.values())
+    completions = _sum(each.completions for each in most.values())
+    embeddings = _sum(each.embeddings for each in most.values())
+    calls = told = _UNBOUND
+    if tokens is not None:
+        told = (
+            f"about {tokens + compared:,} if every context and answer fills its budget, "
             "retries aside"
         )
-    if most.completion_calls is not None:
+    if completions is not None and embeddings is not None:
         calls = (
-            f"at most {counted(most.completion_calls, 'completion')} and "
-            f"{counted(most.embedding_calls or 0, 'embedding')}, retries aside"
+            f"at most {counted(completions, 'completion')} and "
+            f"{counted(embeddings, 'embedding')}, retries aside"
         )
-    by_method = {name: run.estimate(name) for name in run.names}
-    expected = {name: run.expect(name) for name in run.names}
-    dollars = {name: run.dollars(name, each) for name, each in by_method.items()}
+    judge_calls = sum(each.judge_calls for each in most.values()) + n_compared
     say(
         console,
         f"Dry run: nothing is sent.\n{_budgets(run)}"
-        f"Searches:         {most.searches:,}\n"
+        f"Searches:         {len(run.units):,}\n"
         f"Search calls:     {calls}\n"
-        f"Judge calls:      {most.judge_calls:,}, retries aside\n"
-        f"Expected:         {_expected(run, list(expected.values()))}\n"
-        f"Prompt tokens:    {tokens}\n"
+        f"Judge calls:      {judge_calls:,}, retries aside\n"
+        f"Expected:         {_expected(run, typical, expected)}\n"
+        f"Prompt tokens:    {told}\n"
         f"Dollars:          {_total(list(dollars.values()), models)}",
     )
     paid = any(amount != 0 for amount in dollars.values())
     headings = ["searches", "search calls", "judge calls", "expected tokens", "most tokens"]
-    headings += [*(["expected $", "most $"] if paid else []), "expected from"]
-    rows: list[list[str]] = []
-    for name, each in by_method.items():
-        amounts = (expected[name].dollars, dollars[name]) if paid else ()
-        rows.append(
-            [
-                *(name, f"{each.searches:,}", _figure(each.completion_calls)),
-                f"{each.judge_calls:,}",
-                *map(_figure, (expected[name].prompt_tokens, each.prompt_tokens)),
-                *(_figure(amount, ",.2f") for amount in amounts),
-                expected[name].source,
-            ]
-        )
-    sources = " ".join(each.source for each in expected.values())
-    lines = [f"Expected {'; '.join(line for word, line in _SOURCES.items() if word in sources)}."]
-    if None in dollars.values() or any(e.prompt_tokens is None for e in by_method.values()):
+    rows = [
+        [
+            *(name, f"{each.searches:,}", _figure(each.completions), f"{each.judge_calls:,}"),
+            *map(_figure, (typical[name].prompt_tokens, each.prompt_tokens)),
+            *(_figure(of[name], ",.2f") for of in (expected, dollars) if paid),
+        ]
+        for name, each in most.items()
+    ]
+    lines = [
+        "Expected: as if every context were full and answers had "
+        f"{_TYPICAL_ANSWER} tokens. Most: as long as the settings let them get."
+    ]
+    if tokens is None or None in dollars.values():
         lines.append(
             "open: the settings set no bound, or a price is not known. --max-cost bounds what a "
             "run spends, whatever it asks."
         )
+    headings += ["expected $", "most $"] if paid else []
     title = "Expected and at most, by method"
     table = Table(title, [METHOD, *((heading, "count") for heading in headings)], rows)
     show(console, [table, *map(Line, (*lines, *unbuilt))])
@@ -185,18 +298,19 @@ def show_dry_run(
         say(console, describe_price(model))
 
 
-def _expected(run: DryRun, expected: Sequence[Expected]) -> str:
+def _expected(
+    run: DryRun, typical: Mapping[str, Figures], dollars: Mapping[str, float | None]
+) -> str:
     """Return what all methods are expected to take, with what compares two of them."""
-    tokens = [each.prompt_tokens for each in expected if each.prompt_tokens is not None]
-    dollars = [each.dollars for each in expected if each.dollars is not None]
-    if len(tokens) < len(expected):
-        return "not known, as the settings set no bound and no earlier run says; see below"
-    alone = sum(run.estimate(name, TYPICAL).prompt_tokens or 0 for name in run.names)
-    compared = (run.estimate(reckoning=TYPICAL).prompt_tokens or alone) - alone
-    line = f"about {sum(tokens) + compared:,.0f} prompt tokens"
-    if len(dollars) == len(expected) and sum(dollars):
-        line += f" and ${sum(dollars):,.2f}{', comparisons aside' if compared else ''}"
-    return f"{line}; an estimate, see below what it is from"
+    tokens = _sum(each.prompt_tokens for each in typical.values())
+    if tokens is None:
+        return "not known, as the settings set no bound; see below"
+    _, compared = run.comparisons(TYPICAL)
+    line = f"about {tokens + compared:,} prompt tokens"
+    known = [amount for amount in dollars.values() if amount is not None]
+    if len(known) == len(dollars) and sum(known):
+        line += f" and ${sum(known):,.2f}{', comparisons aside' if compared else ''}"
+    return f"{line}; an estimate, see below"
 
 
 def _budgets(run: DryRun) -> str:
@@ -225,8 +339,11 @@ def _total(dollars: Sequence[float | None], models: Sequence[str]) -> str:
     return "0, as every model of the searches and the judge is free"
 
 
-def _times(n: int, value: float | None) -> float | None:
-    return None if value is None else n * value
+def _sum(values: Iterable[int | None]) -> int | None:
+    """Return a sum, None as soon as a part of it is not known."""
+    listed = list(values)
+    known = [value for value in listed if value is not None]
+    return sum(known) if len(known) == len(listed) else None
 
 
 def _figure(value: float | None, form: str = ",.0f") -> str:

@@ -47,6 +47,7 @@ from graphrag.eval.results.rows import FAILED_AS_0, rows_of
 from graphrag.eval.results.usage import describe_forgotten, label_embedded
 from graphrag.eval.runner.checks import AVERAGES
 from graphrag.eval.runner.evaluation_runner import EvaluationRunner
+from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
 from graphrag.eval.runner.judging import asks_judge
 from graphrag.eval.runner.plan import is_asked
 from graphrag.eval.runner.queue import RunOutcome, RunRequest
@@ -87,6 +88,13 @@ class RunDescription:
     def details(self) -> RunDetails:
         """The run's details."""
         return self.run.details
+
+    async def with_views(self) -> "RunDescription":
+        """Return it with the indexes that are as they were searched, and a line for any other."""
+        setup = self.run.setup
+        views = await read_searched_views(self.config.project_folders(), setup)
+        unread = describe_unmeasured(key for key in setup.indexes if key not in views)
+        return replace(self, views=views, unread=tuple(unread))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,6 @@ from graphrag.eval.report.inspect_log import check_inspect_path, inspect_pieces,
 from graphrag.eval.report.questions import ShownQuestion, is_wrong, show_question
 from graphrag.eval.results.runs import pinned_run_id, read_rows
 from graphrag.eval.results.usage import label_embedded
-from graphrag.eval.runner.headers import describe_unmeasured, read_searched_views
 from graphrag.eval.runner.stored_outcome import ReadRun, read_run
 from graphrag.eval.store.connection import hold_folder
 from graphrag.eval.store.database import EvaluationStore
@@ -79,8 +78,7 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
         if flags.asks:
             with working(notes, "Reading the indexes"):
                 before = _read_baseline(store, place, flags.changed)
-                views = await read_searched_views(read.config.project_folders(), run.setup)
-            description = RunDescription(run, read.config, read.samples, views)
+                description = await _describe(read)
             _show_questions(supervisor.console, description, read, before, flags, store_path)
             return DONE
         newest = next((each for each in runs if each.origin == "command"), None)
@@ -128,17 +126,14 @@ def _read_baseline(store: EvaluationStore, place: Place, name: str | None) -> Re
 
 
 async def _describe(read: ReadRun) -> RunDescription:
-    views = await read_searched_views(read.config.project_folders(), read.run.setup)
-    unmeasured = [key for key in read.run.setup.indexes if key not in views]
-    return RunDescription(
+    described = RunDescription(
         read.run,
         read.config,
         read.samples,
-        views,
-        read.recorded_at,
+        recorded_at=read.recorded_at,
         forgotten=read.forgotten,
-        unread=tuple(describe_unmeasured(unmeasured)),
     )
+    return await described.with_views()
 
 
 def _show_tables(

@@ -19,6 +19,8 @@ from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
 from graphrag.eval.judged.discovery import JUDGED_METRICS
 from graphrag.eval.records import METRICS
+from graphrag.eval.runner.data_warnings import list_data_warnings
+from graphrag.eval.runner.judging import list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import judgeable
@@ -373,7 +375,56 @@ def list_judge_limit_warnings(
     ]
 
 
-def list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
+async def list_warnings(
+    config: EvaluationConfig,
+    samples: Sequence[Sample],
+    methods: MethodSet,
+    headers: "Mapping[str, IndexHeader]",
+    built: "Mapping[str, IndexHeader]",
+    judge: str | None,
+) -> list[str]:
+    """Return what makes the figures of a run weaker than they look, a line each.
+
+    ``headers`` are of all indexes that are asked, ``built`` of those that are there; ``judge`` is
+    the model that gives verdicts, if one does.
+    """
+    warnings = list_setting_warnings({k: config.project_folders()[k] for k in headers})
+    warnings += await list_data_warnings([s for s in samples if s.imdb_key in built], built)
+    warnings += await list_budget_warnings(config, methods, built)
+    if judge is not None:
+        pairs = [(name, header) for header in headers.values() for name in config.methods]
+        answering = {methods.answering_model(*pair) for pair in pairs} - {None}
+        warnings += list_judge_name_warnings(config, headers)
+        warnings += list_judge_warnings(judge, [model for model in answering if model])
+        warnings += list_judge_limit_warnings(config, judge, methods, headers)
+    warnings += _list_sample_warnings(config, samples)
+    if config.budgets:
+        warnings += _list_once(config, methods)
+    elif config.equal_terms is not None and headers:
+        warnings += [
+            f"equal terms give {name} the form of the answer alone: it has no context budget"
+            for name in methods.without_budget(next(iter(headers.values())))
+        ]
+    return warnings
+
+
+def _list_sample_warnings(config: EvaluationConfig, samples: Sequence[Sample]) -> list[str]:
+    n, warnings = len(samples), list[str]()
+    without = sum(not sample.evidence for sample in samples)
+    if "oracle" in config.methods and without:
+        warnings.append(
+            f"oracle is not asked {without} of the {n} questions, as these quote no evidence"
+        )
+    unanswered = sum(sample.names_sources_only for sample in samples)
+    if unanswered:
+        warnings.append(
+            f"{unanswered} of {counted(n, 'question')} have no answer, so that their responses are "
+            "not judged on correctness"
+        )
+    return warnings
+
+
+def _list_once(config: EvaluationConfig, methods: MethodSet) -> list[str]:
     """Name the searches of a run at several budgets that have none, and are asked once."""
     at = {name for of_method in config.curves.values() for name in of_method.values()}
     once = [name for name in methods.search_methods() if name not in at]
