@@ -219,7 +219,8 @@ def test_hints_that_lie_deeper_name_the_place_too(
     unpinned = in_process("compare", run.run_id, *there)
     assert pasted(unpinned.stderr).exit_code == DONE
     spaced.write_rows([{**row, "question": f"{row['question']} Again?"} for row in ROWS])
-    others = in_process("--limit", "2", "--baseline", "pinned", *there)
+    assert spaced.run("--limit", "2", "-q").exit_code == DONE
+    others = in_process("compare", "latest", *there)
     assert others.exit_code == USAGE
     assert pasted(others.stderr, RUN="latest").exit_code == DONE
     missing = in_process("judge", "--labels", "none.csv", *there)
@@ -247,22 +248,3 @@ def test_a_program_that_the_shell_does_not_find_is_named_by_its_path(spaced: Eva
     assert told(done.stderr) == [f"{BIN}/graphrag eval init --root '{spaced.project}'"]
     done = ask(words, spaced.root, UV_RUN_RECURSION_DEPTH="1")
     assert told(done.stderr) == [f"{BIN}/graphrag eval init --root '{spaced.project}'"]
-
-
-def test_a_retry_is_held_against_the_baseline_that_was_meant(
-    spaced: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(spaced.root)
-    spaced.configure(methods=["basic", "broken"], variants={"broken": {"function": "mine:fail"}})
-    code = "async def fail(question):\n    raise RuntimeError('down')\n"
-    (spaced.root / "mine.py").write_text(code, encoding="utf-8")
-    assert spaced.run("--limit", "1", "-q").exit_code == DONE
-    with EvaluationStore(spaced.store_path) as store:
-        (first,) = store.runs()
-    top = "eval/results/eval_results_detailed.json"
-    (retry,) = told(spaced.run("--limit", "1", "--baseline", top).stderr)
-    assert f"runs/{first.run_id}/eval_results_detailed.json" in retry
-    result = spaced.run("--limit", "1", "--baseline", "latest")
-    (retry,) = told(result.stderr)
-    assert " latest " not in retry
-    assert re.search(r"latest is run (\S+)", said(result.stderr))[1] in retry

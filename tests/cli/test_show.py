@@ -182,16 +182,6 @@ def test_latest_is_of_the_command_not_of_a_notebook(make_evaluation: MakeEvaluat
     assert f"Resuming run {command.run_id}" in flat(resumed.stderr)
 
 
-def test_a_baseline_file_that_the_run_replaces_is_read_before(finished_copy: Evaluation):
-    evaluation = finished_copy
-    (first,) = runs_of(evaluation)
-    compared = evaluation.run("--baseline", str(evaluation.output / FILES[1]), COLUMNS="300")
-    assert compared.exit_code in (DONE, INCOMPLETE), compared.output
-    assert runs_of(evaluation)[0].run_id != first.run_id
-    assert "Gate:" in compared.output
-    assert "0 newly wrong, 0 newly right" in flat(compared.output)
-
-
 def test_the_tables_are_shown_when_the_files_cant_be_written(make_evaluation: MakeEvaluation):
     evaluation = make_evaluation(methods=["basic"])
     evaluation.output.mkdir(parents=True)

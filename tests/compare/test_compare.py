@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import Result
-from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
 from graphrag.eval.compare.changes import list_setup_changes
@@ -459,73 +458,6 @@ def test_a_scored_verdict_without_a_score_of_0_or_1_is_refused(
     path.write_text(json.dumps({"metadata": {}, "results": [question]}))
     with pytest.raises(UsageError, match=said):
         read_rows(str(path), tmp_path / "eval.db")
-
-
-def test_an_evaluation_ends_with_the_gate(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    flags = ["--baseline", "latest"]
-    refused = evaluation.run(*flags)
-    assert refused.exit_code == USAGE
-    assert "There is no run in" in refused.output
-    assert not evaluation.store_path.exists()
-    assert evaluation.run().exit_code == PASS
-    result = evaluation.run(*flags, COLUMNS="200")
-    assert result.exit_code == INCONCLUSIVE, result.output
-    with EvaluationStore(evaluation.store_path) as store:
-        new, old = (run.run_id for run in store.runs())
-    assert old in result.output
-    assert "Gate: INCONCLUSIVE" in result.output
-    warned = [line for line in result.output.splitlines() if line.startswith("Warning")]
-    known = ("the judge is offline/rules", "says little about retrieval")
-    assert all(any(each in line for each in known) for line in warned)
-    assert len(warned) == 2
-    quiet = evaluation.run("--baseline", new, "--quiet")
-    assert quiet.exit_code == INCONCLUSIVE
-    answer, gate = quiet.output.splitlines()
-    assert answer.startswith("Answer (offline baseline models): ")
-    assert gate == "Gate: INCONCLUSIVE for basic (offline baseline models)"
-    skipped = evaluation.run("--baseline", new, "--skip-judge")
-    assert (skipped.exit_code, len(responses_by_run(evaluation))) == (USAGE, 3)
-    stopped = evaluation.run("--baseline", old, "--imdb-key", "nowhere")
-    assert stopped.exit_code == USAGE
-    assert "Gate" not in stopped.output
-    evaluation.configure(thresholds={"correctness": 1.0})
-    evaluation.write_rows([{**ROWS[0], "answer": "Nobody"}, *ROWS[1:]])
-    missed = evaluation.run("--baseline", new)
-    assert missed.exit_code == FAIL
-    assert "threshold missed" in missed.output
-    assert "Warning: the questions differ" in missed.output
-    assert "Gate: INCONCLUSIVE" in missed.output
-    missed = evaluation.run("--baseline", new, "--quiet")
-    assert missed.exit_code == FAIL
-    assert "Threshold missed: basic: correctness" in missed.output
-    assert "baseline models); but the questions differ" in missed.output
-
-
-def test_a_baseline_without_the_metric_is_known_before_any_call(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
-    assert evaluation.run("-q").exit_code == PASS
-    evaluation.configure(metrics=["relevance"])
-    refused = evaluation.run("--baseline", "latest")
-    assert refused.exit_code == USAGE
-    assert "the new run asks relevance" in " ".join(refused.output.split())
-    evaluation.configure(metrics=["correctness"])
-    evaluation.write_rows([{**ROWS[0], "question": "What else?"}, *ROWS[1:]])
-    refused = evaluation.run("--baseline", "latest")
-    assert refused.exit_code == USAGE
-    assert "1 of 6 questions have other words" in " ".join(refused.output.split())
-    evaluation.write_rows(ROWS)
-    assert len(responses_by_run(evaluation)) == 1
-    evaluation.configure(metrics=["relevance", "correctness"])
-    compared = evaluation.run("--baseline", "latest", COLUMNS="200")
-    assert compared.exit_code == INCONCLUSIVE, compared.output
-    assert "correctness" in compared.output.split("Gate")[0]
-    assert "verdicts asked of it" not in " ".join(compared.output.split())
-
-
-def responses_by_run(evaluation: Evaluation) -> list[int]:
-    with EvaluationStore(evaluation.store_path) as store:
-        return [len(store.responses(run.run_id)) for run in store.runs()]
 
 
 async def test_failed_searches_are_no_correctness_of_a_run_that_did_not_ask_for_it(runs: Runs):

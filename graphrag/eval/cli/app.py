@@ -1,13 +1,11 @@
 """The ``graphrag eval`` commands, and the run itself."""
 
-from typing import Annotated
-
 import typer
 
 from graphrag.eval.cli import compare, init, judge, monitor, show, suite, validate, view
-from graphrag.eval.cli.command import command, option
+from graphrag.eval.cli.command import command
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import MORE, RunFlags, read_input
+from graphrag.eval.cli.run_input import RunFlags, read_input
 from graphrag.eval.cli.terminal import open_console, starting, working
 from graphrag.eval.errors import UsageError
 
@@ -17,13 +15,7 @@ def add_eval_commands(released: typer.Typer) -> None:
     released.add_typer(app, name="eval")
 
 
-def evaluate(
-    place: Place,
-    flags: RunFlags,
-    baseline: Annotated[
-        str | None, option("Then compare with this run.", rich_help_panel=MORE)
-    ] = None,
-) -> int:
+def evaluate(place: Place, flags: RunFlags) -> int:
     """Ask every question by every method, judge the responses, and write the results.
 
     Exit codes: 0 done; 1 error; 2 wrong usage; 3 incomplete or inconclusive; 100 gate or
@@ -32,18 +24,13 @@ def evaluate(
     if flags.quiet and flags.verbose:
         msg = "--quiet and --verbose exclude each other; leave one out."
         raise UsageError(msg)
-    if baseline is not None and flags.skip_judge:
-        msg = "--baseline needs verdicts; leave --skip-judge out."
-        raise UsageError(msg)
     notes = open_console(stderr=True, quiet=flags.quiet)
     with working(notes, "Reading the settings", at_once=False):
         given = read_input(place, flags)
     with starting(flags.quiet):
         from graphrag.eval.cli.evaluate import evaluate as run
 
-    if baseline is None or flags.dry_run:
-        return run(place, flags, given)
-    return compare.with_baseline(place, flags, baseline, lambda: run(place, flags, given))
+    return run(place, flags, given)
 
 
 app = typer.Typer(

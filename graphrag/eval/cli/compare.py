@@ -1,16 +1,14 @@
 """``graphrag eval compare``: a run held against a baseline, which it pins as well."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphrag.command_lines import say_instead
 from graphrag.eval.cli.command import Full, option
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.run_input import RunFlags, read_questions, split_names
+from graphrag.eval.cli.run_input import split_names
 from graphrag.eval.cli.terminal import (
     DONE,
     FAILED,
@@ -209,49 +207,6 @@ def _show_changes(comparison: "RunComparison", store_path: Path, full: bool) -> 
     shown = changes if full else [each for each in changes if each.is_worse]
     for line in list_figure_changes(shown)[0 if full else 1 :]:
         say(line)
-
-
-def with_baseline(place: Place, flags: RunFlags, source: str, evaluate: Callable[[], int]) -> int:
-    """Evaluate, then compare what was written with a baseline, which is read beforehand.
-
-    Returns
-    -------
-    int
-        The evaluation's exit code unless that is 0, else the gate's; an evaluation that stopped
-        early, or left verdicts unscored, is not compared.
-    """
-    from graphrag.eval.compare.compare import shared_metrics
-    from graphrag.eval.compare.pairing import check_samples
-    from graphrag.eval.results.runs import read_rows
-    from graphrag.eval.store.whole_files import DETAILED_FILE
-
-    config, store_path = place.read_config(), place.store_path()
-    notes = open_console(stderr=True, quiet=flags.quiet)
-    name = place.find_run(source, quiet=flags.quiet)
-    with working(notes, "Reading the baseline"):
-        baseline = read_rows(name, store_path)
-    _keep_meaning(source, baseline.metadata.run_id, store_path)
-    check_samples(read_questions(config)[0], baseline.rows)
-    metric = shared_metrics(config.metrics, baseline.metrics)[0]
-    code = evaluate()
-    if code not in (DONE, FAILED):
-        return code
-    with working(notes, "Comparing with the baseline"):
-        new = read_rows(str(store_path.with_name(DETAILED_FILE)), store_path)
-        comparison = compare_rows((new, baseline), store_path, [metric])
-    gate = show_outcome(comparison, store_path, flags.full, flags.quiet, changes=False)
-    return code or gate
-
-
-def _keep_meaning(source: str, run_id: str | None, store_path: Path) -> None:
-    """See to it that a follow-up compares with this baseline, even after the files show another."""
-    from graphrag.eval.store.whole_files import DETAILED_FILE, run_folder
-
-    if run_id is None or not Path(source).is_file():
-        return
-    own = run_folder(store_path.parent, run_id) / DETAILED_FILE
-    if own.exists():
-        say_instead(str(Path(source).absolute()), str(own.absolute()))
 
 
 def pin_run(source: str, store_path: Path) -> int:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from graphrag.command_lines import eval_line_here
-from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import UsageError
 from graphrag.eval.judged.discovery import JUDGED_METRICS
 from graphrag.eval.records import measured_latency
@@ -134,16 +133,6 @@ def check_questions(joined: Mapping[str, Joined]) -> list[str]:
             "that go by them are left out of the pairs"
         )
     return warnings
-
-
-def check_samples(samples: Sequence[Sample], baseline: Sequence[Row]) -> None:
-    """Refuse, as ``check_questions``, before they are asked, what the baseline holds as others."""
-    for method in dict.fromkeys(row.method for row in baseline):
-        asked = [
-            Row(sample.id, sample.imdb_key, method, {}, {}, question=sample.question)
-            for sample in samples
-        ]
-        check_questions({method: join_rows(asked, baseline, method)})
 
 
 def flips_of(joined: Joined, pairs: MetricPairs, key: MetricKey) -> tuple[Flip, ...]:
