@@ -10,8 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +31,6 @@ class Invocation:
 
 
 _PROGRAMS = ("graphrag", "gtog")
-_PROGRAM, _PLACE = "THE-PROGRAM-HERE", ("--in", "THE-PLACE-HERE")
 _PLAIN = Invocation(("graphrag", "eval"), resumes=True)
 _GIVEN: ContextVar[Invocation] = ContextVar("invocation", default=_PLAIN)
 
@@ -51,23 +49,6 @@ def say_instead(word: str, by: str) -> None:
     _GIVEN.set(replace(given, words=tuple(by if each == word else each for each in given.words)))
 
 
-@contextmanager
-def without_place() -> Generator[None]:
-    """Write lines that :func:`put_place` makes commands of, wherever and as whatever it runs."""
-    token = _GIVEN.set(Invocation((_PROGRAM,), place=_PLACE))
-    try:
-        yield
-    finally:
-        _GIVEN.reset(token)
-
-
-def put_place(text: str) -> str:
-    """Return a text that was written :func:`without_place` for the command that was given."""
-    given = _GIVEN.get()
-    place = f" {_join([*given.place])}" if given.place else ""
-    return text.replace(f" {' '.join(_PLACE)}", place).replace(_PROGRAM, _join([*given.program]))
-
-
 def move_to(place: Sequence[str]) -> None:
     """Have the lines that name the place of the command name this one: its flags and values."""
     _GIVEN.set(replace(_GIVEN.get(), place=tuple(place)))
@@ -76,11 +57,6 @@ def move_to(place: Sequence[str]) -> None:
 def can_resume() -> bool:
     """Whether the command that was given can be continued."""
     return _GIVEN.get().resumes
-
-
-def has_flag(flag: str) -> bool:
-    """Whether the command that was given has a flag, by its long name."""
-    return flag in _GIVEN.get().words
 
 
 def has_place() -> bool:

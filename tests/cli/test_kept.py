@@ -11,13 +11,6 @@ from support.clock_evaluation import Evaluation, MakeEvaluation
 from typer.testing import CliRunner
 
 from graphrag.cli.main import app
-from graphrag.command_lines import (
-    Invocation,
-    eval_line_here,
-    put_place,
-    remember,
-    without_place,
-)
 from graphrag.eval.cli import kept
 from graphrag.eval.records import JudgeResult
 from graphrag.eval.store.database import EvaluationStore
@@ -52,11 +45,11 @@ def test_it_looks_as_if_it_were_computed(
     finished_copy: Evaluation, monkeypatch: pytest.MonkeyPatch
 ):
     folder = finished_copy.output
+    assert "Computing" in show(folder).stderr  # its commands are to name this place
     path = kept_file(folder)
     written = path.read_bytes()
     for flags, width, color in (
         ((), "60", ""),
-        ((), "200", "1"),
         (("--full",), "60", "1"),
         (("--full",), "200", ""),
         (("--quiet",), "60", ""),
@@ -79,20 +72,9 @@ def test_a_run_keeps_what_it_printed(make_evaluation: MakeEvaluation):
     assert again.stdout == ran.stdout
 
 
-def test_a_command_is_told_as_it_can_be_given_now():
-    with without_place():
-        told = f"To measure it: {eval_line_here('view', '--labels', 'RUN')}; then look."
-    remember(Invocation(("my gtog", "eval"), place=("--output", "/a b")))
-    assert (
-        put_place(told)
-        == "To measure it: 'my gtog' eval view --labels RUN --output '/a b'; then look."
-    )
-    remember(Invocation(("graphrag", "eval")))
-    assert put_place(told) == "To measure it: graphrag eval view --labels RUN; then look."
-
-
 def test_nothing_heavy_is_loaded(finished_copy: Evaluation):
     place = ["--root", str(finished_copy.root)]
+    assert finished_copy.run("show", "latest").exit_code == 0
     words = [sys.executable, "-c", _LOOK, "eval", "show", "latest", *place]
     done = subprocess.run(words, text=True, capture_output=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -108,6 +90,7 @@ def test_what_is_another_now_is_computed(
         assert "Computing" not in show(folder).stderr
         return computed
 
+    assert is_computed()  # of another place
     assert not is_computed()
     before = show(folder).stdout
     with EvaluationStore(finished_copy.store_path) as store:

@@ -68,30 +68,18 @@ def quoting(rows, quotes):
     return [{**row, "evidence": [quotes[n % len(quotes)]]} for n, row in enumerate(rows)]
 
 
-@pytest.mark.parametrize("quoted", [True, False])
-def test_texts_under_each_others_key_are_warned_of(both: Evaluation, quoted: bool):
-    clock, mill = CLOCK_ROWS, MILL_ROWS
-    if quoted:
-        clock, mill = quoting(clock, CLOCK_QUOTES), quoting(mill, MILL_QUOTES)
-    both.write_rows(rows_of(clock, mill))
+def test_texts_under_each_others_key_are_warned_of(both: Evaluation):
+    both.write_rows(rows_of(quoting(CLOCK_ROWS, CLOCK_QUOTES), quoting(MILL_ROWS, MILL_QUOTES)))
     right = said(both.run("--dry-run"))
     assert "swapped" not in right
     assert "does not hold" not in right
     both.configure(indexes={"clock": "mill", "mill": "clock"})
     wrong = said(both.run("--dry-run"))
-    if quoted:
-        assert (
-            "mill: of the quotes in its questions 0 of 5 stand in its own text, and 5 of 5 in "
-            "that of clock; are the documents swapped?" in wrong
-        )
-        assert (
-            "11 of 11 questions with evidence quote what their document does not hold (cl" in wrong
-        )
-    else:
-        assert (
-            "mill: of the 26 words in its questions that tell its text from that of clock" in wrong
-        )
-        assert "26 point to the other; are the documents swapped?" in wrong
+    assert (
+        "mill: of the quotes in its questions 0 of 5 stand in its own text, and 5 of 5 in "
+        "that of clock; are the documents swapped?" in wrong
+    )
+    assert "11 of 11 questions with evidence quote what their document does not hold (cl" in wrong
 
 
 def test_general_questions_are_not_taken_for_swapped(both: Evaluation):

@@ -8,6 +8,7 @@ from graphrag.command_lines import again, eval_line_here
 from graphrag.config.models.strict_section import as_sentence
 from graphrag.eval.cli.building import build_missing
 from graphrag.eval.cli.dry_run import DryRun, show_dry_run
+from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import RunDescription, Supervisor, was_interrupted
 from graphrag.eval.cli.run_input import RunFlags, RunInput, change_metrics
@@ -22,7 +23,6 @@ from graphrag.eval.runner.checks import (
     check_output,
     check_prices,
     check_success,
-    describe_unbuilt,
     list_judge_warnings,
     list_warnings,
 )
@@ -123,7 +123,11 @@ async def _evaluate(place: Place, flags: RunFlags, given: RunInput) -> int:
     with working(supervisor.notes, "Reading the indexes"):
         plan = await _plan_run(flags, given, unbuilt, validated, supervisor)
     if flags.dry_run:
-        lines = [await describe_unbuilt(key, roots[key]) for key in unbuilt]
+        lines = [
+            f"Index {key} is not built, and building it is not in these figures. --max-cost does "
+            "not bound it."
+            for key in unbuilt
+        ]
         run = DryRun(config, plan.units, plan.headers, plan.methods, plan.judge)
         show_dry_run(open_console(quiet=flags.quiet), run, plan.details.models, lines)
         return DONE
@@ -252,6 +256,7 @@ async def _conduct(place: Place, flags: RunFlags, plan: _Plan, supervisor: Super
             recorded_at=store.recorded_at(run.run_id),
             file=place.file,
             forgotten=store.forgotten_usage(run.run_id),
+            made_of=digest_run(store, run.run_id, config.output_folder),
         )
         code = await _finish(described, outcome, supervisor)
         before = {} if origin is None else store.verdicts(origin.run_id)

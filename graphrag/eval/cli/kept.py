@@ -1,12 +1,11 @@
 """What ``graphrag eval show`` printed of a finished run, read in place of being computed again.
 
 It stands in the run's folder with a digest of all that it was made of: the run's rows and settings
-in the store, the labels imported for it, and this project's own code. Where one of these is another
-now, or a file of the run is missing, nothing here is used.
+in the store, the labels imported for it, the place that its commands name, and this project's own
+code. Where one of these is another now, or a file of the run is missing, nothing here is used.
 """
 
 import json
-from dataclasses import replace
 from hashlib import blake2b
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -15,10 +14,10 @@ from typing import Any
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from graphrag.command_lines import eval_line_here, put_place
+from graphrag.command_lines import eval_line_here
 from graphrag.eval.cli.terminal import open_console, say
 from graphrag.eval.errors import EvalError
-from graphrag.eval.report.table import Line, Part, keep_parts, show
+from graphrag.eval.report.table import Part, keep_parts, show
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.store.lookup import find_run, open_store
 from graphrag.eval.store.whole_files import (
@@ -40,11 +39,9 @@ def digest_run(store: EvaluationStore, run_id: str, folder: Path) -> str:
     details = run.details.to_dict()
     digest = blake2b(digest_size=16)
     digest.update(json.dumps([store.fingerprint(run_id), run.setup.root, details]).encode())
-    labels = sorted(run_folder(folder, run_id).glob("audit_*.json"))
-    for path in labels:
+    for path in sorted(run_folder(folder, run_id).glob("audit_*.json")):
         digest.update(path.read_bytes())
-    if labels:  # what is said of them names where they are
-        digest.update(eval_line_here().encode())
+    digest.update(eval_line_here().encode())
     digest.update(_sources())
     return digest.hexdigest()
 
@@ -67,15 +64,12 @@ def show_kept(store_path: Path, run_id: str, full: bool, quiet: bool) -> bool:
     if kept is None or is_on_top is None:
         return False
     for line in kept["warnings"]:
-        say(f"Warning: {put_place(line)}", "yellow", stderr=True, quiet=quiet)
+        say(f"Warning: {line}", "yellow", stderr=True, quiet=quiet)
     if quiet:
         if kept["answer"] is not None:
-            say(put_place(kept["answer"]))
+            say(kept["answer"])
         return True
-    parts = _PARTS.validate_python(kept["full" if full else "brief"])
-    for part in parts:
-        line = replace(part, text=put_place(part.text)) if isinstance(part, Line) else part
-        show(open_console(), [line])
+    show(open_console(), _PARTS.validate_python(kept["full" if full else "brief"]))
     name_files(open_console(), folder if is_on_top else own, own if is_on_top else None, full)
     name_more(open_console(), run_id, full)
     return True

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from graphrag.command_lines import again, eval_line_here, eval_line_in, has_place, without_place
+from graphrag.command_lines import again, eval_line_here, eval_line_in, has_place
 from graphrag.eval.cli.kept import KEPT_FILE, keep_tables, name_files, name_more
 from graphrag.eval.cli.terminal import (
     DONE,
@@ -395,12 +395,11 @@ class Supervisor:
         made_of, details = description.made_of, description.details
         if made_of is None or not is_whole or not report.results.metadata["is_complete"]:
             return {}
-        with without_place():
-            answer = None if details.skip_judge else verdict_line(report.results)
-            tables = {
-                "brief": list(list_brief(report.results, report.notes)),
-                "full": list_all(report),
-            }
+        answer = None if details.skip_judge else verdict_line(report.results)
+        tables = {
+            "brief": list(list_brief(report.results, report.notes)),
+            "full": list_all(report),
+        }
         warnings = [*details.warnings, *description.unread]
         return {KEPT_FILE: keep_tables(made_of, warnings, answer, tables)}
 

@@ -6,13 +6,12 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphrag.command_lines import eval_line_here
 from graphrag.config.models.strict_section import as_sentence, nearest
-from graphrag.config.project_settings import ProjectConfig, read_settings, unknown_settings
+from graphrag.config.project_settings import read_settings, unknown_settings
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import DEFAULT_CRITERIA
 from graphrag.eval.dataset.samples import Sample
@@ -104,11 +103,6 @@ def list_judge_warnings(judge: str, answering: Iterable[str]) -> list[str]:
     ]
 
 
-def list_setting_warnings(roots: Mapping[str, Path]) -> list[str]:
-    """Name the keys in projects' settings files that have no effect."""
-    return [f"{key}: {line}" for key, root in roots.items() for line in unknown_settings(root)]
-
-
 def _family(model: str) -> str:
     """Return the family of ``provider/model``: the name that its versions share."""
     # Some services put the maker and a dot before the name; the dot of a version is another.
@@ -123,107 +117,70 @@ _FILES = {"text": r".*\.txt$", **{kind: rf".*\.{kind}$" for kind in ("csv", "jso
 """Kind of input that is read as text -> the names of its files, unless the settings say others."""
 
 
-@dataclass(slots=True)
-class _Input:
-    """Files, and those that give nothing: name -> why it can't be read, and the empty ones."""
-
-    n_files: int = 0
-    n_characters: int = 0
-    unreadable: dict[str, str] = field(default_factory=dict[str, str])
-    empty: list[str] = field(default_factory=list[str])
-
-
 async def list_input_warnings(key: str, root: Path) -> list[str]:
     """Name the files of a project's input that its index will lack, before it is built.
 
     The release leaves out a file that is not in the expected encoding, and makes no text unit of
     one without text. Input that is not in files of this machine, or is not text, is not looked at.
-    ``key`` is what the index is called in the warnings, ``root`` the project folder.
 
     Raises SettingsError if the settings can't be read; ConfigError if there is no file, or none
     with text: the release would begin, and say less.
     """
     config = read_settings(root)
-    files = await asyncio.to_thread(_read_input, config)
-    if files is None:
+    kind, encoding = str(config.input.type), config.input.encoding or "utf-8"
+    if str(config.input_storage.type) != "file" or kind not in _FILES:
         return []
     folder = config.input_storage.base_dir
-    if not files.n_files:
+    pattern = config.input.file_pattern or _FILES[kind]
+    try:
+        faults = await asyncio.to_thread(_read_input, Path(str(folder)), pattern, encoding)
+    except LookupError:  # an encoding that Python does not know: the release says so
+        return []
+    if not faults:
         msg = (
-            f"Index {key} can't be built: no file in {folder} matches {_pattern(config)}; put the "
+            f"Index {key} can't be built: no file in {folder} matches {pattern}; put the "
             "texts there, or name others in input.file_pattern or input_storage.base_dir"
         )
         raise ConfigError(msg)
-    if len(files.empty) == files.n_files:
-        verb = "has" if files.n_files == 1 else "have"
-        msg = f"Index {key} can't be built: {counted(files.n_files, 'file')} in {folder} {verb}"
+    empty = [name for name, fault in faults.items() if fault == ""]
+    if len(empty) == len(faults):
+        verb = "has" if len(faults) == 1 else "have"
+        msg = f"Index {key} can't be built: {counted(len(faults), 'file')} in {folder} {verb}"
         raise ConfigError(f"{msg} no text")
+    unreadable = [name for name, fault in faults.items() if fault]
     warnings: list[str] = []
-    if files.unreadable:
-        name, cause = next(iter(files.unreadable.items()))
-        encoding = config.input.encoding or "utf-8"
-        named, verb = _as_subject(list(files.unreadable), "is", "are")
+    if unreadable:
+        name = unreadable[0]
         warnings.append(
-            f"{key}: {named} {verb} not {encoding} ({cause} of {name}) and left out of the index; "
-            f"save as {encoding}, or name the encoding in input.encoding"
+            f"{key}: {_as_subject(unreadable, 'is', 'are')} not {encoding} ({faults[name]} of "
+            f"{name}) and left out of the index; save as {encoding}, or name the encoding in "
+            "input.encoding"
         )
-    if files.empty:
-        named, verb = _as_subject(files.empty, "has", "have")
-        warnings.append(f"{key}: {named} {verb} no text and can not be found by any search")
+    if empty:
+        named = _as_subject(empty, "has", "have")
+        warnings.append(f"{key}: {named} no text and can not be found by any search")
     return warnings
 
 
-async def describe_unbuilt(key: str, root: Path) -> str:
-    """Say of an index that is not built what is known of it, and what is not."""
-    config = read_settings(root)
-    text = f"Index {key} is not built, and building it is not in these figures"
-    files = await asyncio.to_thread(_read_input, config)
-    if files is not None:
-        step = max(1, config.chunking.size - config.chunking.overlap)
-        n_units = max(files.n_files, round(files.n_characters / 4 / step))
-        text += (
-            f": {counted(files.n_files, 'file')} of {files.n_characters:,} characters give about "
-            f"{counted(n_units, 'text unit')}, each of which takes a call or more"
-        )
-    return (
-        f"{text}. What is not known before: the calls for descriptions and reports, how full "
-        "contexts get, and whether the questions fit the texts. --max-cost does not bound building."
-    )
-
-
-def _pattern(config: ProjectConfig) -> str:
-    return config.input.file_pattern or _FILES[str(config.input.type)]
-
-
-def _read_input(config: ProjectConfig) -> _Input | None:
-    """Read the files one by one; the texts are not kept, as all together may be large."""
-    if str(config.input_storage.type) != "file" or str(config.input.type) not in _FILES:
-        return None
-    folder, pattern = Path(str(config.input_storage.base_dir)), re.compile(_pattern(config))
-    files = _Input()
+def _read_input(folder: Path, pattern: str, encoding: str) -> dict[str, str | None]:
+    """Return file -> why it can't be read, "" if it is empty, else None; LookupError: encoding."""
+    faults: dict[str, str | None] = {}
     for path in sorted(folder.rglob("*")):
-        if not pattern.search(str(path)) or not path.is_file():
+        if not re.search(pattern, str(path)) or not path.is_file():
             continue
-        files.n_files += 1
         name, data = path.relative_to(folder).as_posix(), path.read_bytes()
         try:
-            text = data.decode(config.input.encoding or "utf-8")
+            faults[name] = None if data.decode(encoding).strip() else ""
         except UnicodeDecodeError as error:
-            files.unreadable[name] = f"byte {data[error.start]:#04x} at {error.start:,}"
-        except LookupError:  # an encoding that Python does not know: the release says so
-            return _Input(n_files=1)
-        else:
-            files.n_characters += len(text)
-            if not text.strip():
-                files.empty.append(name)
-    return files
+            faults[name] = f"byte {data[error.start]:#04x} at {error.start:,}"
+    return faults
 
 
-def _as_subject(names: Sequence[str], one: str, many: str) -> tuple[str, str]:
-    """Return the files as a subject, and the verb that goes with it."""
+def _as_subject(names: Sequence[str], one: str, many: str) -> str:
+    """Return files as a subject with its verb."""
     if len(names) == 1:
-        return f"the input file {names[0]}", one
-    return f"{len(names)} input files, such as {names[0]},", many
+        return f"the input file {names[0]} {one}"
+    return f"{len(names)} input files, such as {names[0]}, {many}"
 
 
 AVERAGES = ("avg_latency", "avg_llm_calls", "avg_prompt_tokens", "avg_output_tokens")
@@ -388,7 +345,8 @@ async def list_warnings(
     ``headers`` are of all indexes that are asked, ``built`` of those that are there; ``judge`` is
     the model that gives verdicts, if one does.
     """
-    warnings = list_setting_warnings({k: config.project_folders()[k] for k in headers})
+    roots = config.project_folders()
+    warnings = [f"{key}: {line}" for key in headers for line in unknown_settings(roots[key])]
     warnings += await list_data_warnings([s for s in samples if s.imdb_key in built], built)
     warnings += await list_budget_warnings(config, methods, built)
     if judge is not None:

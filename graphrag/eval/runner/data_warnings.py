@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.samples import Sample
@@ -20,13 +19,6 @@ _FEWEST_NAMES = 3
 _NAMES_BELOW = 0.35
 _FEWEST_QUOTES = 3
 _HALF = 0.5
-_FEWEST_WORDS = 12
-_WORD_SHARE = 0.2
-_TIMES = 3
-_SMOOTHING = 2_000
-"""Words of both texts together that are added to each, at most: what a text much shorter than
-the other lacks says little."""
-_MARGIN = 1.0
 _SHOWN = 80
 _MOST_UNITS = 5_000
 """The most text units that are read word by word; of more, every second, third, ..."""
@@ -63,11 +55,9 @@ async def list_data_warnings(
 
     Notes
     -----
-    Questions seem to belong elsewhere, by the first of three signs that says anything: at least
-    half of three or more quotes stand in another index's text and less than half in their own; of
-    the words that tell two texts apart three times as many point to the other, and twelve and a
-    fifth of all words at least; less than 35 % of three or more names (capitalised words that
-    begin no sentence) occur in the index.
+    Questions seem to belong elsewhere, by the first of two signs that says anything: at least half
+    of three or more quotes stand in another index's text and less than half in their own; less than
+    35 % of three or more names (capitalised words that begin no sentence) occur in the index.
     """
     asked = {key: [s for s in samples if s.imdb_key == key] for key in headers}
     quoted = {key: await _look_up(asked[key], headers[key]) for key in headers}
@@ -80,13 +70,8 @@ async def list_data_warnings(
                 open_keys.append(key)
             else:
                 warnings.append(said)
-    words = {key: _words_of(asked[key]) for key in open_keys}
-    elsewhere = await _worded_elsewhere(words, headers) if len(headers) > 1 and words else {}
-    for key in open_keys:
-        said = elsewhere.get(key) or await _names_missing(key, asked[key], headers[key])
-        if said is not None:
-            warnings.append(said)
-    return warnings
+    missing = [await _names_missing(key, asked[key], headers[key]) for key in open_keys]
+    return warnings + [line for line in missing if line is not None]
 
 
 async def _look_up(samples: Sequence[Sample], header: "IndexHeader") -> _Quoted | None:
@@ -149,61 +134,6 @@ async def _quoted_elsewhere(
     return None
 
 
-def _words_of(samples: Sequence[Sample]) -> set[str]:
-    texts = (f"{sample.question} {sample.ground_truth}" for sample in samples)
-    return {word for text in texts for word in phrase_key(text).split()}
-
-
-async def _worded_elsewhere(
-    words: Mapping[str, set[str]], headers: "Mapping[str, IndexHeader]"
-) -> dict[str, str]:
-    """Return what is to be said of the indexes whose questions use another one's words."""
-    wanted = set[str]().union(*words.values())
-    counts: dict[str, Counter[str]] = {}
-    lengths: dict[str, int] = {}
-    for key, header in headers.items():
-        counts[key] = Counter()
-        lengths[key] = 0
-        for unit in await _read_words(header):
-            lengths[key] += len(unit)
-            counts[key].update(word for word in unit if word in wanted)
-    said: dict[str, str] = {}
-    for key, own in words.items():
-        for other in (each for each in headers if each != key):
-            pair = [(counts[k], lengths[k]) for k in (key, other)]
-            margins = [_margin(word, *pair) for word in own]
-            ours = sum(margin > _MARGIN for margin in margins)
-            theirs = sum(margin < -_MARGIN for margin in margins)
-            if theirs >= max(_FEWEST_WORDS, _TIMES * ours, _WORD_SHARE * len(own)):
-                said[key] = (
-                    f"{key}: of the {theirs + ours} words in its questions that tell its text from "
-                    f"that of {other}, {theirs} point to the other; are the documents swapped?"
-                )
-    return said
-
-
-async def _read_words(header: "IndexHeader") -> list[list[str]]:
-    """Return the words of text units, evenly spaced ones where there are too many."""
-    texts = list((await IndexView.open(header, ("text_units",))).texts.values())
-    every = -(-len(texts) // _MOST_UNITS) or 1
-    return [phrase_key(text).split() for text in texts[::every]]
-
-
-def _margin(word: str, own: tuple[Counter[str], int], other: tuple[Counter[str], int]) -> float:
-    """Return the log of how much likelier a word is in one text than in another.
-
-    Smoothed by the two together (Dirichlet), so that what a short text lacks says little.
-    """
-    given = own[0][word] + other[0][word]
-    if not given:
-        return 0.0
-    length = own[1] + other[1]
-    smoothing = min(_SMOOTHING, length / 2)
-    added = smoothing * given / length
-    here, there = ((n[word] + added) / (size + smoothing) for n, size in (own, other))
-    return log(here / there)
-
-
 async def _names_missing(key: str, samples: Sequence[Sample], header: "IndexHeader") -> str | None:
     names = {
         word
@@ -216,7 +146,9 @@ async def _names_missing(key: str, samples: Sequence[Sample], header: "IndexHead
     entities = (await IndexView.open(header, ("entities",))).entities
     found = names & {word for entity in entities for word in phrase_key(entity.title).split()}
     if len(found) < _NAMES_BELOW * len(names):
-        found |= names & {word for unit in await _read_words(header) for word in unit}
+        texts = list((await IndexView.open(header, ("text_units",))).texts.values())
+        every = -(-len(texts) // _MOST_UNITS) or 1
+        found |= names & {word for text in texts[::every] for word in phrase_key(text).split()}
     if len(found) >= _NAMES_BELOW * len(names):
         return None
     return (
