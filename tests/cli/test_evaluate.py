@@ -113,11 +113,9 @@ def test_environment_variables_stand_for_flags_and_flags_win(make_evaluation: Ma
         assert said in sentence(refused)
     # Commands have variables of their own, and share those of the place.
     elsewhere = {"GRAPHRAG_EVAL_COMPARE_ROOT": "/nowhere", "GRAPHRAG_EVAL_COMPARE_OUTPUT": "none"}
-    result = evaluation.run(
-        "compare", "--plan", "0.05", GRAPHRAG_EVAL_COMPARE_DISCORDANCE="0.02", **elsewhere
-    )
+    result = evaluation.run("compare", GRAPHRAG_EVAL_COMPARE_PLAN="5", **elsewhere)
     assert result.exit_code == USAGE
-    assert "discordance" in sentence(result)
+    assert "0.05 means 5 points" in sentence(result)
 
 
 def test_quiet_says_the_answer_alone_and_verbose_shows_where(make_evaluation: MakeEvaluation):

@@ -22,9 +22,6 @@ def test_it_needs_no_project(tmp_path: Path):
     assert result.exit_code == 0, result.output
     assert f"{questions_needed(0.05, 0.2):,}" in result.output
     assert "observed," not in result.output
-    alone = plan("--plan", "0.1", "--discordance", "0.3", "--power", "0.9", root=tmp_path)
-    assert f"{questions_needed(0.1, 0.3, 0.9):,}" in alone.output
-    assert "assumed" not in alone.output
 
 
 def test_more_methods_take_more_questions(tmp_path: Path):
@@ -32,7 +29,7 @@ def test_more_methods_take_more_questions(tmp_path: Path):
     of_three = questions_needed(0.05, 0.2, alpha=0.05 / 3)
     of_four = questions_needed(0.05, 0.2, alpha=0.05 / 6)
     assert len({alone, of_three, of_four}) == 3
-    given = ("--plan", "0.05", "--discordance", "0.2")
+    given = ("--plan", "0.05")
     named = plan(*given, "--methods", "tog,local,basic", root=tmp_path).output
     assert f"{of_three:,}" in named
     assert "two-sided at 5 %/3, as it is one of the 3 pairs" in " ".join(named.split())
@@ -59,9 +56,7 @@ def test_what_a_run_shows_is_used(finished: Evaluation):
     ("arguments", "sentence"),
     [
         (("--plan", "5"), "0.05 means 5 points"),
-        (("--plan", "0.1", "--discordance", "0.05"), "can't be larger than the discordance"),
         (("--plan", "0.1", "--methods", "tog"), "it takes two methods or more"),
-        (("--plan", "0.1", "--power", "1"), "--power must lie between 0 and 1"),
         (("latest", "--plan", "0.1"), "eval_config.yaml does not exist"),
         ((), "Name the run that is to be compared"),
     ],

@@ -118,8 +118,7 @@ def test_runs_are_shown_and_nothing_is_written(read_only: ReadOnly, tmp_path: Pa
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("with_index", [True, False])
-def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only: ReadOnly, with_index: bool):
+def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only: ReadOnly):
     """A run that was killed, or is at work, leaves ``-wal`` behind; copies may lack ``-shm``."""
     folder = read_only.folder
     kept = folder.with_name("kept")
@@ -127,7 +126,7 @@ def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only: ReadOnly,
         run = store.runs()[0]
         store.reopen_run(run.run_id)
         shutil.copytree(folder, kept)
-    for name in ("eval.db", "eval.db-wal", *(("eval.db-shm",) if with_index else ())):
+    for name in ("eval.db", "eval.db-wal", "eval.db-shm"):
         shutil.copy(kept / name, folder / name)
     before = contents(folder)
     assert len(before["eval.db-wal"]) > 0
@@ -137,6 +136,12 @@ def test_what_sqlite_has_not_taken_over_from_its_log_counts(read_only: ReadOnly,
     statuses = {each["run_id"]: each["status"] for each in json.loads(listed.stdout)}
     assert statuses[run.run_id] == "unfinished"
     assert contents(folder) == before
+    folder.chmod(0o755)
+    (folder / "eval.db-shm").unlink()
+    folder.chmod(0o555)
+    refused = read_only.eval("history", "--json")
+    assert refused.returncode == ERROR
+    assert "copy its folder to elsewhere" in " ".join(refused.stderr.split())
 
 
 def test_a_run_is_shown_while_another_is_at_work(tmp_path: Path):

@@ -71,19 +71,10 @@ def compare(
         float | None,
         option(
             "Compare nothing; say how many questions it takes to see this difference: 0.05 is 5 "
-            "points.",
+            "points, by the discordance of NEW or the latest run.",
             rich_help_panel=PLAN,
         ),
     ] = None,
-    discordance: Annotated[
-        float | None,
-        option(
-            "Share of the questions on which just one method is right; default: as in NEW, or "
-            "the latest run.",
-            rich_help_panel=PLAN,
-        ),
-    ] = None,
-    power: Annotated[float, option("Chance to see it, 0 to 1.", rich_help_panel=PLAN)] = 0.8,
 ) -> int:
     """Compare a run with a baseline, and let the gate decide.
 
@@ -94,7 +85,7 @@ def compare(
         with starting():
             from graphrag.eval.cli.plan import show_plan
 
-        return show_plan(place, plan, power, discordance, new, methods)
+        return show_plan(place, plan, new, methods)
     if new is None:
         msg = "Name the run that is to be compared: its id, latest, or a file of results."
         raise UsageError(msg)

@@ -4,13 +4,12 @@ from itertools import combinations
 from math import comb
 from pathlib import Path
 
-from rich.table import Table
-
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_input import read_questions, split_names
 from graphrag.eval.cli.terminal import DONE, open_console, working
 from graphrag.eval.errors import UsageError
 from graphrag.eval.report.cells import share
+from graphrag.eval.report.table import Kind, Table, show
 from graphrag.eval.results.rows import Row, paired_score
 from graphrag.eval.results.runs import RunRows, read_rows
 from graphrag.eval.stats.intervals import mean_binary
@@ -18,95 +17,68 @@ from graphrag.eval.stats.power import ALPHA, detectable_difference, questions_ne
 from graphrag.eval.store.lookup import LATEST, open_store
 
 _TYPICAL = (0.05, 0.1, 0.2, 0.3, 0.4)
+_POWER = 0.8
 
 
-def show_plan(
-    place: Place,
-    detect: float,
-    power: float = 0.8,
-    discordance: float | None = None,
-    run: str | None = None,
-    methods: str | None = None,
-) -> int:
+def show_plan(place: Place, detect: float, run: str | None, methods: str | None) -> int:
     """Show how many questions a true difference needs to be seen.
 
     ``run`` is the one whose discordance is taken, the latest where none is named; ``methods`` is a
     number of methods, or their names, comma-separated.
     """
-    for name, value in (("--plan", detect), ("--power", power)):
-        if not 0 < value < 1:
-            msg = f"{name} must lie between 0 and 1, not {value:g}; 0.05 means 5 points."
-            raise UsageError(msg)
-    if discordance is not None and not detect <= discordance <= 1:
-        msg = (
-            f"--discordance must lie between --plan ({detect:g}) and 1, not {discordance:g}: "
-            "a difference can't be larger than the discordance."
-        )
+    if not 0 < detect < 1:
+        msg = f"--plan must lie between 0 and 1, not {detect:g}; 0.05 means 5 points."
         raise UsageError(msg)
     n_now = _count_questions(place)
     with working(open_console(stderr=True), "Reading the run", at_once=False):
-        rows = None if discordance is not None else _read_run(place, run)
+        rows = _read_run(place, run)
     n_tests = comb(_count_methods(place, methods, rows), 2)
-    level = "5 %"
+    alpha, level = ALPHA / n_tests, "5 %"
     if n_tests > 1:
         level += (
             f"/{n_tests}, as it is one of the {n_tests} pairs of methods that Holm corrects for"
         )
     label = None if rows is None else rows.metadata.embedded_models
-    table = Table(
-        title=(
-            f"Questions needed to see a true difference of {100 * detect:g} points with "
-            f"{100 * power:g} % power"
-        ),
-        title_justify="left",
-        caption=(
-            f"Exact McNemar test, two-sided at {level}, both methods on the "
-            "same questions, these taken as independent: where those of a document move together, "
-            "it takes more. "
-            "Discordance: share of the questions on which just one of the two is right; an "
-            "observed one up to the end of its 95 % interval."
-            + (f" Of the observed run: {label}." if label else "")
-        ),
-        caption_justify="left",
+    note = (
+        f"Exact McNemar test, two-sided at {level}, both methods on the same questions, these "
+        "taken as independent: where those of a document move together, it takes more. "
+        "Discordance: share of the questions on which just one of the two is right; an observed "
+        "one up to the end of its 95 % interval."
+        + (f" Of the observed run: {label}." if label else "")
     )
-    table.add_column("discordance", no_wrap=True)
-    for heading in ("%", "questions needed"):
-        table.add_column(heading, justify="right")
+    columns: list[tuple[str, Kind]] = [("discordance", "text"), ("%", "count")]
+    columns.append(("questions needed", "count"))
     if n_now is not None:
-        table.add_column(f"seen with {n_now:,} questions", justify="right")
-    lines = [] if rows is None else _observed(rows.rows)
-    assumed = _TYPICAL if discordance is None else (discordance,)
-    source = "assumed" if discordance is None else "given"
-    lines += [(source, [each]) for each in assumed if each >= detect]
-    alpha = ALPHA / n_tests
-    for source, shares in lines:
-        needed = [questions_needed(detect, max(each, detect), power, alpha) for each in shares]
+        columns.append((f"seen with {n_now:,} questions", "count"))
+    cells: list[list[str]] = []
+    observed = [] if rows is None else _observed(rows.rows)
+    for source, shares in (*observed, *(("assumed", [s]) for s in _TYPICAL if s >= detect)):
+        needed = [questions_needed(detect, max(s, detect), _POWER, alpha) for s in shares]
         counts = ("over 100 million" if n is None else f"{n:,}" for n in needed)
-        cells = [source, " to ".join(map(share, shares)), " to ".join(counts)]
+        line = [source, " to ".join(map(share, shares)), " to ".join(counts)]
         if n_now is not None:
-            seen = [detectable_difference(n_now, each, power, alpha) for each in shares]
+            seen = [detectable_difference(n_now, each, _POWER, alpha) for each in shares]
             points = [share(each, missing="nothing") for each in seen]
-            cells.append(" to ".join(points) + (" points" if points[-1] != "nothing" else ""))
-        table.add_row(*cells)
-    open_console().print(table)
+            line.append(" to ".join(points) + (" points" if points[-1] != "nothing" else ""))
+        cells.append(line)
+    title = (
+        f"Questions needed to see a true difference of {100 * detect:g} points with "
+        f"{100 * _POWER:g} % power"
+    )
+    show(open_console(), [Table(title, columns, cells, note)])
     return DONE
 
 
 def _observed(rows: list[Row]) -> list[tuple[str, list[float]]]:
     """Return each pair of methods with its discordance, and how large that may well be."""
-    scores = {
-        method: {
-            (row.document, row.question_id): paired_score(row, "correctness")
-            for row in rows
-            if row.method == method
-        }
-        for method in dict.fromkeys(row.method for row in rows)
-    }
+    scores: dict[str, dict[tuple[str, str], float | None]] = {}
+    for row in rows:
+        of_method = scores.setdefault(row.method, {})
+        of_method[row.document, row.question_id] = paired_score(row, "correctness")
     observed: list[tuple[str, list[float]]] = []
     for a, b in combinations(scores, 2):
         pairs = [(score, scores[b].get(key)) for key, score in scores[a].items()]
-        differs = [int(x != y) for x, y in pairs if x is not None and y is not None]
-        discordant = mean_binary(differs)
+        discordant = mean_binary([int(x != y) for x, y in pairs if None not in (x, y)])
         if discordant.mean is not None:
             high = [] if discordant.high is None else [discordant.high]
             observed.append((f"{a}, {b} (observed)", [discordant.mean, *high]))

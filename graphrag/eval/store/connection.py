@@ -7,9 +7,8 @@ is part of; at the latest in the next turn of the event loop.
 
 import asyncio
 import os
-import shutil
 import sqlite3
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -17,8 +16,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 from filelock import FileLock, Timeout
 
@@ -152,21 +150,23 @@ class Outcome:
     may_be_kept: bool = False
 
 
+Values: TypeAlias = Sequence[Any]
+"""What stands for the question marks of a statement: whatever SQLite can keep."""
+
+
 class CleanConnection(sqlite3.Connection):
     """A connection to SQLite that leaves out of every text what is known for a key.
 
-    ``lock`` keeps every other process out of the folder; ``copy`` is where what is read was copied
-    to, if it was.
+    ``lock`` keeps every other process out of the folder.
     """
 
     lock: FileLock | None = None
-    copy: TemporaryDirectory[str] | None = None
 
-    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+    def execute(self, sql: str, parameters: Values = (), /) -> sqlite3.Cursor:  # pyright: ignore
         """Run one statement."""
         return super().execute(sql, _clean(parameters))
 
-    def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
+    def executemany(self, sql: str, parameters: Iterable[Values], /) -> sqlite3.Cursor:  # pyright: ignore
         """Run one statement for each of several rows."""
         return super().executemany(sql, _clean_rows(list(parameters)))
 
@@ -190,8 +190,6 @@ class CleanConnection(sqlite3.Connection):
         super().close()
         if self.lock is not None:
             self.lock.release()
-        if self.copy is not None:
-            self.copy.cleanup()
 
 
 def open_connection(path: Path, reads_only: bool = False) -> CleanConnection:
@@ -250,9 +248,9 @@ def _connect(path: Path, how: str = "mode=rwc") -> CleanConnection:
 
 def _open_reading(path: Path) -> CleanConnection | None:
     """Open an eval.db that another process may be writing; None for one that is to be changed."""
-    is_writable = os.access(path.parent, os.W_OK)
     with explain_errors(path):
         # Not mode=ro: SQLite would leave the files behind that it makes beside the database.
+        is_writable = os.access(path.parent, os.W_OK)
         db = _connect(path, "mode=rw") if is_writable else _open_unwritable(path)
         try:
             if db.execute("PRAGMA user_version").fetchone()[0] == FORMAT:
@@ -263,7 +261,7 @@ def _open_reading(path: Path) -> CleanConnection | None:
             db.close()
             raise
         db.close()
-        return None if is_writable else _open_copy(path)
+    return None
 
 
 def _open_unwritable(path: Path) -> CleanConnection:
@@ -272,52 +270,32 @@ def _open_unwritable(path: Path) -> CleanConnection:
     What was not taken over from its log (``-wal``) when the folder was copied counts as well.
     """
     log = path.with_name(f"{path.name}-wal")
-    if log.exists():
-        db = _connect(path, "mode=ro")
-        with suppress(sqlite3.OperationalError):  # unless another process has what it needs open
-            db.execute("SELECT 1 FROM sqlite_master").fetchall()
-            return db
-        db.close()
-        if log.stat().st_size:
-            return _open_copy(path)
-    return _connect(path, "mode=ro&immutable=1")
-
-
-def _open_copy(path: Path) -> CleanConnection:
-    """Copy an eval.db that can't be read where it is, and open that."""
-    folder = TemporaryDirectory(prefix="graphrag-eval-")
+    if not log.exists() or not log.stat().st_size:
+        return _connect(path, "mode=ro&immutable=1")
+    db = _connect(path, "mode=ro")
     try:
-        copy = Path(folder.name) / path.name
-        for end in ("", "-wal"):
-            with suppress(FileNotFoundError):
-                shutil.copyfile(f"{path}{end}", f"{copy}{end}")
-        db = _connect(copy, "mode=rw")
-        db.copy = folder
-        prepare_database(db, path)
-    except OSError as error:
-        folder.cleanup()
-        msg = f"{path} can't be read where it is, and not copied to {folder.name} ({error})."
+        db.execute("SELECT 1 FROM sqlite_master").fetchall()
+    except sqlite3.OperationalError as error:  # it lacks what it is read by, ``-shm``
+        db.close()
+        msg = f"{path} can't be read where nothing can be written; copy its folder to elsewhere."
         raise StoreError(msg) from error
-    except BaseException:
-        folder.cleanup()
-        raise
     return db
 
 
-def _clean_rows(rows: list[Any]) -> list[Any]:
+def _clean_rows(rows: list[Values]) -> list[Values]:
     """Return rows as they may be kept; looked through at once, as hardly any holds a key."""
     texts = "\0".join(value for row in rows for value in row if isinstance(value, str))
     is_clean = texts.isascii() or mend_text(texts) is texts
     return rows if is_clean and redact_data(texts) is texts else [_clean(row) for row in rows]
 
 
-def _clean(values: Any) -> Any:
+def _clean(values: Values) -> Values:
     return tuple(
         mend_text(redact_data(value)) if isinstance(value, str) else value for value in values
     )
 
 
-Statement = tuple[str, Sequence[object]]
+Statement = tuple[str, Values]
 """SQL that changes the store, and its values."""
 
 
