@@ -1,108 +1,54 @@
-from .annotation.ratings import Rating
-from .config.evaluation import EvaluationConfig
-from .monitoring import MetricPoint, MetricsCollector
-from .records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
-from .results import StoredRun, list_runs
-from .results.evaluation_results import EvaluationResults, MethodSummary, aggregate_results
-from .runner.evaluation_runner import EvaluationRunner, run_evaluation
-from .scorers.evaluable import (
-    EvaluableEntity,
-    EvaluableQueryResult,
-    EvaluableQueryResultBuilder,
-    EvaluableRelationship,
-    ResultMetadata,
-)
-from .scorers.judge import LLMJudge
-from .scorers.prompts import (
-    COMPLETENESS_PROMPT,
-    CORRECTNESS_PROMPT,
-    FAITHFULNESS_PROMPT,
-    RELEVANCE_PROMPT,
-)
-from .scorers.rubric import DimensionScore, LLMEvaluation, LLMEvaluationPrompt, RubricJudge
-from .suite import (
-    BaseEvaluator,
-    EntityExtractionEvaluator,
-    EvaluationFramework,
-    EvaluationMetric,
-    EvaluationReport,
-    EvaluationResult,
-    GraphConnectivityEvaluator,
-    MetricRegression,
-    ProcessingTimeEvaluator,
-    ResponseCompletenessEvaluator,
-    ResponseRelevanceEvaluator,
-    TestCase,
-    UserSatisfactionEvaluator,
-    create_entity_extraction_test_cases,
-    create_query_response_test_cases,
-    project_components,
-    read_test_cases,
-)
-from .validation import (
-    DocumentProcessingValidator,
-    EntityExtractionValidator,
-    GraphConstructionValidator,
-    PhaseValidation,
-    PipelineValidationReport,
-    RelationshipExtractionValidator,
-    validate_index,
-)
-from .web.runs import write_dashboard
-
-__all__ = [
-    "COMPLETENESS_PROMPT",
-    "CORRECTNESS_PROMPT",
-    "FAITHFULNESS_PROMPT",
-    "RELEVANCE_PROMPT",
-    "BaseEvaluator",
-    "DimensionScore",
-    "DocumentProcessingValidator",
-    "EfficiencyMetrics",
-    "EntityExtractionEvaluator",
-    "EntityExtractionValidator",
-    "EvaluableEntity",
-    "EvaluableQueryResult",
-    "EvaluableQueryResultBuilder",
-    "EvaluableRelationship",
-    "EvaluationConfig",
-    "EvaluationFramework",
-    "EvaluationMetric",
-    "EvaluationReport",
-    "EvaluationResult",
-    "EvaluationResults",
-    "EvaluationRunner",
-    "GraphConnectivityEvaluator",
-    "GraphConstructionValidator",
-    "JudgeResult",
-    "LLMEvaluation",
-    "LLMEvaluationPrompt",
-    "LLMJudge",
-    "MethodSummary",
-    "MetricPoint",
-    "MetricRegression",
-    "MetricScores",
-    "MetricsCollector",
-    "PhaseValidation",
-    "PipelineValidationReport",
-    "ProcessingTimeEvaluator",
-    "QueryResult",
-    "Rating",
-    "RelationshipExtractionValidator",
-    "ResponseCompletenessEvaluator",
-    "ResponseRelevanceEvaluator",
-    "ResultMetadata",
-    "RubricJudge",
-    "StoredRun",
-    "TestCase",
-    "UserSatisfactionEvaluator",
-    "aggregate_results",
-    "create_entity_extraction_test_cases",
-    "create_query_response_test_cases",
-    "list_runs",
-    "project_components",
-    "read_test_cases",
-    "run_evaluation",
-    "validate_index",
-    "write_dashboard",
-]
+from .annotation.ratings import Rating as Rating
+from .config.evaluation import EvaluationConfig as EvaluationConfig
+from .monitoring import MetricPoint as MetricPoint
+from .monitoring import MetricsCollector as MetricsCollector
+from .records import EfficiencyMetrics as EfficiencyMetrics
+from .records import JudgeResult as JudgeResult
+from .records import MetricScores as MetricScores
+from .records import QueryResult as QueryResult
+from .results import StoredRun as StoredRun
+from .results import list_runs as list_runs
+from .results.evaluation_results import EvaluationResults as EvaluationResults
+from .results.evaluation_results import MethodSummary as MethodSummary
+from .results.evaluation_results import aggregate_results as aggregate_results
+from .runner.evaluation_runner import EvaluationRunner as EvaluationRunner
+from .runner.evaluation_runner import run_evaluation as run_evaluation
+from .scorers.evaluable import EvaluableEntity as EvaluableEntity
+from .scorers.evaluable import EvaluableQueryResult as EvaluableQueryResult
+from .scorers.evaluable import EvaluableQueryResultBuilder as EvaluableQueryResultBuilder
+from .scorers.evaluable import EvaluableRelationship as EvaluableRelationship
+from .scorers.evaluable import ResultMetadata as ResultMetadata
+from .scorers.judge import LLMJudge as LLMJudge
+from .scorers.prompts import COMPLETENESS_PROMPT as COMPLETENESS_PROMPT
+from .scorers.prompts import CORRECTNESS_PROMPT as CORRECTNESS_PROMPT
+from .scorers.prompts import FAITHFULNESS_PROMPT as FAITHFULNESS_PROMPT
+from .scorers.prompts import RELEVANCE_PROMPT as RELEVANCE_PROMPT
+from .scorers.rubric import DimensionScore as DimensionScore
+from .scorers.rubric import LLMEvaluation as LLMEvaluation
+from .scorers.rubric import LLMEvaluationPrompt as LLMEvaluationPrompt
+from .scorers.rubric import RubricJudge as RubricJudge
+from .suite import BaseEvaluator as BaseEvaluator
+from .suite import EntityExtractionEvaluator as EntityExtractionEvaluator
+from .suite import EvaluationFramework as EvaluationFramework
+from .suite import EvaluationMetric as EvaluationMetric
+from .suite import EvaluationReport as EvaluationReport
+from .suite import EvaluationResult as EvaluationResult
+from .suite import GraphConnectivityEvaluator as GraphConnectivityEvaluator
+from .suite import MetricRegression as MetricRegression
+from .suite import ProcessingTimeEvaluator as ProcessingTimeEvaluator
+from .suite import ResponseCompletenessEvaluator as ResponseCompletenessEvaluator
+from .suite import ResponseRelevanceEvaluator as ResponseRelevanceEvaluator
+from .suite import TestCase as TestCase
+from .suite import UserSatisfactionEvaluator as UserSatisfactionEvaluator
+from .suite import create_entity_extraction_test_cases as create_entity_extraction_test_cases
+from .suite import create_query_response_test_cases as create_query_response_test_cases
+from .suite import project_components as project_components
+from .suite import read_test_cases as read_test_cases
+from .validation import DocumentProcessingValidator as DocumentProcessingValidator
+from .validation import EntityExtractionValidator as EntityExtractionValidator
+from .validation import GraphConstructionValidator as GraphConstructionValidator
+from .validation import PhaseValidation as PhaseValidation
+from .validation import PipelineValidationReport as PipelineValidationReport
+from .validation import RelationshipExtractionValidator as RelationshipExtractionValidator
+from .validation import validate_index as validate_index
+from .web.runs import write_dashboard as write_dashboard

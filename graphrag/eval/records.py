@@ -16,18 +16,12 @@ from graphrag.query.usage import Usage
 class Hop:
     """One relationship of a path.
 
-    Attributes
-    ----------
-    hop : int
-        Step of the path, from 1; parallel relationships share a number.
-    source, target : str
-        Entity titles as the relationship is stored.
-    relationship_id : str
-        Id in the relationships table; as it was shown when the table has no such row.
-    forward : bool
-        Whether it was walked from source to target.
-    score : float
-        Of the path up to this hop, in [0, 1].
+    - ``hop``: step of the path, from 1; parallel relationships share a number.
+    - ``source``, ``target``: entity titles as the relationship is stored.
+    - ``relationship_id``: id in the relationships table; as it was shown when the table has no such
+      row.
+    - ``forward``: whether it was walked from source to target.
+    - ``score``: of the path up to this hop, in [0, 1].
     """
 
     hop: int
@@ -47,20 +41,13 @@ human_readable_id; whether it was walked from its stored source; its own score i
 class Walk:
     """How a search walked the graph: what it looked at, and what became of it.
 
-    Attributes
-    ----------
-    entities : tuple of str
-        Titles, each once.
-    starts : tuple of int
-        Positions in ``entities``.
-    edges : tuple of WalkedEdge
-        Every edge that was scored, in order. ``walked``: the search went on from its end;
-        ``kept``: it served as evidence alone; ``pruned``: neither.
-    rounds : tuple of (depth, strategy, n_edges, n_kept, note)
-        As the search reports them, from depth 0, the finding of starts.
-    rests_on : tuple of tuple of str
-        For each edge, in order, the rows of the context that speak for it, as citations name them:
-        ``Sources (3)``. Empty where the search did not say.
+    - ``entities``: titles, each once.
+    - ``starts``: positions in ``entities``.
+    - ``edges``: every edge that was scored, in order. ``walked``: the search went on from its end;
+      ``kept``: it served as evidence alone; ``pruned``: neither.
+    - ``rounds``: as the search reports them, from depth 0, the finding of starts.
+    - ``rests_on``: for each edge, in order, the rows of the context that speak for it, as citations
+      name them: ``Sources (3)``. Empty where the search did not say.
     """
 
     entities: tuple[str, ...] = ()
@@ -74,25 +61,16 @@ class Walk:
 class Retrieved:
     """What one search showed to its model.
 
-    Attributes
-    ----------
-    method : str
-    text_unit_ids : tuple of str or None
-        Ranked, each id once: first the text units shown as sources, in the order in which the
-        model was shown them, then those that the shown paths and relationships were taken
-        from. None when the method shows neither sources nor relationships, as global search.
-    n_sources : int
-        How many of them, from the front, were shown with their text.
-    entities : tuple of str
-        Titles, in order.
-    relationship_ids : tuple of str
-        In order.
-    paths : tuple of tuple of Hop
-        Only of Think-on-Graph; else empty.
-    n_unknown_ids : int
-        Shown ids that the index's tables don't have; 0 unless the tables are of another index.
-    walk : Walk or None
-        None when the method does not say, or an older release kept the response.
+    - ``text_unit_ids``: ranked, each id once: first the text units shown as sources, in the order
+      in which the model was shown them, then those that the shown paths and relationships were
+      taken from. None when the method shows neither sources nor relationships, as global search.
+    - ``n_sources``: how many of them, from the front, were shown with their text.
+    - ``entities``: titles, in order.
+    - ``relationship_ids``: in order.
+    - ``paths``: only of Think-on-Graph; else empty.
+    - ``n_unknown_ids``: shown ids that the index's tables don't have; 0 unless the tables are of
+      another index.
+    - ``walk``: None when the method does not say, or an older release kept the response.
     """
 
     method: str
@@ -138,14 +116,10 @@ NOT_JUDGED = "Not judged"
 class Failure:
     """Why a search or a verdict is missing.
 
-    Attributes
-    ----------
-    stage : {"search", "judge"}
-    kind : {"error", "timeout", "refused", "unreadable", "empty", "cut_off"}
-        ``refused``: the service would refuse every further request as well; ``unreadable``:
-        a reply that stayed unreadable after the retries; ``cut_off``: one that broke off at the
-        bound of its output, or because the model's context was full.
-    message : str
+    ``kind``: {"error", "timeout", "refused", "unreadable", "empty", "cut_off"}; ``refused``: the
+    service would refuse every further request as well; ``unreadable``: a reply that stayed
+    unreadable after the retries; ``cut_off``: one that broke off at the bound of its output, or
+    because the model's context was full.
     """
 
     stage: Literal["search", "judge"]
@@ -168,17 +142,11 @@ class ScoreAndReason(TypedDict):
 class JudgeResult:
     """One verdict.
 
-    Attributes
-    ----------
-    score : int or None
-        0 or 1; None when unscored.
-    reason : str
-        The judge's reason, or why there is no score.
-    failure : Failure or None
-        Set when the judge failed; None for a score and for what was never to be judged.
-    repeats : tuple
-        The single scores (0, 1, or None for one that failed) when the judge was asked more than
-        once: ``score`` is then their majority. Empty when it was asked once.
+    - ``score``: 0 or 1; None when unscored.
+    - ``reason``: the judge's reason, or why there is no score.
+    - ``failure``: set when the judge failed; None for a score and for what was never to be judged.
+    - ``repeats``: the single scores (0, 1, or None for one that failed) when the judge was asked
+      more than once: ``score`` is then their majority. Empty when it was asked once.
     """
 
     score: int | None
@@ -271,14 +239,10 @@ def measured_latency(seconds: float | None) -> float | None:
 class EfficiencyMetrics:
     """What one search cost.
 
-    Attributes
-    ----------
-    latency : float or None
-        Seconds until the response, or until a failed search was given up; None when it was put
-        together from the parts before and after an interruption.
-    llm_calls, prompt_tokens, output_tokens : int or None
-        Completion requests sent, failed ones and retries included, and their tokens; None for
-        a method of one's own that does not count.
+    ``latency``: seconds until the response, or until a failed search was given up; None when it was
+    put together from the parts before and after an interruption. ``llm_calls``, ``prompt_tokens``,
+    ``output_tokens``: completion requests sent, failed ones and retries included, and their tokens;
+    None for a method of one's own that does not count.
     """
 
     latency: float | None
@@ -309,28 +273,18 @@ class EfficiencyMetrics:
 class QueryResult:
     """One question answered by one method, and the verdicts on the response.
 
-    Attributes
-    ----------
-    response : str
-        The response, or ``ERROR: ...`` when the search failed.
-    context_text : str
-        The text that the method retrieved and showed to its model.
-    sample_id : str
-        The dataset row's id.
-    failure : Failure or None
-        Why the search failed.
-    usage : Usage or None
-        Everything that the search's model calls cost.
-    judge_usage : Usage or None
-        The same of the verdicts; None when nothing was judged.
-    trial : int
-        Which repeat of the whole search it is, from 0.
-    retrieved : Retrieved or None
-        What the search showed to its model; None when the method does not say.
-    abstained : bool
-        Whether the response is none to the question, as the method says, not as it reads.
-    grades : mapping
-        "rubric" and "quality", where they were asked for -> what that judge said, JSON-ready.
+    - ``response``: the response, or ``ERROR: ...`` when the search failed.
+    - ``context_text``: the text that the method retrieved and showed to its model.
+    - ``sample_id``: the dataset row's id.
+    - ``failure``: why the search failed.
+    - ``usage``: everything that the search's model calls cost.
+    - ``judge_usage``: the same of the verdicts; None when nothing was judged.
+    - ``trial``: which repeat of the whole search it is, from 0.
+    - ``retrieved``: what the search showed to its model; None when the method does not say.
+    - ``abstained``: whether the response is none to the question, as the method says, not as it
+      reads.
+    - ``grades``: "rubric" and "quality", where they were asked for -> what that judge said,
+      JSON-ready.
     """
 
     imdb_key: str

@@ -23,15 +23,9 @@ async def build_missing(
 ) -> None:
     """Build the index of each project that has none.
 
-    Raises
-    ------
-    ConfigError
-        If the settings of a project can't be used.
-    IndexBuildError
-        If a workflow failed.
-    BuildInterruptedError
-        At Ctrl-C or SIGTERM, as soon as the workflow waits for something; a second one stops at
-        once.
+    Raises ConfigError if the settings of a project can't be used; IndexBuildError if a workflow
+    failed; BuildInterruptedError at Ctrl-C or SIGTERM, as soon as the workflow waits for something;
+    a second one stops at once.
     """
     for key, root in roots.items():
         if is_built(root):

@@ -68,15 +68,8 @@ def command(
     second one, and --root, --config and --output, which may stand before its name as well. Errors
     become a sentence and a code, see :func:`explained`.
 
-    Parameters
-    ----------
-    run : callable
-    takes_file : bool
-        Whether --output may also name a file.
-    place_flags : sequence of str
-        Those of the place that the command takes.
-    is_group : bool
-        Whether the other commands stand below it.
+    ``takes_file``: whether --output may also name a file. ``place_flags``: those of the place that
+    the command takes. ``is_group``: whether the other commands stand below it.
     """
     _, *own = inspect.signature(run).parameters.values()
     second: Any = own[0].annotation if own else None

@@ -9,10 +9,10 @@ import json
 from hashlib import blake2b
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter
 from rich.console import Console
+from typing_extensions import TypedDict
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.cli.terminal import open_console, say
@@ -29,7 +29,17 @@ from graphrag.eval.store.whole_files import (
 )
 
 KEPT_FILE = "tables.json"
-_PARTS = TypeAdapter(list[Part])
+
+
+class _Kept(TypedDict):
+    made_of: str
+    warnings: list[str]
+    answer: str | None
+    brief: list[Part]
+    full: list[Part]
+
+
+_KEPT = TypeAdapter(_Kept)
 _FILES = (SUMMARY_FILE, DETAILED_FILE, PAGE_FILE, KEPT_FILE)
 
 
@@ -50,11 +60,9 @@ def keep_tables(
     made_of: str, warnings: list[str], answer: str | None, tables: dict[str, list[Part]]
 ) -> str:
     """Return the content of ``KEPT_FILE``; ``tables`` are the brief ones and the full ones."""
-    parts = {
-        name: _PARTS.dump_python(keep_parts(listed), mode="json") for name, listed in tables.items()
-    }
+    parts = {name: keep_parts(listed) for name, listed in tables.items()}
     kept = {"made_of": made_of, "warnings": warnings, "answer": answer, **parts}
-    return json.dumps(kept, ensure_ascii=False, allow_nan=False)
+    return _KEPT.dump_json(_KEPT.validate_python(kept)).decode()
 
 
 def show_kept(store_path: Path, run_id: str, full: bool, quiet: bool) -> bool:
@@ -69,7 +77,7 @@ def show_kept(store_path: Path, run_id: str, full: bool, quiet: bool) -> bool:
         if kept["answer"] is not None:
             say(kept["answer"])
         return True
-    show(open_console(), _PARTS.validate_python(kept["full" if full else "brief"]))
+    show(open_console(), kept["full" if full else "brief"])
     name_files(open_console(), folder if is_on_top else own, own if is_on_top else None, full)
     name_more(open_console(), run_id, full)
     return True
@@ -104,14 +112,14 @@ def name_more(console: Console, run_id: str, full: bool) -> None:
         console.print(f"All tables: {line}", soft_wrap=True)
 
 
-def _read_kept(store_path: Path, run_id: str) -> dict[str, Any] | None:
+def _read_kept(store_path: Path, run_id: str) -> _Kept | None:
     folder, own = store_path.parent, run_folder(store_path.parent, run_id)
     try:
         with open_store(store_path) as store:
             run = find_run(store.runs(), run_id, store_path)
             if run.status != "finished" or not all((own / name).exists() for name in _FILES):
                 return None
-            kept = json.loads((own / KEPT_FILE).read_text(encoding="utf-8"))
+            kept = _KEPT.validate_json((own / KEPT_FILE).read_text(encoding="utf-8"))
             return kept if kept["made_of"] == digest_run(store, run_id, folder) else None
     except (EvalError, OSError, ValueError, KeyError, TypeError):  # cut short, or somebody else's
         return None

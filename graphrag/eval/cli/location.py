@@ -18,16 +18,11 @@ _NOT_FOLDERS = (".csv", ".db", ".html", ".json", ".jsonl", ".md", ".txt", ".xml"
 class Place:
     """Where the results are, as the flags name it: ``output``, else what the configuration says.
 
-    Attributes
-    ----------
-    root : Path
-        Folder that the other two are relative to.
-    config : Path or None
-        None: eval_config.yaml in the root. One that the root lacks and the working directory
-        has is taken from there.
-    output : Path or None
-        A folder; or a file ``*.json``, which is written besides what goes into the
-        configuration's folder.
+    - ``root``: Folder that the other two are relative to.
+    - ``config``: None: eval_config.yaml in the root. One that the root lacks and the working
+      directory has is taken from there.
+    - ``output``: a folder; or a file ``*.json``, which is written besides what goes into the
+      configuration's folder.
     """
 
     root: Path = Path()
@@ -69,10 +64,8 @@ class Place:
     def store_path(self) -> Path:
         """Return the eval.db of the output folder, whether it is there or not.
 
-        Raises
-        ------
-        ConfigError
-            If the configuration is needed and can't be read, or there is no folder in it.
+        Raises ConfigError if the configuration is needed and can't be read, or there is no folder
+        in it.
         """
         folder = self.folder
         return self.read_config().store_path if folder is None else folder / "eval.db"
@@ -84,10 +77,7 @@ class Place:
     def read_config(self) -> "EvaluationConfig":
         """Return the configuration with this place's folder of results.
 
-        Raises
-        ------
-        ConfigError
-            If it can't be read, or the results would go into a file.
+        Raises ConfigError if it can't be read, or the results would go into a file.
         """
         from graphrag.eval.config.evaluation import EvaluationConfig
 
@@ -106,12 +96,8 @@ class Place:
 
         Says which run "latest" is, see :func:`latest_run`.
 
-        Raises
-        ------
-        UsageError
-            If there is no such run or file.
-        StoreError
-            If another process holds the store.
+        Raises UsageError if there is no such run or file; StoreError if another process holds the
+        store.
         """
         from graphrag.eval.store import lookup
 

@@ -246,11 +246,8 @@ def list_all(report: RunReport) -> list[Part]:
 class Supervisor:
     """Runs units under a progress display and turns what comes of it into an exit code.
 
-    Parameters
-    ----------
-    quiet : bool
-    full : bool
-        Whether every table is shown, not only the answer, the scores, the cost and what failed.
+    ``full``: Whether every table is shown, not only the answer, the scores, the cost and what
+    failed.
     """
 
     def __init__(self, quiet: bool = False, full: bool = False) -> None:
@@ -283,10 +280,7 @@ class Supervisor:
 
         Whoever interrupts a run does not wait for its figures: they can be made later.
 
-        Raises
-        ------
-        StoreError
-            If the files can't be written; the tables have been shown by then.
+        Raises StoreError if the files can't be written; the tables have been shown by then.
         """
         config, details = description.config, description.details
         is_stored, run_id = description.is_stored, description.run.run_id
@@ -347,18 +341,10 @@ class Supervisor:
     def write(self, description: RunDescription, report: RunReport, on_top: bool) -> None:
         """Write a run's files and say where they are.
 
-        Parameters
-        ----------
-        description : RunDescription
-        report : RunReport
-        on_top : bool
-            Whether the files beside eval.db show this run from now on; those of another run
-            that they show now are kept.
+        ``on_top``: Whether the files beside eval.db show this run from now on; those of another run
+        that they show now are kept.
 
-        Raises
-        ------
-        StoreError
-            If they can't be written; says how to write them again.
+        Raises StoreError if they can't be written; says how to write them again.
         """
         output_dir, run_id = description.config.output_folder, description.run.run_id
         try:

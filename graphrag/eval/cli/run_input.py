@@ -80,10 +80,7 @@ class RunInput(NamedTuple):
 def read_input(place: "Place", flags: RunFlags) -> RunInput:
     """Read what a run is given, and look for the indexes unless they are to be built.
 
-    Raises
-    ------
-    ConfigError, DatasetError, IndexUnavailableError
-        What is wrong.
+    Raises ConfigError, DatasetError, IndexUnavailableError what is wrong.
     """
     from graphrag.config.built_tables import find_unbuilt
     from graphrag.config.models.prompt_files import SettingsError
@@ -114,12 +111,8 @@ def read_questions(
 ) -> "tuple[list[Sample], tuple[str, ...]]":
     """Return the questions, of one index where it is named, and what reading them warns of.
 
-    Raises
-    ------
-    ConfigError
-        If no index is configured, or nothing is asked of the one that is named.
-    DatasetError
-        If they can't be read.
+    Raises ConfigError if no index is configured, or nothing is asked of the one that is named;
+    DatasetError if they can't be read.
     """
     from graphrag.command_lines import config_name
     from graphrag.eval.dataset.samples import read_dataset

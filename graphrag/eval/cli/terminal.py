@@ -23,7 +23,7 @@ from graphrag.text.controls import ShownText, strip_controls
 class _Console(Console):
     """A console that no text can steer, and whose reader may go away without ending the work."""
 
-    def print(self, *objects: Any, **how: Any) -> None:
+    def print(self, *objects: object, **how: Any) -> None:
         """Print, without the keys and passwords that a text may hold."""
         said = (redact(each) if isinstance(each, str) else each for each in objects)
         super().print(*said, **how)
@@ -89,18 +89,10 @@ def working(notes: Console, what: str, at_once: bool = True) -> Generator[Callab
 
     On a terminal it is a status, in a pipe or a log a line, and more of a step that lasts.
 
-    Parameters
-    ----------
-    notes : Console
-    what : str
-        A few words without a full stop.
-    at_once : bool
-        Whether a pipe is told now; else only of what lasts.
+    ``what``: a few words without a full stop. ``at_once``: whether a pipe is told now; else only of
+    what lasts.
 
-    Yields
-    ------
-    callable
-        Takes other words, of what goes on from now on.
+    Yields what takes other words, of what goes on from now on.
     """
     if notes.quiet:
         yield lambda _: None

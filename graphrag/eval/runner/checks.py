@@ -259,10 +259,7 @@ async def list_budget_warnings(
     A text's tokens are those that the index counted in its text units, overlaps included; where
     it did not count them nothing is said. Global and DRIFT search show reports, and are left out.
 
-    Returns
-    -------
-    list of str
-        One line for all indexes in which the same methods have so much room, or so little.
+    Returns: One line for all indexes in which the same methods have so much room, or so little.
     """
     roomy = defaultdict[tuple[str, ...], dict[str, tuple[int, bool]]](dict)
     cramped = defaultdict[tuple[str, ...], dict[str, tuple[int, int, int]]](dict)

@@ -83,29 +83,19 @@ __all__ = [
 class EvaluationRunner:
     """Asks every question by every method and has the responses judged.
 
-    Parameters
-    ----------
-    config : EvaluationConfig, GraphRagConfig or object
-        A project's own configuration stands for the default settings, and its default
-        completion model judges. Of any other object nothing is read. Only an EvaluationConfig
-        lets the runner write files.
-    judge : Judge or object
-        Any object with ``evaluate_all``; None: made from ``config.judge`` and the indexes'
-        settings when first needed.
-    index_roots : mapping or None
-        Index key -> project folder; None: the configuration's. For a key that is not among them
-        the folder of that name in the working directory is taken, if it is a project.
-    methods : mapping or None
-        Name -> ``async def method(question)`` or ``async def method(question, index)``: methods
-        of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
-        ``graphrag.eval.runner.methods``.
-    executor : Executor or None
-        Who searches and judges; None: this process. See ``on_ray.open_executor``.
+    - ``config``: a project's own configuration stands for the default settings, and its default
+      completion model judges. Of any other object nothing is read. Only an EvaluationConfig lets
+      the runner write files.
+    - ``judge``: any object with ``evaluate_all``; None: made from ``config.judge`` and the indexes'
+      settings when first needed.
+    - ``index_roots``: index key -> project folder; None: the configuration's. For a key that is not
+      among them the folder of that name in the working directory is taken, if it is a project.
+    - ``methods``: name -> ``async def method(question)`` or ``async def method(question, index)``:
+      methods of one's own, which are then named in ``config.methods`` or in ``run_evaluation``; see
+      ``graphrag.eval.runner.methods``.
+    - ``executor``: who searches and judges; None: this process. See ``on_ray.open_executor``.
 
-    Raises
-    ------
-    ConfigError
-        If a function that the configuration names can't be imported.
+    Raises ConfigError if a function that the configuration names can't be imported.
 
     Notes
     -----
@@ -160,24 +150,12 @@ class EvaluationRunner:
     ) -> list[QueryResult]:
         """Ask every question of a dataset by every method.
 
-        Parameters
-        ----------
-        dataset : iterable of Sample or mapping
-            Rows as in the dataset file.
-        methods : sequence of str or None
-            None: ``config.methods``.
-        progress_callback : callable or None
-            Called with (current, total, imdb_key, method) after each; None: a progress bar in
-            a notebook, nothing elsewhere.
+        - ``dataset``: rows as in the dataset file.
+        - ``methods``: None: ``config.methods``.
+        - ``progress_callback``: called with (current, total, imdb_key, method) after each; None: a
+          progress bar in a notebook, nothing elsewhere.
 
-        Returns
-        -------
-        list of QueryResult
-            In the order of the dataset, and of the methods within a question.
-
-        Raises EvalError if the dataset or a method can't be used, nor the store, or the service
-        refuses every request; what was paid for is in the store, unless ``save_intermediate`` is
-        off.
+        Returns them in the order of the dataset, and of the methods within a question.
         """
         samples = as_samples(dataset, list(self.index_roots))
         chosen = self._methods.chosen(methods)
@@ -371,17 +349,9 @@ async def run_evaluation(
 
     Nothing is written. The default completion model of the indexes judges.
 
-    Parameters
-    ----------
-    qa_dataset_path : Path or str
-        The dataset; paths are relative to the working directory.
-    index_configs : mapping
-        Key in the dataset -> project folder.
-    methods : sequence of str
-        As in ``EvaluationConfig``.
-
-    Raises EvalError if the dataset, an index or a method can't be used, or the service refuses
-    every request.
+    - ``qa_dataset_path``: the dataset; paths are relative to the working directory.
+    - ``index_configs``: key in the dataset -> project folder.
+    - ``methods``: as in ``EvaluationConfig``.
     """
     from graphrag.eval.results.evaluation_results import (
         aggregate_results,  # numpy: no run of a runner needs it

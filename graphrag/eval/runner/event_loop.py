@@ -8,7 +8,7 @@ keeps what CPython has; a loop that others begin within it runs as before.
 import asyncio
 import sys
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -28,26 +28,21 @@ else:
 
         # What nest-asyncio2 changes is the class that a loop names.
         @property
-        def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
             return asyncio.SelectorEventLoop
 
-        def create_future(self) -> "asyncio.Future[Any]":
+        def create_future(self) -> "asyncio.Future[object]":
             """Return a new future."""
             return Future(loop=self)
-
-    def _make_task(
-        loop: asyncio.AbstractEventLoop, coroutine: Any, **given: Any
-    ) -> "asyncio.Task[Any]":
-        return Task(coroutine, loop=loop, **given)
 
     def open_loop() -> asyncio.AbstractEventLoop:
         """Return a new loop."""
         loop = _Loop()
-        loop.set_task_factory(_make_task)
+        loop.set_task_factory(lambda loop, work, **how: Task(work, loop=loop, **how))  # pyright: ignore
         return loop
 
 
-def run_coroutine(main: Coroutine[Any, Any, T]) -> T:
+def run_coroutine(main: Coroutine[object, object, T]) -> T:
     """Run a command's coroutine to its end, as ``asyncio.run`` does."""
     with asyncio.Runner(loop_factory=open_loop) as runner:
         return runner.run(main)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -96,19 +96,13 @@ async def ask_control(
 class MethodAnswer:
     """What a method of one's own answers.
 
-    Attributes
-    ----------
-    response : str
-    contexts : tuple of str
-        The texts that it retrieved and showed to its model, best first.
-    llm_calls, prompt_tokens, output_tokens : int or None
-        What it cost; None when the method does not count. Completions that it asks of a
-        graphrag model itself are counted anyway, and these figures are then not looked at.
-    cost_usd : float or None
-        US dollars; None when not known.
-    abstained : bool
-        Whether the response is none to the question. A refusal by a graphrag model that the
-        method asked last is noticed without it.
+    - ``contexts``: the texts that it retrieved and showed to its model, best first.
+    - ``llm_calls``, ``prompt_tokens``, ``output_tokens``: what it cost; None when the method does
+      not count. Completions that it asks of a graphrag model itself are counted anyway, and these
+      figures are then not looked at.
+    - ``cost_usd``: US dollars; None when not known.
+    - ``abstained``: whether the response is none to the question. A refusal by a graphrag model
+      that the method asked last is noticed without it.
     """
 
     response: str
@@ -210,8 +204,9 @@ async def ask_method(method: Method, question: str, index: str) -> "SearchResult
     started = time.perf_counter()
     answer = await _answer_of(method, question, index)
     # Nobody has one before its module is loaded, and that loads pandas.
-    released: Any = sys.modules.get("graphrag.query.structured_search.base")
-    if released is not None and isinstance(answer, released.SearchResult):
+    base = sys.modules.get("graphrag.query.structured_search.base")
+    kind: object = getattr(base, "SearchResult", None)
+    if isinstance(kind, type) and isinstance(answer, kind):
         return cast("SearchResult", answer)
     if isinstance(answer, str):
         answer = MethodAnswer(answer)
@@ -245,13 +240,7 @@ async def _answer_of(method: Method, question: str, index: str) -> object:
 class MethodSet:
     """What each method name of a run means.
 
-    Parameters
-    ----------
-    config : EvaluationConfig
-    registered : mapping
-        Name -> function, for methods that are registered in Python.
-
-    Raises ConfigError if a function can't be imported.
+    ``registered``: Name -> function, for methods that are registered in Python.
     """
 
     def __init__(
@@ -307,7 +296,7 @@ class MethodSet:
             msg = f"methods: unknown name {method!r}{nearest(method, known)}"
             raise ConfigError(msg)
         terms, variant = self._config.equal_terms, self._config.variants.get(name)
-        section: Any = header.section(method)
+        section = header.section(method)
         changes = {} if variant is None else variant.changes
         if terms is not None:
             header = replace(
@@ -371,7 +360,7 @@ class MethodSet:
 def _change(
     name: str, method: str, header: IndexHeader, changes: Mapping[str, object]
 ) -> IndexHeader:
-    section: Any = header.section(method)
+    section = header.section(method)
     kind = cast("type[BaseModel]", type(section))
     for key in changes:
         if key not in kind.model_fields:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from graphrag.config.settings_files import is_project
 from graphrag.eval import errors
@@ -41,6 +41,10 @@ _REFERENCE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _ALSO = ("LITELLM_LOCAL_MODEL_COST_MAP", "LANCEDB_LOG", "TQDM_DISABLE")
 _START_S = 300.0
 _TRIES = 3
+
+
+Ray: TypeAlias = Any
+"""Ray itself, or what it gives: it need not be installed, and has no types."""
 
 
 class WorkerDiedError(RuntimeError):
@@ -100,7 +104,7 @@ class Share:
             return whole / self.of
         return whole // self.of + (self.index < whole % self.of)
 
-    def of_rate(self, rate: Any) -> SimpleNamespace | None:
+    def of_rate(self, rate: object) -> SimpleNamespace | None:
         """Return the part of a ``rate_limit:`` section; None without one."""
         if rate is None:
             return None
@@ -125,7 +129,7 @@ class SharedLimit(CallLimit):
         )
         self._share = share
 
-    def lane(self, key: Hashable, name: str, rate: Any = None) -> Lane:
+    def lane(self, key: Hashable, name: str, rate: object = None) -> Lane:
         """Return the lane of a model, under this worker's part of its rate."""
         return super().lane(key, name, self._share.of_rate(rate))
 
@@ -370,20 +374,10 @@ async def open_executor(
 
     Hand it to ``EvaluationRunner(config, executor=...)``; its workers end with the block.
 
-    Parameters
-    ----------
-    config : EvaluationConfig
-    index_roots : mapping or None
-        Index key -> project folder; None: the configuration's.
-    judge : Judge or None
-        A judge of one's own, which must be picklable; None: made from the settings.
-    methods : mapping or None
-        Name -> function, each importable by name from a module.
-    address : str or None
-        Of a Ray cluster; None: one is started on this machine.
-
-    Raises ConfigError if what the workers need can't be handed to them, Ray is not installed, or
-    there is none at the address.
+    ``index_roots``: Index key -> project folder; None: the configuration's. ``judge``: A judge of
+    one's own, which must be picklable; None: made from the settings. ``methods``: Name -> function,
+    each importable by name from a module. ``address``: Of a Ray cluster; None: one is started on
+    this machine.
     """
     if config.workers == 1:
         if address is not None:
@@ -440,7 +434,7 @@ def _pack(
 class _Actor:
     """The line to a worker that Ray began."""
 
-    def __init__(self, ray: Any, actor: Any) -> None:
+    def __init__(self, ray: Ray, actor: Ray) -> None:
         self._ray, self._actor = ray, actor
 
     async def work(self, *work: object) -> bytes:
@@ -459,7 +453,7 @@ class _Actor:
             self._ray.kill(self._actor)
 
 
-async def _hire(ray: Any, payload: bytes, share: Share, variables: Mapping[str, str]) -> _Actor:
+async def _hire(ray: Ray, payload: bytes, share: Share, variables: Mapping[str, str]) -> _Actor:
     kind = ray.remote(num_cpus=1, max_restarts=0, max_concurrency=share.concurrency)(RayWorker)
     actor = kind.remote()
     worker = _Actor(ray, actor)
@@ -503,7 +497,7 @@ def choose_variables(
     }
 
 
-def _import_ray() -> Any:
+def _import_ray() -> Ray:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -514,7 +508,7 @@ def _import_ray() -> Any:
     return ray
 
 
-def _connect(ray: Any, n_workers: int, address: str | None) -> None:
+def _connect(ray: Ray, n_workers: int, address: str | None) -> None:
     is_own = address is None and not os.environ.get("RAY_ADDRESS")
     logging.getLogger("ray").setLevel(logging.CRITICAL)  # what it logs before it is told not to
     how = {"num_cpus": n_workers, "include_dashboard": False} if is_own else {"address": address}

@@ -48,18 +48,11 @@ _HOPELESS_AFTER = 10
 class Tally:
     """How far a run is.
 
-    Attributes
-    ----------
-    done, total : int
-        Units of work: a question asked by a method and judged.
-    failed : int
-        Searches that failed.
-    unscored : int
-        Verdicts that the judge failed to give.
-    tokens : int
-        Prompt and output tokens so far, searches and judge, embeddings included.
-    cost_usd : float
-        US dollars so far; calls of unknown price are left out.
+    - ``done``, ``total``: units of work: a question asked by a method and judged.
+    - ``failed``: searches that failed.
+    - ``unscored``: verdicts that the judge failed to give.
+    - ``tokens``: prompt and output tokens so far, searches and judge, embeddings included.
+    - ``cost_usd``: US dollars so far; calls of unknown price are left out.
     """
 
     done: int
@@ -110,11 +103,8 @@ async def run_bounded(
     in flight is waited for. ``finish_s``: seconds that what is in flight has after a stop or an
     error, before it is cancelled.
 
-    Raises
-    ------
-    Exception
-        The first that a job raised, after what was in flight had its time; later ones are
-        dropped. A job that is worth going on without catches its errors itself.
+    Raises the first error of a job, after what was in flight had its time; later ones
+    are dropped. A job that is worth going on without catches its errors itself.
 
     Notes
     -----
@@ -159,19 +149,12 @@ async def run_bounded(
 class RunRequest:
     """What to run and where to keep it.
 
-    Attributes
-    ----------
-    units : sequence of Unit
-    session : MemorySession
-        Holds what is already there.
-    skip_judge : bool
-        Whether responses are collected without verdicts.
-    max_cost_usd : float or None
-        No call is sent that this may not be enough for; see ``Spending``.
-    watch : callable
-    holds_contexts : bool
-        Whether the results of the outcome hold what searches showed to their models; if not, and
-        the session keeps it elsewhere, they are in outline, and its ``read_whole`` reads it.
+    - ``session``: holds what is already there.
+    - ``skip_judge``: whether responses are collected without verdicts.
+    - ``max_cost_usd``: No call is sent that this may not be enough for; see ``Spending``.
+    - ``holds_contexts``: whether the results of the outcome hold what searches showed to their
+      models; if not, and the session keeps it elsewhere, they are in outline, and its
+      ``read_whole`` reads it.
     """
 
     units: Sequence[Unit]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.dataset.samples import Sample
@@ -19,6 +19,7 @@ from graphrag.eval.store.connection import (
     COLUMNS,
     Statement,
     StoreWriter,
+    Values,
     damage_error,
     explain_errors,
     insert,
@@ -55,22 +56,15 @@ class EvaluationStore:
 
     One process at a time holds it.
 
-    Parameters
-    ----------
-    path : Path
-        The database file, made with its folder when missing.
-    reads_only : bool
-        Read it beside the process that holds it, as it is at one moment; what was read of the
-        last run, but its texts, is not read again.
-
-    Raises StoreError if another process holds it, or it can't be opened or written. Any reading: if
-    a row is damaged; no result is made of it, nor of the others.
+    ``path``: The database file, made with its folder when missing. ``reads_only``: Read it beside
+    the process that holds it, as it is at one moment; what was read of the last run, but its texts,
+    is not read again.
     """
 
     def __init__(self, path: Path, reads_only: bool = False) -> None:
         self.path = path
         self._reads_only = reads_only
-        self._memory: tuple[str, dict[str, Any]] = ("", {})
+        self._memory: tuple[str, dict[str, object]] = ("", {})
         self._db = open_connection(path, reads_only)
         self._writer = StoreWriter(self._db, path)
 
@@ -149,7 +143,7 @@ class EvaluationStore:
         """Return what adds up a run in the database."""
         return RunSums(self._read, run_id)
 
-    def fingerprint(self, run_id: str) -> list[Any]:
+    def fingerprint(self, run_id: str) -> list[list[object]]:
         """Return what is another as soon as anything is kept or forgotten of a run."""
         return [
             list(self._read(f"SELECT {what} FROM {table} WHERE run_id = ?", (run_id,))[0])
@@ -302,7 +296,7 @@ class EvaluationStore:
             "ORDER BY subject, kind"
         )
 
-        def make(row: Sequence[Any]) -> Judgement:
+        def make(row: Values) -> Judgement:
             subject, kind, value, failed, usage = row
             return Judgement(subject, kind, json.loads(value), bool(failed), _usage_of(usage))
 
@@ -341,7 +335,7 @@ class EvaluationStore:
         """Return stored scope -> call -> its reply, for what is not complete yet."""
         of_scopes = defaultdict[str, dict[str, RecordedCall]](dict)
 
-        def make(row: Sequence[Any]) -> tuple[str, str, RecordedCall]:
+        def make(row: Values) -> tuple[str, str, RecordedCall]:
             scope, call, reply, attempts = row
             made = tuple(CallAttempt.from_dict(values) for values in json.loads(attempts))
             return scope, call, RecordedCall(json.loads(reply), made)
@@ -386,7 +380,7 @@ class EvaluationStore:
         self,
         query: str,
         values: tuple[object, ...],
-        make: Callable[[Any], _T] = lambda row: row,
+        make: Callable[[Values], _T] = lambda row: row,
     ) -> list[_T]:
         """Return what is made of each row; a row that nothing can be made of is damaged."""
         self._writer.catch_up()
@@ -467,7 +461,7 @@ def _failure_of(text: str | None) -> Failure | None:
     return None if text is None else Failure(**json.loads(text))
 
 
-def _response_of(row: Sequence[Any]) -> StoredResponse:
+def _response_of(row: Values) -> StoredResponse:
     return StoredResponse(
         *row[:6],
         usage=_usage_of(row[6]),

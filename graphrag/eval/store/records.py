@@ -135,32 +135,20 @@ SAYS_LITTLE = "this comparison says little about retrieval"
 class RunDetails:
     """What a run's tables and files say beside its setup, so that they can be made again.
 
-    Attributes
-    ----------
-    origin : {"command", "judge", "suite", "monitor", "python"}
-    n_units : int
-        Responses planned.
-    config : dict
-        The EvaluationConfig, JSON-ready, with ``root`` as an absolute path; of a run that was
-        resumed, the latest one.
-    models : tuple of str
-        The models that may have been asked.
-    warnings : tuple of str
-        What makes the figures weaker than they look.
-    skip_judge : bool
-        Whether responses were collected without verdicts.
-    search_methods : mapping
-        Method name -> the search method behind it.
-    report : mapping or None
-        What a run of suites came to, JSON-ready; None of other runs and of an unfinished one.
-    watch : mapping or None
-        Of a round of a watch: its baseline, pass and number.
-    command : str
-        The command line that asks the same again; "" where there was none.
-    indexes : mapping
-        Index key -> what its index was built with and how much it holds, for people.
-    validated : mapping
-        Index key -> what ``--validate`` found before the run, a line each; empty without it.
+    - ``n_units``: responses planned.
+    - ``config``: the EvaluationConfig, JSON-ready, with ``root`` as an absolute path; of a run that
+      was resumed, the latest one.
+    - ``models``: the models that may have been asked.
+    - ``warnings``: what makes the figures weaker than they look.
+    - ``skip_judge``: whether responses were collected without verdicts.
+    - ``search_methods``: method name -> the search method behind it.
+    - ``report``: what a run of suites came to, JSON-ready; None of other runs and of an unfinished
+      one.
+    - ``watch``: of a round of a watch: its baseline, pass and number.
+    - ``command``: the command line that asks the same again; "" where there was none.
+    - ``indexes``: index key -> what its index was built with and how much it holds, for people.
+    - ``validated``: index key -> what ``--validate`` found before the run, a line each; empty
+      without it.
     """
 
     origin: Origin

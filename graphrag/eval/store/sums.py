@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from graphrag.eval.store.connection import Values
 from graphrag.query.usage import Usage
 
 _COUNTS = ("llm_calls", "prompt_tokens", "output_tokens", "embedding_calls", "embedding_tokens")
@@ -40,7 +41,9 @@ class RunSums:
     ``read``: runs a statement with its values and returns the rows.
     """
 
-    def __init__(self, read: Callable[[str, tuple[object, ...]], list[Any]], run_id: str) -> None:
+    def __init__(
+        self, read: Callable[[str, tuple[object, ...]], list[Values]], run_id: str
+    ) -> None:
         self._read, self._run_id = read, run_id
 
     def ends(
@@ -157,7 +160,7 @@ class RunSums:
             for table in (*tables, "judge_usage", "forgotten", "judgements")
         ]
         rows = [row for row in rows if row[-1]]
-        columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [()] * 9
+        columns: list[Values] = list(zip(*rows, strict=True)) or [()] * 9
         known = float(sum(columns[5]))
         usage = Usage(
             *(int(sum(column)) for column in columns[: len(_COUNTS)]),
