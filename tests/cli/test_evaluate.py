@@ -422,28 +422,6 @@ def test_unreadable_verdicts_alone_are_asked_again(
     assert len(watched.records) == before + unscored
 
 
-def test_a_cost_limit_stops_and_the_rest_can_be_had_later(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
-    first = evaluation.run("--max-cost", "0.012")
-    assert first.exit_code == INCOMPLETE, first.output
-    assert "of the allowed $0.012 is spent, and the next call takes about $0.0" in sentence(first)
-    more = re.search(r"Continue with: .* --max-cost (\S+) .*--resume", sentence(first))
-    assert more is not None, first.output
-    assert float(more[1]) >= 0.024, "a line that stops again at once is no way to go on"
-    done = evaluation.read_results()["metadata"]["n_done"]
-    assert 0 < done < 6
-    # Nothing more may be spent, and what is there is still reported.
-    n_asked = len(watched.records)
-    again = evaluation.run("--max-cost", "0.012", "--resume")
-    assert again.exit_code == INCOMPLETE
-    assert len(watched.records) == n_asked
-    assert evaluation.read_results()["metadata"]["n_done"] == done
-    assert evaluation.run("--resume", "--max-cost", "5", "-q").exit_code == DONE
-    assert len(watched.searched) == 6
-
-
 def test_a_cost_limit_needs_known_prices(
     make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
 ):
@@ -465,14 +443,13 @@ def test_a_mean_below_its_threshold(make_evaluation: MakeEvaluation):
     assert evaluation.run("-q").exit_code == DONE
 
 
-@pytest.mark.parametrize("status", [401, 404])
 def test_a_refused_key_stops_the_run_and_leaves_earlier_results_alone(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer, status: int
+    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=2)
     assert evaluation.run("-q", "--limit", "1").exit_code == DONE
     before, n = evaluation.read_results(), len(watched.records)
-    watched.behave(faults=lambda *_: Fault(status=status))
+    watched.behave(faults=lambda *_: Fault(status=401))
     result = evaluation.run()
     assert result.exit_code == ERROR, result.output
     assert "refuses the requests" in sentence(result)

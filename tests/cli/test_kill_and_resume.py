@@ -109,28 +109,3 @@ def was_unkept(record: Record, kill: Kill) -> bool:
     if record.arrived_s > kill.at_s:
         return False
     return record.finished_s is None or record.finished_s > kill.at_s - NOT_YET_KEPT_S
-
-
-def test_a_response_is_kept_when_its_judging_is_killed(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
-    def is_judging(record: Record) -> bool:
-        return "ground_truth" in str(record.messages) or "score" in str(record.messages)
-
-    evaluation = make_evaluation(server.base_url, methods=["basic"], concurrency=1)
-    slow_judge = Behaviour(
-        offline_reply(), latency_s=lambda request: 60.0 if "response_format" in request else 0.0
-    )
-    server.behaviour = slow_judge
-    before = len(server.records)
-    with evaluation.start() as process:
-        assert wait_until(lambda: any(map(is_judging, arrivals(server, before)))), process.output
-        searched = len([r for r in arrivals(server, before) if not is_judging(r)])
-        process.send(signal.SIGKILL)
-        process.wait()
-    server.behaviour = Behaviour(offline_reply())
-    after_kill = len(server.records)
-    assert evaluation.run("--resume", "--quiet").exit_code == 0
-    asked = [record for record in arrivals(server, after_kill) if not is_judging(record)]
-    assert searched == 2  # the question's embedding and its answer
-    assert len(asked) == 2 * 5

@@ -165,16 +165,6 @@ def test_every_step_of_a_run_is_said_in_a_pipe(make_evaluation):
     assert len(json.loads(listed.stdout)) == 2
 
 
-def test_validate_says_the_answer_first_and_quietly_alone(make_evaluation):
-    evaluation = make_evaluation()
-    shown = evaluation.run("validate", "--root", str(evaluation.project))
-    quiet = evaluation.run("validate", "--root", str(evaluation.project), "-q")
-    (answer,) = quiet.stdout.splitlines()
-    assert shown.stdout.splitlines()[0] == answer
-    assert quiet.stderr == ""
-    assert "Checking the index" in shown.stderr
-
-
 def test_the_process_does_not_go_through_what_libraries_left_when_it_ends(tmp_path):
     program = (
         "import atexit, gc, sys\n"

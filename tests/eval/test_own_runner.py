@@ -1,7 +1,7 @@
 """A runner whose configuration, judge and searches are one's own, among them unittest.mock's."""
 
 import json
-from unittest.mock import AsyncMock, MagicMock, Mock, patch
+from unittest.mock import AsyncMock, MagicMock, patch
 
 import pytest
 
@@ -45,41 +45,6 @@ async def ask(runner, result, **kwargs):
         return await runner.evaluate_single("a", "Who?", "Ann", "tog"), search
 
 
-@pytest.mark.parametrize("kind", [MagicMock, AsyncMock, Mock, object])
-@pytest.mark.parametrize("spec", [None, EvaluationConfig])
-async def test_any_object_is_a_configuration(folder, kind, spec):
-    config = kind(spec=spec) if spec is not None and kind is not object else kind()
-    judge, roots = mocked_judge(), {"a": "somewhere"}
-    runner = EvaluationRunner(config, judge, roots)
-    assert runner.config is config
-    assert runner.judge is judge
-    assert runner.index_roots is roots
-    result, search = await ask(runner, found())
-    search.assert_awaited_once_with("tog", "Who?", "a")
-    judge.evaluate_all.assert_awaited_once_with(
-        question="Who?", ground_truth="Ann", predicted="It was Ann.", context="Ann did it."
-    )
-    assert result.scores == SCORES
-    assert result.response == "It was Ann."
-    assert result.context_text == "Ann did it."
-    assert result.efficiency.to_dict() == {
-        "latency": 1.5,
-        "llm_calls": 3,
-        "prompt_tokens": 100,
-        "output_tokens": 20,
-    }
-    assert list(folder.iterdir()) == []
-    if isinstance(config, Mock | MagicMock):
-        assert config.mock_calls == []
-
-
-async def test_a_method_of_the_class_may_be_replaced_too():
-    with patch.object(EvaluationRunner, "_run_search", AsyncMock(return_value=found())):
-        runner = EvaluationRunner(MagicMock(), mocked_judge())
-        assert (await runner.evaluate_single("a", "Who?", "Ann", "tog")).scores == SCORES
-    assert runner.index_roots == {}
-
-
 @pytest.mark.parametrize("name", FIGURES)
 @pytest.mark.parametrize("value", [None, "3", float("nan"), -1, True, "unset"])
 async def test_a_figure_that_is_no_number_is_not_made_up(name, value):
@@ -121,40 +86,6 @@ async def test_a_result_without_text_is_a_failed_search(result):
     assert single.failure.stage == "search"
     assert set(single.scores.to_dict().values()) == {0}
     judge.evaluate_all.assert_not_awaited()
-
-
-async def test_every_row_is_asked_by_every_method_and_one_may_fail(folder):
-    async def search(method, query, imdb_key):
-        if (method, imdb_key) == ("local", "a"):
-            raise ConnectionError("gone")
-        return found(response=f"{method} on {imdb_key}")
-
-    told, judge = [], mocked_judge()
-    runner = EvaluationRunner(MagicMock(), judge)
-    with patch.object(runner, "_run_search", AsyncMock(side_effect=search)):
-        results = await runner.run_evaluation(
-            ROWS, ["tog", "local"], progress_callback=lambda *call: told.append(call)
-        )
-    assert [(r.imdb_key, r.method) for r in results] == [
-        ("a", "tog"),
-        ("a", "local"),
-        ("b", "tog"),
-        ("b", "local"),
-    ]
-    assert results[1].response == "ERROR: ConnectionError: gone"
-    assert [r.scores.correctness.score for r in results] == [1, 0, 1, 1]
-    assert [current for current, *_ in told] == [1, 2, 3, 4]
-    assert {total for _, total, *_ in told} == {4}
-    assert {call[2:] for call in told} == {(r.imdb_key, r.method) for r in results}
-    assert judge.evaluate_all.await_count == 3
-    assert list(folder.iterdir()) == []
-
-
-async def test_without_methods_the_default_ones_are_asked():
-    runner = EvaluationRunner(MagicMock(), mocked_judge())
-    with patch.object(runner, "_run_search", AsyncMock(return_value=found())):
-        results = await runner.run_evaluation(ROWS[:1], None)
-    assert [r.method for r in results] == ["tog", "local", "basic"]
 
 
 @pytest.mark.parametrize(
@@ -217,14 +148,6 @@ async def test_a_judge_needs_no_method_but_one_for_a_part_of_the_metrics(tmp_pat
     single, _ = await ask(EvaluationRunner(config, judge), found())
     assert single.scores == MetricScores(SCORES.correctness, relevance=SCORES.relevance)
     assert judge.evaluate_all.call_count == 1
-
-
-async def test_an_evaluation_config_with_a_mocked_judge_keeps_its_run(tmp_path):
-    config = EvaluationConfig(root=tmp_path, methods=("tog",))
-    runner = EvaluationRunner(config, mocked_judge())
-    with patch.object(runner, "_run_search", AsyncMock(return_value=found())):
-        await runner.run_evaluation(ROWS)
-    assert (tmp_path / "eval/results/eval.db").is_file()
 
 
 async def test_a_projects_configuration_judges_with_its_default_model(

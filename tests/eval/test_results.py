@@ -1,15 +1,14 @@
-import json
 from dataclasses import replace
 from math import inf, nan
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import fold_wording
-from graphrag.eval.errors import StoreError, UsageError
+from graphrag.eval.errors import UsageError
 from graphrag.eval.judged.discovery import METRICS
 from graphrag.eval.records import (
     EfficiencyMetrics,
@@ -52,13 +51,6 @@ def failed(method="tog", question="Why?"):
     )
 
 
-def test_nothing_gives_empty_sections():
-    results = aggregate_results([])
-    assert results.metadata["total_questions"] == 0
-    assert results.by_method == results.by_movie == results.efficiency == {}
-    assert json.loads(results.to_json())["metadata"]["methods"] == []
-
-
 def test_every_repeat_counts_and_a_question_counts_once():
     scores = [("1", 0, 1), ("1", 1, 0), ("2", 0, 1), ("2", 1, 1)]
     made = [result(question=q, trial=trial, score=score) for q, trial, score in scores]
@@ -69,12 +61,6 @@ def test_every_repeat_counts_and_a_question_counts_once():
     assert results.by_method["basic"]["correctness"] == 1
     assert results.efficiency["basic"]["avg_embedding_calls"] is not None
     results.to_json()
-
-
-def test_a_negative_count_is_refused():
-    odd = replace(result(), efficiency=EfficiencyMetrics(1.0, 1, -50, 0))
-    with pytest.raises(ValueError, match=r"the tokens of tog on .* can't be -50"):
-        aggregate_results([odd])
 
 
 def test_a_failed_search_counts_0_and_an_unscored_verdict_is_left_out():
@@ -111,30 +97,11 @@ def test_the_tables_show_what_was_asked():
         assert "completeness" not in shown
 
 
-def test_the_counts_add_up():
-    results = aggregate_results([result(question="1"), result(question="2", score=None), failed()])
-    counts = results.counts["tog"]
-    for metric in METRICS:
-        parts = (counts[name][metric] for name in ("n_scored", "n_unscored", "n_not_judged"))
-        assert sum(parts) + counts["n_search_failed"] == counts["n"]
-
-
-def test_all_unscored_has_no_mean():
-    results = aggregate_results([result(score=None)])
-    assert results.by_method["tog"]["correctness"] is None
-
-
 def test_latency_is_averaged_over_the_answered():
     results = aggregate_results([result(question="1", latency=1.0), failed()])
     efficiency = results.efficiency["tog"]
     assert (efficiency["avg_latency"], efficiency["n_latency"]) == (1.0, 1)
     assert efficiency["avg_llm_calls"] == 2
-
-
-def test_an_unknown_price_is_null_and_not_0():
-    unknown = Usage(1, 5, 5, cost_usd=None, models=("openai/new-model",))
-    results = aggregate_results([result(usage=unknown)])
-    assert results.efficiency["tog"]["cost_usd"] is None
 
 
 def test_embedded_models_are_named():
@@ -143,12 +110,6 @@ def test_embedded_models_are_named():
     named = aggregate_results([result(usage=offline)])
     assert named.metadata["embedded_models"] == "offline baseline models"
     assert "offline baseline models" in named._repr_html_()
-
-
-def test_by_movie_holds_each_index_apart():
-    results = aggregate_results([result(key="a"), result(key="b", score=0)])
-    assert results.by_movie["a"]["tog"]["correctness"] == 1
-    assert results.by_movie["b"]["tog"]["correctness"] == 0
 
 
 rows = st.lists(
@@ -162,19 +123,6 @@ rows = st.lists(
     max_size=12,
     unique_by=lambda made: (made.imdb_key, made.method, fold_wording(made.question)),
 )
-
-
-@given(rows, st.randoms())
-def test_means_do_not_depend_on_the_order(results, random):
-    shuffled = list(results)
-    random.shuffle(shuffled)
-    assert aggregate_results(results).by_method == aggregate_results(shuffled).by_method
-
-
-@given(rows)
-def test_every_mean_is_null_or_between_0_and_1(results):
-    for means in aggregate_results(results).by_method.values():
-        assert all(mean is None or 0 <= mean <= 1 for mean in means.values())
 
 
 def test_two_documents_may_number_their_questions_alike():
@@ -256,47 +204,20 @@ def test_what_nobody_counted_has_no_cost():
 
 
 def test_a_count_that_is_no_number_is_refused():
-    with pytest.raises(ValueError, match=r"the tokens of tog on 'a-Who.' can't be nan"):
-        aggregate_results([result(efficiency=EfficiencyMetrics(1.0, 1, nan, 1))])
+    for wrong in (nan, -50):
+        with pytest.raises(ValueError, match=rf"the tokens of tog on 'a-Who.' can't be {wrong}"):
+            aggregate_results([result(efficiency=EfficiencyMetrics(1.0, 1, wrong, 0))])
     with pytest.raises(ValueError, match=r"the cost_usd of tog on 'a-Who.' can't be inf"):
         aggregate_results([result(usage=Usage(cost_usd=inf))])
 
 
-def test_the_detailed_file_is_grouped_by_question(tmp_path):
-    results = aggregate_results([result("tog"), result("basic", score=0)])
-    summary, detailed = results.save(tmp_path / "out")
-    assert summary.name == "eval_results_summary.json"
-    assert detailed.name == "eval_results_detailed.json"
-    (entry,) = json.loads(detailed.read_text())["results"]
-    assert (entry["imdb_key"], entry["question"], entry["ground_truth"]) == ("a", "Who?", "Ann")
-    assert list(entry["methods"]) == ["tog", "basic"]
-    assert entry["methods"]["basic"]["scores"]["correctness"] == 0
-    assert entry["methods"]["tog"]["reasons"]["correctness"] == "r"
-    assert entry["methods"]["tog"]["efficiency"]["llm_calls"] == 2
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "eval_results_detailed.json",
-        "eval_results_summary.json",
-    ]
-
-
-def test_a_folder_that_can_not_be_written_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="can't be written"):
-        aggregate_results([result()]).save(tmp_path / "file")
-
-
-def test_pandas_has_a_row_a_result():
-    frame = aggregate_results([result("tog"), failed("basic")]).to_pandas()
-    assert isinstance(frame, pd.DataFrame)
-    assert list(frame["method"]) == ["tog", "basic"]
-    assert list(frame["correctness"]) == [1, 0]
-    assert frame["failure"].tolist()[1] == "no response"
-
-
-@given(rows)
-def test_the_tidy_table_has_a_row_a_verdict_and_the_same_means(results):
+@settings(max_examples=30, deadline=None)
+@given(rows, st.randoms())
+def test_means_lie_between_0_and_1_whatever_the_order_and_the_tidy_table_has_them(results, random):
     results = [*results, failed("tog", "failed?")]
     found = aggregate_results(results, ["completeness", "correctness"])
+    shuffled = random.sample(results, len(results))
+    assert aggregate_results(shuffled, found.metrics).by_method == found.by_method
     table = found.to_pandas(tidy=True)
     key = ["imdb_key", "sample_id", "question", "method", "trial", "metric"]
     assert len(table) == 2 * len(results) == len(table.drop_duplicates(key))
@@ -305,15 +226,10 @@ def test_the_tidy_table_has_a_row_a_verdict_and_the_same_means(results):
         for metric in found.metrics:
             mean, told = means[method, metric], found.by_method[method][metric]
             assert (pd.isna(mean) and told is None) or mean == pytest.approx(told)
+            assert told is None or 0 <= told <= 1
     of_failed = table[table.state == "search_failed"]
     assert set(of_failed.score) == {0}
     assert list(table.score.isna()) == list(table.state == "judge_failed")
-
-
-def test_a_tidy_table_of_nothing_has_its_columns():
-    table = aggregate_results([]).to_pandas(tidy=True)
-    assert len(table) == 0
-    assert {"question", "method", "metric", "score", "state"} <= set(table.columns)
 
 
 def test_the_tidy_table_is_labelled_and_has_no_figure_that_nobody_measured():

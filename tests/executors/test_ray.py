@@ -151,19 +151,6 @@ def test_a_service_that_refuses_or_is_down_stops_the_run(
     assert result.exit_code == 0, result.output
 
 
-def test_ten_failures_in_a_row_stop_the_run_and_are_asked_again(
-    make_evaluation: MakeEvaluation, begun, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic", "local"], concurrency=2)
-    server.behaviour = Behaviour(offline_reply(), faults=lambda n, request: Fault(status=400))
-    result = evaluation.run("--quiet", "--workers", "2")
-    assert "the last 10 searches all failed" in result.output
-    server.behaviour = Behaviour(offline_reply())
-    result = evaluation.run("--quiet", "--retry-errors", "--workers", "2")
-    assert result.exit_code == 0, result.output
-    assert [row[6] for row in rows_of(evaluation)["responses"]] == [None] * 12
-
-
 def test_given_answers_are_judged_by_workers(make_evaluation: MakeEvaluation, begun):
     evaluation = make_evaluation(methods=["basic"])
     assert evaluation.run("--quiet", "--skip-judge").exit_code == 0

@@ -200,12 +200,6 @@ def test_what_budgets_do_not_go_with_is_refused(
     assert reason in said(result)
 
 
-def test_a_dry_run_says_what_budgets_multiply(evaluation: Evaluation):
-    evaluation.configure(budgets=[200, 400, 800])
-    dry = said(evaluation.run("--dry-run", COLUMNS="300"))
-    assert "Budgets: 200, 400, 800 tokens of context; basic, local at each" in dry
-
-
 def test_settings_with_budgets_are_read_again_as_they_were():
     variants = [{"name": "wide", "method": "tog", "width": 5}, "oracle"]
     config = EvaluationConfig(methods=["local", *variants], budgets=[1000, 500])

@@ -357,19 +357,3 @@ def test_the_history_has_no_mean_of_a_run_that_waits_for_the_judge(
     assert evaluation.run("--resume", "-q").exit_code == DONE
     (run,) = list_runs(evaluation.store_path)
     assert run.correctness["partly"] == pytest.approx(2 / len(ROWS))
-
-
-def test_a_method_must_be_callable(tmp_path: Path):
-    with pytest.raises(ConfigError, match="holds no function"):
-        load_method("json:__name__", tmp_path)
-
-
-def test_names_are_shown_as_they_are(evaluation: Evaluation):
-    names = ["a:b:c", "[red]wide"]
-    evaluation.configure(methods=[{"name": name, "method": "basic"} for name in names])
-    result = evaluation.run("--limit", "2", "--full", COLUMNS="200")
-    assert result.exit_code == DONE, result.output
-    assert "a:b:c - [red]wide: +0.0" in result.output
-    for table in ("correctness", "median s"):
-        rows = result.output[result.output.index(table) :]
-        assert all(name in rows for name in names), table

@@ -1,6 +1,5 @@
 """A run that is read from its store leaves its contexts there."""
 
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -34,24 +33,6 @@ def keep_run(store: EvaluationStore, folder: Path, n: int) -> Run:
         store.append_verdicts(run.run_id, sample.id, verdict, Usage())
     store.finish_run(run.run_id)
     return run
-
-
-def test_memory_does_not_grow_with_the_contexts_of_a_run(tmp_path: Path):
-    peaks: dict[int, int] = {}
-    with EvaluationStore(tmp_path / "eval.db") as store:
-        for n in (FEW, MANY):
-            run = keep_run(store, tmp_path, n)
-            tracemalloc.start()
-            try:
-                read = read_run(store, run, tmp_path)
-                lengths = [
-                    len(r.context_text) for r in read.outcome.read_whole(read.outcome.results)
-                ]
-                _, peaks[n] = tracemalloc.get_traced_memory()
-            finally:
-                tracemalloc.stop()
-            assert lengths == [CONTEXT] * n
-    assert peaks[MANY] - peaks[FEW] < (MANY - FEW) * CONTEXT / 4
 
 
 def test_results_in_outline_say_how_much_was_retrieved_and_are_given_whole_in_any_order(
