@@ -5,11 +5,14 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 
+import pytest
 import yaml
 from support.clock_evaluation import ROWS
 
 from graphrag.eval.cli.terminal import open_console
+from graphrag.eval.report.progress import Pulse
 
 
 def test_a_console_takes_no_text_for_markup_emoji_or_numbers(monkeypatch, capsys):
@@ -94,6 +97,24 @@ def test_an_error_before_the_first_call_imports_nothing_heavy(make_evaluation):
     for said in WRONG.values():
         assert said in done.stderr
     assert set(HEAVY) & set(modules) == set()
+
+
+@pytest.mark.parametrize(("says_new", "gap_s", "last"), [(True, 10, "120"), (False, 60, "(120 s)")])
+def test_a_pipe_hears_of_a_long_step_every_ten_seconds(says_new: bool, gap_s: int, last: str):
+    """Of one that has nothing new to tell, every minute how long it has taken so far."""
+    now, lines = 0.0, [("", 0.0)]
+    pulse = Pulse(lambda line: lines.append((line, now)), "Reading", lambda: now)
+    pulse.say("Reading")
+    for second in range(1, 121):
+        now = float(second)
+        pulse.update(f"Reading {second}" if says_new else "Reading")
+        now += 0.5  # the thread that beats looks once a second, whenever that is
+        pulse.beat()
+    at = [when for _, when in lines]
+    gaps = [later - earlier for earlier, later in pairwise(at)]
+    assert max(gaps) <= gap_s + 1
+    assert min(gaps[1:]) >= gap_s, "no more than is read"
+    assert lines[-1][0].endswith(last)
 
 
 def test_an_index_of_which_nothing_is_asked_need_not_be_there(make_evaluation):

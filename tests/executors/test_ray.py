@@ -40,6 +40,7 @@ from graphrag.eval.runner.queue import RunRequest
 from graphrag.eval.scorers.judge import LLMJudge
 from graphrag.eval.store.records import StoredResponse, Unit
 from graphrag.eval.testing import ScriptedJudge
+from graphrag.query.model_facts import model_price
 from graphrag.query.models import open_completion
 from graphrag.query.usage import CallLog, Usage
 
@@ -73,11 +74,13 @@ class Begun:
 
     def __init__(self) -> None:
         self.n = 0
+        self.shares: list[Share] = []
         self.numbers = count(1)
         self.dies = lambda number: False
 
     async def hire(self, ray, payload, share, variables):
         self.n += 1
+        self.shares.append(share)
         worker, begun, is_dead = RayWorker(), self, False
         problem = await worker.begin(payload, share, variables)
         if problem is not None:
@@ -149,6 +152,28 @@ def test_a_service_that_refuses_or_is_down_stops_the_run(
     server.behaviour = Behaviour(offline_reply())
     result = evaluation.run("--quiet", "--resume")
     assert result.exit_code == 0, result.output
+
+
+def test_what_may_be_spent_is_split_among_workers_and_their_successors(
+    make_evaluation: MakeEvaluation, begun, server: LocalServer
+):
+    evaluation = make_evaluation(server.base_url, methods=METHODS, concurrency=4)
+    begun.dies = lambda number: number == 5
+    cap, before = 0.02, len(server.records)
+    result = evaluation.run("--quiet", "--workers", "2", "--max-cost", f"{cap}")
+    assert result.exit_code == 3, result.output
+    first, second, successor = (share.most_usd for share in begun.shares)
+    assert first == second == cap / 2
+    assert 0 < successor < cap / 2, "what the dead one had spent is spent"
+    price = model_price("openai/gpt-4o")
+    assert price is not None
+    bills = [
+        record.prompt_tokens * price.prompt_usd + record.completion_tokens * price.output_usd
+        for record in server.records[before:]
+        if record.endpoint == "chat"
+    ]
+    # Of the dead worker's last units nobody knows what they cost.
+    assert cap / 2 < sum(bills) <= cap + 4 * MOST_CALLS * max(bills)
 
 
 def test_given_answers_are_judged_by_workers(make_evaluation: MakeEvaluation, begun):
