@@ -67,16 +67,3 @@ def test_a_run_that_was_broken_off_counts_what_was_cached_before_and_after(
     assert line in shown
     page = (evaluation.newest_folder / "report.html").read_text(encoding="utf-8")
     assert line.replace("'", "&#39;") in page or line in page
-
-
-def test_nothing_is_said_of_caches_where_nobody_reports_them(
-    make_evaluation: MakeEvaluation, server: LocalServer
-) -> None:
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-    done = evaluation.run("--limit", "1", COLUMNS="300")
-    assert done.exit_code == DONE, done.output
-    assert "from the providers' caches" not in done.output
-    found = evaluation.read_results("summary")["efficiency"]["basic"]
-    assert found["cached_prompt_tokens"] is None
-    assert found["calls_reporting_cached_tokens"] == 0
-    assert found["judge_cached_prompt_tokens"] is None

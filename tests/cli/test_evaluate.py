@@ -56,13 +56,6 @@ def sentence(result: Result) -> str:
     return " ".join(result.output.split())
 
 
-def faults_for(*words: str, fault: Fault) -> Callable[[int, dict[str, Any]], Fault | None]:
-    """Fail the embedding of every question that holds one of the words."""
-    return lambda _, request: (
-        fault if "input" in request and any(w in str(request["input"]) for w in words) else None
-    )
-
-
 def responses(evaluation: Evaluation) -> dict[tuple[str, str], str]:
     with EvaluationStore(evaluation.store_path) as store:
         found = store.responses(store.runs()[0].run_id)
@@ -165,24 +158,6 @@ def test_a_bad_dataset_is_refused_before_any_call(
     assert not evaluation.output.exists()
 
 
-def test_a_foreign_table_is_read_by_the_columns_that_are_named(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(dataset={"path": "fragen.csv", "columns": {"answer": "Antwort"}})
-    lines = [f"{row['question']};{row['answer']}" for row in [*ROWS[:2], ROWS[0]]]
-    text = "\n".join(["Frage?;Antwort", *lines])
-    (evaluation.root / "fragen.csv").write_text(text, encoding="utf-8")
-    refused = evaluation.run("--dry-run")
-    assert refused.exit_code == USAGE
-    assert "under dataset.columns: question: COLUMN" in sentence(refused)
-    columns = {"answer": "Antwort", "question": "Frage?"}
-    evaluation.configure(dataset={"path": "fragen.csv", "columns": columns})
-    result = evaluation.run("--skip-judge")
-    assert result.exit_code == DONE, result.output
-    assert "1 question is there again with the same answer, and asked once" in sentence(result)
-    metadata = evaluation.read_results("summary")["metadata"]
-    assert metadata["total_questions"] == 2
-    assert any("there again" in warning for warning in metadata["warnings"])
-
-
 def half_an_index(evaluation: Evaluation) -> None:
     (evaluation.project / "output" / "relationships.parquet").unlink()
 
@@ -240,20 +215,6 @@ def test_what_looks_wrong_is_warned_of(make_evaluation: MakeEvaluation):
     said = sentence(evaluation.run("--methods", "basc"))
     assert "did you mean" in said
     assert "?." not in said
-
-
-def test_a_dry_run_sends_and_writes_nothing(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url)
-    result = evaluation.run("--dry-run", "--index")
-    assert result.exit_code == DONE, result.output
-    shown = sentence(result)
-    assert "Searches: 12" in shown
-    assert "Judge calls: 48" in shown
-    assert "openai/gpt-4o: $2.5 a million prompt tokens" in shown
-    assert watched.records == []
-    assert not evaluation.output.exists()
 
 
 def test_a_dry_run_bounds_what_a_run_then_asks(
@@ -339,26 +300,6 @@ def test_responses_first_verdicts_later(
     assert len(watched.searched) == 6
     assert len(watched.records) == n_search_calls + 12 * 4
     assert evaluation.read_results("summary")["counts"]["tog"]["n_scored"]["correctness"] == 6
-
-
-def test_only_what_failed_is_asked_again(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-    watched.behave(faults=faults_for("Petra", "pendulum", fault=Fault(status=400)))
-    first = evaluation.run()
-    assert first.exit_code == DONE, first.output
-    assert "2 of 6 searches failed and count 0" in sentence(first)
-    assert "--retry-errors" in first.output
-    failed = {sample for (sample, _), text in responses(evaluation).items() if "ERROR" in text}
-    assert failed == {"q2", "q3"}
-    watched.behave()
-    before = len(watched.searched)
-    second = evaluation.run("--retry-errors")
-    assert second.exit_code == DONE, second.output
-    assert len(watched.searched) == before + 2
-    assert not any("ERROR" in text for text in responses(evaluation).values())
-    assert evaluation.read_results("summary")["counts"]["basic"]["n_search_failed"] == 0
 
 
 def test_what_failed_searches_cost_is_told_after_they_were_asked_again(
@@ -477,24 +418,11 @@ def test_a_judge_that_is_refused_stops_the_run_and_keeps_the_responses(
     assert len(watched.searched) == 6
 
 
-def test_a_service_that_is_not_there_stops_the_run_soon(make_evaluation: MakeEvaluation):
-    # Port 9 is the discard service's, which nothing answers.
-    evaluation = make_evaluation("http://127.0.0.1:9/v1", methods=["basic"], concurrency=4)
-    evaluation.write_rows(
-        [{"question": f"What did Idris Vane build in year {n}?", "answer": "x"} for n in range(30)]
-    )
-    result = evaluation.run()
-    assert result.exit_code == INCOMPLETE, result.output
-    assert "no connection to http://127.0.0.1:9/v1" in sentence(result)
-    assert "--resume" in result.output
-    assert responses(evaluation) == {}, "nothing is known of what was asked"
-
-
 def test_a_run_of_failures_only_is_an_error(
     make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
-    watched.behave(faults=faults_for("", fault=Fault(status=400)))
+    watched.behave(faults=lambda _, request: Fault(status=400) if "input" in request else None)
     result = evaluation.run()
     assert result.exit_code == ERROR
     assert "6 of 6 searches failed" in sentence(result)
@@ -532,6 +460,9 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
         assert result.exit_code == USAGE
         assert "was set up differently" in sentence(result)
         assert named in sentence(result)
+    missing = Evaluation(tmp_path / "none")
+    shutil.copytree(evaluation.root, missing.root, ignore=shutil.ignore_patterns("results"))
+    assert "to resume; leave --retry-errors out" in sentence(missing.run("--retry-errors"))
     both = changed.run("--resume", "--retry-errors")
     assert "leave --resume and --retry-errors out to begin a new run" in sentence(both)
     # How a run goes may change, and an unfinished one is pointed out.
@@ -540,6 +471,12 @@ def test_a_changed_run_is_not_resumed_and_the_difference_is_named(
     result = evaluation.run("--resume")
     assert result.exit_code == DONE
     assert "6 of 6 responses are there, 0 of them judged; 0 calls were" in sentence(result)
+    assert missing.run("-q").exit_code == DONE
+    run_id = missing.newest_folder.name
+    missing.configure(metrics=["correctness"])
+    said = sentence(missing.run("--resume"))
+    assert f"The last run ({run_id}) is finished, and was set up differently: metrics." in said
+    assert "leave --resume out to begin a new run, which asks everything again." in said
 
 
 def test_a_resumed_run_begins_to_count_at_what_is_there(make_evaluation: MakeEvaluation):
@@ -562,32 +499,6 @@ def test_a_method_that_mostly_abstains_is_named(make_evaluation: MakeEvaluation)
     said = sentence(evaluation.run(COLUMNS="200"))
     assert "small: 6 of 6 answers abstained, 6 of them without a text in the context" in said
     assert "basic: " not in said.partition("answers abstained")[0].rpartition("Efficiency")[2]
-
-
-def test_resuming_needs_a_run_of_the_same_setup(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"])
-    assert "to resume; leave --retry-errors out" in sentence(evaluation.run("--retry-errors"))
-    assert evaluation.run("-q").exit_code == DONE
-    run_id = evaluation.newest_folder.name
-    evaluation.configure(metrics=["correctness"])
-    finished = evaluation.run("--resume")
-    assert finished.exit_code == USAGE
-    said = sentence(finished)
-    assert f"The last run ({run_id}) is finished, and was set up differently: metrics." in said
-    assert f"show {run_id}" in said
-    assert "leave --resume out to begin a new run, which asks everything again." in said
-
-
-def test_an_output_folder_that_can_not_be_written_is_found_before_any_call(
-    make_evaluation: MakeEvaluation, watched: Watched, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url)
-    shutil.rmtree(evaluation.project / "output")
-    (evaluation.root / "file").write_text("", encoding="utf-8")
-    result = evaluation.run("--index", "--output", str(evaluation.root / "file" / "results"))
-    assert result.exit_code == ERROR
-    assert "can't be written" in sentence(result)
-    assert watched.records == []
 
 
 @contextlib.contextmanager
@@ -634,7 +545,7 @@ def test_a_build_that_fails_names_the_step_and_leaves_no_half_index(
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
     shutil.rmtree(evaluation.project / "output")
-    watched.behave(faults=faults_for("", fault=Fault(status=400)))
+    watched.behave(faults=lambda _, request: Fault(status=400) if "input" in request else None)
     result = evaluation.run("--index")
     assert result.exit_code in (ERROR, USAGE)
     assert "failed in generate_text_embeddings" in sentence(result)

@@ -14,7 +14,6 @@ import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation, WarmProcess, wait_until
 from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
-from graphrag.eval.runner.index_building import is_built
 from graphrag.eval.store.database import EvaluationStore
 
 pytestmark = pytest.mark.slow
@@ -181,31 +180,10 @@ def test_a_second_interrupt_of_a_build_is_not_lost_in_what_swallows_errors(
     assert not list(evaluation.project.glob("output*"))
 
 
-def test_an_interrupted_build_leaves_no_half_index(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"])
-    shutil.rmtree(evaluation.project / "output")
-    watched = Watched(server, latency_s=120)
-    with evaluation.start("--index") as process:
-        assert wait_until(watched.has_seen(1)), process.output
-        process.send(signal.SIGINT)
-        assert process.wait(30) == INTERRUPTED, process.output
-        assert "Traceback" not in process.output
-    assert not is_built(evaluation.project)
-    assert not (evaluation.project / "output").exists()
-    watched.slow_down(0)
-    built = evaluation.run("--index", "--limit", "1")
-    assert built.exit_code == 0, built.output
-    assert is_built(evaluation.project)
-
-
 @pytest.mark.parametrize(
     ("sent", "gap_s"),
     [
-        ([signal.SIGINT], 0),
         ([signal.SIGTERM], 0),
-        ([signal.SIGINT, signal.SIGINT], 0.001),
         ([signal.SIGINT, signal.SIGTERM], 0.02),
     ],
 )

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.clock_fixtures import maker
-from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
-from support.projects import server_settings
+from support.openai_server import Behaviour, LocalServer, Record, offline_reply
 
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
@@ -150,25 +149,6 @@ def test_what_the_searches_cost_does_not_count_as_spent(judged: Evaluation):
     assert "is spent, and the next call takes about $0.0" in " ".join(stopped.output.split())
 
 
-def test_failed_verdicts_are_asked_for_again(judged: Evaluation, server: LocalServer):
-    def broken(n: int, request: Any) -> Fault | None:
-        return Fault(content="no grade") if "Petra" in str(request["messages"]) else None
-
-    server.behaviour = Behaviour(offline_reply(), faults=broken)
-    first = judged.run("judge", "latest", "--metrics", "completeness")
-    assert first.exit_code == INCOMPLETE
-    assert "--retry-errors" in first.output
-    with EvaluationStore(judged.store_path) as store:
-        verdicts = store.verdicts(store.runs()[0].run_id).values()
-    n_failed = sum(verdict["completeness"].failure is not None for verdict in verdicts)
-    server.behaviour = Behaviour(offline_reply())
-    before = len(server.records)
-    again = judged.run("judge", "latest", "--metrics", "completeness", "--retry-errors")
-    assert again.exit_code == DONE, again.output
-    assert 0 < len(asked_since(server, before)) == n_failed < 2 * len(ROWS)
-    assert len(runs_of(judged)) == 2
-
-
 def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
     judged: Evaluation, server: LocalServer
 ):
@@ -207,18 +187,3 @@ def test_wrong_use_is_one_sentence(judged: Evaluation):
         result = judged.run("judge", *flags)
         assert result.exit_code == USAGE, result.output
         assert sentence in " ".join(result.output.split())
-
-
-def test_a_judge_of_the_same_family_is_warned_of(judged: Evaluation):
-    family = "of the same family as openai/gpt-4o"
-    assert family in " ".join(judged.run("judge", "latest").output.split())
-    judged.write_settings(
-        server_settings("http://127.0.0.1:9/v1", "gpt-4o").replace(
-            "embedding_models:",
-            "  other: {model_provider: anthropic, model: claude-sonnet-4-5, api_key: test}\n"
-            "embedding_models:",
-        )
-    )
-    other = judged.run("judge", "latest", "--model", "other", "--max-cost", "0")
-    assert other.exit_code == INCOMPLETE, other.output
-    assert "same family" not in other.output

@@ -1,6 +1,5 @@
 """Where --config and --output lead, and that the commands which are printed run when pasted."""
 
-import json
 import os
 import re
 import shlex
@@ -126,21 +125,10 @@ def test_a_configuration_that_is_not_there_is_not_promised(spaced: Evaluation, t
     assert "eval_config.yaml" not in result.output
 
 
-def test_output_may_be_a_file_for_the_summary(spaced: Evaluation):
-    for command in (("--limit", "1"), ("show", "latest"), ("judge", "latest")):
-        result = spaced.run(*command, "--output", "figures/one.json")
-        assert result.exit_code == DONE, result.output
-        path = spaced.root / "figures" / "one.json"
-        shown = json.loads(path.read_text(encoding="utf-8"))
-        assert shown == json.loads((spaced.newest_folder / "eval_results_summary.json").read_text())
-        assert f"Summary also in: {path}" in said(result.stdout)
-        assert [each.name for each in path.parent.iterdir()] == ["one.json"]
-        path.unlink()
-
-
 def test_a_file_in_the_place_of_a_folder_is_refused(spaced: Evaluation):
     for command, sentence in (
         (("compare", "a", "b", "--output", "x.json"), "x.json is a file; this command reads a"),
+        (("--limit", "1", "--output", "x.json"), "x.json is a file; this command reads a"),
         (("--output", "x.csv"), "x.csv is the name of a file; name the folder of the results"),
         (("--output", "questions.json/deep"), "can't be written"),
     ):

@@ -1,5 +1,6 @@
 """Methods at several context budgets: what is asked, drawn, compared and refused."""
 
+import re
 from collections import Counter
 from math import log2
 from pathlib import Path
@@ -10,7 +11,8 @@ import yaml
 from click.testing import Result
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 
-from graphrag.eval.config.evaluation import EvaluationConfig
+from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
+from graphrag.eval.errors import ConfigError
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from graphrag.eval.results.curves import area_under, area_weights, draw_curves
 from graphrag.eval.results.evaluation_results import aggregate_results
@@ -151,53 +153,32 @@ def test_without_a_judge_evidence_is_drawn_and_a_stopped_run_goes_on(evaluation:
     assert "area under evidence shown, any" in said(result)
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ("0,1000", "whole and each at least 200, such as 1000,2000,4000; not '0'"),
-        ("-5,1000", "not '-5'"),
-        ("1k,2k", "not '1k'"),
-        ("", "not ''"),
-        ("1000,2000,1000", "budgets names one twice: 1000, 1000, 2000"),
-        ("1000", "one budget for all searches is equal_terms.max_context_tokens"),
-    ],
-)
-def test_budgets_that_are_none_are_refused(evaluation: Evaluation, given: str, reason: str):
-    evaluation.configure(budgets=given.split(","))
-    result = evaluation.run()
-    assert result.exit_code == USAGE
-    assert reason in said(result)
-    assert not evaluation.output.exists()
+AT = {"budgets": [200, 400]}
+TIGHT = {"name": "tight", "method": "basic", "max_context_tokens": 300}
 
 
 @pytest.mark.parametrize(
-    ("config", "flags", "reason"),
+    ("config", "reason"),
     [
+        ({"budgets": ["0", "1000"]}, "whole and each at least 200, such as 1000,2000,4000; not"),
+        ({"budgets": [-5, 1000]}, "not -5"),
+        ({"budgets": ["1k", "2k"]}, "not '1k'"),
+        ({"budgets": [""]}, "not ''"),
+        ({"budgets": [1000, 2000, 1000]}, "budgets names one twice: 1000, 1000, 2000"),
+        ({"budgets": [1000]}, "one budget for all searches is equal_terms.max_context_tokens"),
+        ({"budgets": "200,400"}, "budgets is a list of numbers"),
+        ({**AT, "judge": {"pairwise": True}}, "judge.pairwise would hold"),
+        ({**AT, "methods": ["drift", "oracle"]}, "none of the methods"),
+        ({**AT, "methods": [TIGHT]}, "variants.tight sets max_context_tokens of its own"),
         (
-            {"budgets": [200, 400], "equal_terms": {"max_context_tokens": 300}},
-            (),
+            {**AT, "equal_terms": {"max_context_tokens": 300}},
             "budgets and equal_terms.max_context_tokens both set the context budget",
         ),
-        ({"budgets": [200, 400], "judge": {"pairwise": True}}, (), "judge.pairwise would hold"),
-        ({"budgets": "200,400"}, (), "budgets is a list of numbers"),
-        ({"budgets": [200, 400], "methods": ["drift", "oracle"]}, (), "none of the methods"),
-        (
-            {
-                "budgets": [200, 400],
-                "methods": [{"name": "tight", "method": "basic", "max_context_tokens": 300}],
-            },
-            (),
-            "variants.tight sets max_context_tokens of its own",
-        ),
     ],
 )
-def test_what_budgets_do_not_go_with_is_refused(
-    evaluation: Evaluation, config: dict[str, Any], flags: tuple[str, ...], reason: str
-):
-    evaluation.configure(**config)
-    result = evaluation.run(*flags)
-    assert result.exit_code == USAGE
-    assert reason in said(result)
+def test_budgets_that_are_none_or_go_with_nothing_are_refused(config: Any, reason: str):
+    with pytest.raises(ConfigError, match=re.escape(reason)):
+        parse_config({"methods": ["basic", "local"], **config}, "eval_config.yaml")
 
 
 def test_settings_with_budgets_are_read_again_as_they_were():

@@ -330,23 +330,6 @@ def test_a_dry_run_bounds_the_calls_that_have_a_bound(evaluation: Evaluation, ow
         assert bound in " ".join(evaluation.run("--dry-run").output.split()), methods
 
 
-def test_rankings_of_basic_search_are_compared_under_its_settings(evaluation: Evaluation):
-    hybrid = {"name": "three", "method": "hybrid", "k": 3}
-    evaluation.configure(methods=["bm25", hybrid], equal_terms={"max_context_tokens": 150})
-    shown = " ".join(evaluation.run("--dry-run").output.split())
-    assert f"at most {2 * len(ROWS)} completions and {len(ROWS)} embeddings" in shown
-
-    assert evaluation.run("--limit", "4", "-q").exit_code == DONE
-    with EvaluationStore(evaluation.store_path) as store:
-        (run,) = store.runs()
-    described = run.setup.indexes["clock"]
-    assert described["three"]["settings"]["k"] == 3
-    assert described["bm25"]["settings"]["max_context_tokens"] == 150
-    assert set(described["bm25"]["models"]) == {"completion"}
-    assert set(described["three"]["models"]) == {"completion", "embedding"}
-    assert efficiency(evaluation, "bm25")["avg_llm_calls"] == 1
-
-
 def test_the_history_has_no_mean_of_a_run_that_waits_for_the_judge(
     evaluation: Evaluation, own: str
 ):

@@ -30,7 +30,7 @@ def evaluate(place: Place, flags: RunFlags) -> int:
     with starting(flags.quiet):
         from graphrag.eval.cli.evaluate import evaluate as run
 
-    return run(place, flags, given)
+    return run(flags, given)
 
 
 app = typer.Typer(
@@ -39,13 +39,13 @@ app = typer.Typer(
     no_args_is_help=False,
     context_settings={"auto_envvar_prefix": "GRAPHRAG_EVAL"},
 )
-app.callback()(command(evaluate, takes_file=True, is_group=True))
+app.callback()(command(evaluate, is_group=True))
 app.command()(command(init.init, place_flags=("root",)))
 app.command()(command(validate.validate, place_flags=("root", "config")))
-app.command()(command(show.show, takes_file=True))
+app.command()(command(show.show))
 app.command()(command(view.view))
 app.command()(command(compare.compare))
-app.command()(command(judge.judge, takes_file=True))
+app.command()(command(judge.judge))
 app.command()(command(suite.suite, takes_file=True))
 app.command()(command(monitor.monitor))
 app.command(hidden=True)(command(show.history))

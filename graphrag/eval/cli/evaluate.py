@@ -81,9 +81,9 @@ class _Plan(RunPlan):
     origin: Run | None = None
 
 
-def evaluate(place: Place, flags: RunFlags, given: RunInput) -> int:
+def evaluate(flags: RunFlags, given: RunInput) -> int:
     """Run an evaluation and return its exit code."""
-    return run_coroutine(_evaluate(place, flags, given))
+    return run_coroutine(_evaluate(flags, given))
 
 
 def judge_again(
@@ -99,10 +99,10 @@ def judge_again(
         plan = _plan_judging(store, run_id, config, flags)
     for warning in plan.details.warnings:
         supervisor.warn(warning)
-    return run_coroutine(_conduct(place, flags, plan, supervisor))
+    return run_coroutine(_conduct(flags, plan, supervisor))
 
 
-async def _evaluate(place: Place, flags: RunFlags, given: RunInput) -> int:
+async def _evaluate(flags: RunFlags, given: RunInput) -> int:
     config, samples, roots, _ = given
     supervisor = Supervisor(flags.quiet, flags.full)
     check_success(config, samples, flags.skip_judge)
@@ -132,7 +132,7 @@ async def _evaluate(place: Place, flags: RunFlags, given: RunInput) -> int:
         show_dry_run(open_console(quiet=flags.quiet), run, plan.details.models, lines)
         return DONE
     with log_to(config.output_folder / "eval.log", flags.verbose):
-        return await _conduct(place, flags, plan, supervisor)
+        return await _conduct(flags, plan, supervisor)
 
 
 async def _plan_run(
@@ -229,13 +229,13 @@ def _check_judge(config: EvaluationConfig, headers: Mapping[str, IndexHeader]) -
     return model_name(model)
 
 
-async def _conduct(place: Place, flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
+async def _conduct(flags: RunFlags, plan: _Plan, supervisor: Supervisor) -> int:
     """Ask what is not kept yet, show what came of it, and return the exit code."""
     config, origin = plan.config, plan.origin
     if origin is None and not config.output.save_intermediate:
         outcome = await _ask(flags, plan, MemorySession(), supervisor)
         run = new_run(plan.setup, plan.details)
-        described = RunDescription(run, config, plan.samples, is_stored=False, file=place.file)
+        described = RunDescription(run, config, plan.samples, is_stored=False)
         return await _finish(described, outcome, supervisor)
     with EvaluationStore.of(config) as store:
         run = _choose(store, plan, flags, supervisor)
@@ -254,7 +254,6 @@ async def _conduct(place: Place, flags: RunFlags, plan: _Plan, supervisor: Super
             config,
             plan.samples,
             recorded_at=store.recorded_at(run.run_id),
-            file=place.file,
             forgotten=store.forgotten_usage(run.run_id),
             made_of=digest_run(store, run.run_id, config.output_folder),
         )

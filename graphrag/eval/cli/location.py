@@ -21,7 +21,7 @@ class Place:
     - ``root``: Folder that the other two are relative to.
     - ``config``: None: eval_config.yaml in the root. One that the root lacks and the working
       directory has is taken from there.
-    - ``output``: a folder; or a file ``*.json``, which is written besides what goes into the
+    - ``output``: a folder; of suites also a file ``*.json``, beside what goes into the
       configuration's folder.
     """
 

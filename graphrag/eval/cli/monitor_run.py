@@ -241,9 +241,7 @@ class _Monitor:
             quiet=flags.quiet,
             round=planned,
         )
-        return explained(
-            lambda: evaluate(self._place, run, read_input(self._place, run)), flags.verbose
-        )
+        return explained(lambda: evaluate(run, read_input(self._place, run)), flags.verbose)
 
     def _run_suite(self, note: RoundNote) -> int:
         suites = read_suites(str(self._flags.suite), self._place.root)

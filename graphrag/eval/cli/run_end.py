@@ -54,7 +54,7 @@ from graphrag.eval.runner.queue import RunOutcome, RunRequest
 from graphrag.eval.runner.searching import needs_new_run
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.store.records import Run, RunDetails
-from graphrag.eval.store.whole_files import PAGE_FILE, SUMMARY_FILE, Content, write_whole
+from graphrag.eval.store.whole_files import PAGE_FILE, Content, write_whole
 from graphrag.eval.web.run_page import Baseline, ReportInput, report_pieces
 from graphrag.query.usage import Usage
 from graphrag.text.phrases import counted
@@ -66,11 +66,11 @@ INTERRUPTED_REASON = "interrupted"
 class RunDescription:
     """What a run's files and its end say about it.
 
-    ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when
-    the latest result was kept (ISO 8601; None: now); ``file`` is where the summary is written
-    besides. ``forgotten`` is the usage of failed searches that were asked again and of calls that
-    are part of nothing kept; ``unread`` says what can't be read any more, a line each;
-    ``made_of`` is a digest of what the store holds, None where the run is not to be read by it.
+    ``views`` are of the indexes, for the measures that need no model; ``recorded_at`` says when the
+    latest result was kept (ISO 8601; None: now). ``forgotten`` is the usage of failed searches that
+    were asked again and of calls that are part of nothing kept; ``unread`` says what can't be read
+    any more, a line each; ``made_of`` is a digest of what the store holds, None where the run is
+    not to be read by it.
     """
 
     run: Run
@@ -79,7 +79,6 @@ class RunDescription:
     views: Mapping[str, IndexView] = field(default_factory=dict[str, IndexView])
     recorded_at: str | None = None
     is_stored: bool = True
-    file: Path | None = None
     forgotten: Sequence[Usage] = ()
     unread: Sequence[str] = ()
     made_of: str | None = None
@@ -358,9 +357,6 @@ class Supervisor:
                 if on_top:
                     write_whole(output_dir, {name: own / name for name in files})
                     remove_others(output_dir, run_id)
-                if description.file is not None:
-                    written = {description.file.name: own / SUMMARY_FILE}
-                    write_whole(description.file.parent, written)
         except StoreError as error:
             again_by = eval_line_in(output_dir, "show", run_id)
             go_on = f"The run is kept; write them again with: {again_by}"
@@ -368,8 +364,6 @@ class Supervisor:
                 go_on = "Nothing else is kept of the run, as output.save_intermediate is off."
             raise StoreError(f"{error} {go_on}") from error
         self.name_files(output_dir if on_top else own, own if on_top else None)
-        if description.file is not None:
-            self.console.print(f"Summary also in: {description.file}", soft_wrap=True)
         if description.is_stored:
             self.name_more(run_id)
         if other is not None and kept is not None:

@@ -63,7 +63,7 @@ def show(
     A run that is shown has its files written again; no model is asked. An option that
     speaks of a run means the latest where none is named.
     """
-    is_plain = not (flags.asks or flags.writes or flags.html or place.file)
+    is_plain = not (flags.asks or flags.writes or flags.html)
     if run is None and is_plain and not flags.full:
         return history(place, json, flags.quiet)
     run_id = place.find_run(run or "latest", quiet=flags.quiet)

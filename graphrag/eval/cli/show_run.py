@@ -83,11 +83,8 @@ async def _show(place: Place, run_id: str, flags: "ShowFlags") -> int:
             return DONE
         newest = next((each for each in runs if each.origin == "command"), None)
         with working(notes, "Reading the indexes"):
-            description = replace(
-                await _describe(read),
-                file=place.file,
-                made_of=digest_run(store, run.run_id, read.config.output_folder),
-            )
+            made_of = digest_run(store, run.run_id, read.config.output_folder)
+            description = replace(await _describe(read), made_of=made_of)
         report = _show_tables(supervisor, description, read, flags)
         if report is None or flags.to is not None:
             return DONE

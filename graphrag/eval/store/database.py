@@ -105,12 +105,10 @@ class EvaluationStore:
 
     def samples(self, run_id: str) -> list[Sample]:
         """Return the questions of a run in their order."""
-        sql = "SELECT sample FROM samples WHERE run_id = ? ORDER BY position"
-
-        def read() -> list[Sample]:
-            return self._read(sql, (run_id,), lambda row: Sample.from_dict(json.loads(row[0])))
-
-        return self._once("samples", run_id, read)
+        columns, order = "sample", "position"
+        return self._rows(
+            "samples", columns, run_id, order, lambda row: Sample.from_dict(json.loads(row[0]))
+        )
 
     def runs(self) -> list[Run]:
         """Return every run, the newest first."""
@@ -201,9 +199,11 @@ class EvaluationStore:
 
     def search_states(self, run_id: str) -> list[tuple[str, bool, float]]:
         """Return each unit that has a response, whether its search failed, and its US dollars."""
-        return self._read(
-            "SELECT unit, failure IS NOT NULL, usage FROM responses WHERE run_id = ? ORDER BY unit",
-            (run_id,),
+        return self._rows(
+            "responses",
+            "unit, failure IS NOT NULL, usage",
+            run_id,
+            "unit",
             lambda row: (row[0], bool(row[1]), _usage_of(row[2]).spent_usd),
         )
 
@@ -214,52 +214,43 @@ class EvaluationStore:
 
         ``with_texts=False`` leaves out what it said and retrieved.
         """
-        only, values = _of_units(run_id, units)
         texts = "response, context_text" if with_texts else "'', ''"
-        retrieved = "retrieved" if with_texts else "NULL"
-        sql = (
-            f"SELECT unit, sample_id, method, {texts}, latency_s, usage, failure, "
-            f"trial, {retrieved}, abstained FROM responses WHERE {only} ORDER BY unit"
+        columns = (
+            f"unit, sample_id, method, {texts}, latency_s, usage, failure, trial, "
+            f"{'retrieved' if with_texts else 'NULL'}, abstained"
         )
-
-        def read() -> dict[str, StoredResponse]:
-            return {each.unit: each for each in self._read(sql, values, _response_of)}
-
-        is_whole = units is None and not with_texts
-        return self._once("responses", run_id, read) if is_whole else read()
+        rows = self._rows(
+            "responses", columns, run_id, "unit", _response_of, units, keeps=not with_texts
+        )
+        return {each.unit: each for each in rows}
 
     def verdicts(
         self, run_id: str, units: Sequence[str] | None = None
     ) -> dict[str, dict[str, JudgeResult]]:
         """Return unit -> metric -> verdict of a run, or of some units of it."""
-        only, values = _of_units(run_id, units)
-        sql = (
-            "SELECT unit, metric, score, reason, failure, repeats FROM verdicts "
-            f"WHERE {only} ORDER BY unit, metric"
-        )
-
-        def read() -> dict[str, dict[str, JudgeResult]]:
-            of_units = defaultdict[str, dict[str, JudgeResult]](dict)
-            for unit, metric, *verdict in self._read(sql, values):
-                of_units[unit][metric] = _verdict_of(*verdict)
-            return dict(of_units)
-
-        return self._once("verdicts", run_id, read) if units is None else read()
+        columns = "unit, metric, score, reason, failure, repeats"
+        of_units = defaultdict[str, dict[str, JudgeResult]](dict)
+        for unit, metric, verdict in self._rows(
+            "verdicts", columns, run_id, "unit, metric", _verdict_of, units
+        ):
+            of_units[unit][metric] = verdict
+        return dict(of_units)
 
     def judge_usage(
         self, run_id: str, units: Sequence[str] | None = None
     ) -> dict[str, list[Usage]]:
         """Return unit -> what its verdicts cost, one entry each time it was judged."""
-        only, values = _of_units(run_id, units)
-        sql = f"SELECT unit, usage FROM judge_usage WHERE {only} ORDER BY rowid"
-
-        def read() -> dict[str, list[Usage]]:
-            of_units = defaultdict[str, list[Usage]](list)
-            for unit, usage in self._read(sql, values, lambda row: (row[0], _usage_of(row[1]))):
-                of_units[unit].append(usage)
-            return dict(of_units)
-
-        return self._once("judge_usage", run_id, read) if units is None else read()
+        of_units = defaultdict[str, list[Usage]](list)
+        for unit, usage in self._rows(
+            "judge_usage",
+            "unit, usage",
+            run_id,
+            "rowid",
+            lambda row: (row[0], _usage_of(row[1])),
+            units,
+        ):
+            of_units[unit].append(usage)
+        return dict(of_units)
 
     def copy_responses(self, source: str, target: str) -> None:
         """Take the responses of one run over into another, as far as they are not there."""
@@ -291,16 +282,13 @@ class EvaluationStore:
 
     def judgements(self, run_id: str) -> list[Judgement]:
         """Return the judgements of a run."""
-        sql = (
-            "SELECT subject, kind, value, failed, usage FROM judgements WHERE run_id = ? "
-            "ORDER BY subject, kind"
-        )
 
         def make(row: Values) -> Judgement:
             subject, kind, value, failed, usage = row
             return Judgement(subject, kind, json.loads(value), bool(failed), _usage_of(usage))
 
-        return self._once("judgements", run_id, lambda: self._read(sql, (run_id,), make))
+        columns = "subject, kind, value, failed, usage"
+        return self._rows("judgements", columns, run_id, "subject, kind", make)
 
     def discard_response(self, run_id: str, unit: str) -> None:
         """Forget a response, so that its question is asked again; keep what it cost."""
@@ -319,8 +307,7 @@ class EvaluationStore:
 
     def forgotten_usage(self, run_id: str) -> list[Usage]:
         """Return what forgotten responses cost, and calls that are no part of what is kept."""
-        sql = "SELECT usage FROM forgotten WHERE run_id = ? ORDER BY rowid"
-        return self._read(sql, (run_id,), lambda row: _usage_of(row[0]))
+        return self._rows("forgotten", "usage", run_id, "rowid", lambda row: _usage_of(row[0]))
 
     def calls_in_flight(self, run_id: str) -> int:
         """Return how many calls had been sent and not been answered when the run stopped."""
@@ -393,15 +380,31 @@ class EvaluationStore:
                 self.path, f"a row of it is damaged: {error}", in_row=True
             ) from error
 
-    def _once(self, name: str, run_id: str, read: Callable[[], _T]) -> _T:
-        if not self._reads_only:
-            return read()
+    def _rows(
+        self,
+        table: str,
+        columns: str,
+        run_id: str,
+        order: str,
+        make: Callable[[Values], _T],
+        units: Sequence[str] | None = None,
+        keeps: bool = True,
+    ) -> list[_T]:
+        """Read a table's rows of a run, or of some units of it; what was read once is kept."""
+        where, values = "run_id = ?", (run_id,)
+        if units is not None:
+            where += f" AND unit IN ({', '.join('?' * len(units))})"
+            values = (run_id, *units)
         if run_id != self._memory[0]:
             self._memory = (run_id, {})
-        kept = self._memory[1]
-        if name not in kept:
-            kept[name] = read()
-        return cast("_T", kept[name])
+        name, kept = f"{table} {columns}", self._memory[1]
+        if name in kept and units is None:
+            return cast("list[_T]", kept[name])
+        sql = f"SELECT {columns} FROM {table} WHERE {where} ORDER BY {order}"
+        rows = self._read(sql, values, make)
+        if self._reads_only and units is None and keeps:
+            kept[name] = rows
+        return rows
 
     def _write(self, query: str, values: tuple[object, ...]) -> None:
         self._writer.write((query, values))
@@ -442,13 +445,6 @@ def _verdict_row(run_id: str, unit: str, metric: str, verdict: JudgeResult) -> t
     return run_id, unit, metric, verdict.score, verdict.reason, failure, now(), repeats
 
 
-def _of_units(run_id: str, units: Sequence[str] | None) -> tuple[str, tuple[str, ...]]:
-    """Return the condition and the values that choose a run, or some units of it."""
-    if units is None:
-        return "run_id = ?", (run_id,)
-    return f"run_id = ? AND unit IN ({', '.join('?' * len(units))})", (run_id, *units)
-
-
 def _text_of(record: Failure | Usage | Retrieved | None) -> str | None:
     return None if record is None else json.dumps(record.to_dict())
 
@@ -472,12 +468,15 @@ def _response_of(row: Values) -> StoredResponse:
     )
 
 
-def _verdict_of(
-    score: int | None, reason: str, failure: str | None, repeats: str | None
-) -> JudgeResult:
-    """Return a verdict; one that can't be read is unscored, so that it never hides the others."""
+def _verdict_of(row: Values) -> tuple[str, str, JudgeResult]:
+    """Return unit, metric and verdict; one that can't be read is unscored: it hides no others."""
+    unit, metric, score, reason, failure, repeats = row
     try:
-        return JudgeResult(score, reason, _failure_of(failure), tuple(json.loads(repeats or "[]")))
+        verdict = JudgeResult(
+            score, reason, _failure_of(failure), tuple(json.loads(repeats or "[]"))
+        )
     except (TypeError, ValueError) as error:
         message = f"the stored verdict can't be read: {error}"
-        return JudgeResult(None, f"Unscored: {message}", Failure("judge", "unreadable", message))
+        failed = Failure("judge", "unreadable", message)
+        verdict = JudgeResult(None, f"Unscored: {message}", failed)
+    return unit, metric, verdict
