@@ -1,15 +1,13 @@
 """What providers read from their own caches, from the calls of a run to everything it writes."""
 
-from typing import Any
-
 from support.clock_evaluation import MakeEvaluation
-from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
+from support.openai_server import Behaviour, Fault, LocalServer, Record, offline_reply
 
 DONE = 0
 N_CACHED = 3
 
 
-def chats(server: LocalServer, since: int) -> list[Any]:
+def chats(server: LocalServer, since: int) -> list[Record]:
     return [
         record
         for record in server.records[since:]
@@ -24,7 +22,7 @@ def test_a_run_that_was_broken_off_counts_what_was_cached_before_and_after(
     since = len(server.records)
 
     def until(n: int | None) -> None:
-        def fault(_: int, request: dict[str, Any]) -> Fault | None:
+        def fault(_: int, request: dict[str, object]) -> Fault | None:
             if "messages" not in request:
                 return None
             is_refused = n is not None and len(chats(server, since)) >= n

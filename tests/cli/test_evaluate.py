@@ -10,7 +10,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import Result
@@ -40,7 +39,7 @@ class Watched:
         """One embedding a search; searches alone embed."""
         return [record for record in self.records if record.endpoint == "embeddings"]
 
-    def behave(self, **changes: Any) -> None:
+    def behave(self, **changes: object) -> None:
         self._server.behaviour = Behaviour(offline_reply(), **changes)
 
 
@@ -129,7 +128,7 @@ def without(row: dict[str, str], name: str) -> dict[str, str]:
     return {key: value for key, value in row.items() if key != name}
 
 
-BAD_ROWS: list[tuple[Any, str]] = [
+BAD_ROWS: list[tuple[list[object], str]] = [
     ([ROWS[0], without(ROWS[1], "answer")], "row 2: answer is missing"),
     ([ROWS[0], "Who?"], "row 2 is not an object"),
     ([{"Frage": "Wer?", "answer": "Ann"}], "has no column for the question (columns found: 'Fr"),
@@ -253,7 +252,7 @@ def test_the_tokens_of_a_dry_run_are_enough_for_a_run(make_evaluation: MakeEvalu
     evaluation.write_settings(OFFLINE_SETTINGS + "ppr_search: {max_answer_tokens: 200}\n")
     reckoned: dict[str, int] = {}  # what each kind of call adds to the number
     before = 0
-    judge: dict[str, Any] = {"repeats": 3}
+    judge: dict[str, object] = {"repeats": 3}
     for kind in ("search", "verdict", "rubric", "quality", "pairwise"):
         if kind not in ("search", "verdict"):
             judge[kind] = True
@@ -307,7 +306,7 @@ def test_what_failed_searches_cost_is_told_after_they_were_asked_again(
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
 
-    def empty(_: int, request: dict[str, Any]) -> Fault | None:
+    def empty(_: int, request: dict[str, object]) -> Fault | None:
         is_search = "messages" in request and "response_format" not in request
         return Fault(content="") if is_search and "Which bank does" in str(request) else None
 
@@ -347,7 +346,7 @@ def test_unreadable_verdicts_alone_are_asked_again(
 ):
     evaluation = make_evaluation(server.base_url, methods=["basic"])
 
-    def unreadable(_: int, request: dict[str, Any]) -> Fault | None:
+    def unreadable(_: int, request: dict[str, object]) -> Fault | None:
         is_judge = "response_format" in request and "Petra" in str(request["messages"])
         return Fault(content="no grade") if is_judge else None
 

@@ -98,28 +98,6 @@ def test_a_suite_whose_service_is_down_is_incomplete_and_resumable(
     assert run_of(basic)[0].status == "finished"
 
 
-def test_files_that_can_not_be_written_at_the_end_are_written_later_without_a_call(
-    basic: Evaluation, server: LocalServer, monkeypatch: pytest.MonkeyPatch
-):
-    from graphrag.eval.store import whole_files
-
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(whole_files, "replace_files", full)
-        ended = basic.run()
-    assert ended.exit_code == 1, ended.output
-    said = one_line(ended.output)
-    assert "No space left on device" in said
-    assert "eval show" in said
-    begun = len(server.records)
-    shown = CliRunner().invoke(app, ["eval", "show", "latest", "--output", str(basic.output)])
-    assert shown.exit_code == 0, shown.output
-    assert (basic.newest_folder / "eval_results_summary.json").is_file()
-    assert len(server.records) == begun
-
-
 def test_a_second_runner_is_refused_and_the_first_goes_on(basic: Evaluation):
     with EvaluationStore(basic.store_path):
         refused = basic.run()
@@ -134,7 +112,7 @@ def test_an_index_that_vanishes_costs_its_searches_and_no_others(
 ):
     begun, output = len(server.records), basic.project / "output"
 
-    def remove(number: int, _: Any) -> Fault | None:
+    def remove(number: int, _: object) -> Fault | None:
         if number == begun + 8:
             shutil.move(output, tmp_path / "away")
         return None

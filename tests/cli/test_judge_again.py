@@ -3,7 +3,6 @@
 import json
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -154,7 +153,7 @@ def test_repeated_verdicts_are_paid_for_and_their_majority_counts(
 ):
     answered: dict[str, int] = {}
 
-    def unsteady(request: Any) -> str:
+    def unsteady(request: dict[str, object]) -> str:
         key = str(request["messages"])
         answered[key] = answered.get(key, 0) + 1
         return json.dumps({"reason": "said", "score": int(answered[key] != 2)})

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import pytest
 from support.clock_evaluation import Evaluation, MakeEvaluation
@@ -59,7 +58,7 @@ def expected(method: str, metric: str, failed_as_0: bool, unread: bool) -> list[
 
 
 def judging(unread: bool) -> Behaviour:
-    def reply(request: dict[str, Any]) -> str:
+    def reply(request: dict[str, object]) -> str:
         text = str(request["messages"])
         grades = {
             "correctness": "an answer is correct",
@@ -232,7 +231,7 @@ def test_a_winner_is_not_named_without_the_verdicts(
     """Frail is right where firm is wrong; of frail half of the verdicts are missing."""
     evaluation.configure(thresholds={}, metrics=["correctness"])
 
-    def reply(request: dict[str, Any]) -> str:
+    def reply(request: dict[str, object]) -> str:
         text = str(request["messages"])
         n = int(re.findall(r"number (\d+)\?", text)[-1])
         is_frail = "frail" in text

@@ -3,7 +3,6 @@
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -80,7 +79,7 @@ def find_leaks(*texts: str, below: Path | None = None) -> list[str]:
     return found
 
 
-FAULTS: dict[str, Callable[[int, Any], Fault | None]] = {
+FAULTS: dict[str, Callable[[int, dict[str, object]], Fault | None]] = {
     "401": lambda n, request: Fault(status=401, message=SAID),
     "429": lambda n, request: Fault(status=429, message=SAID),
     "500": lambda n, request: Fault(status=500, message=SAID),

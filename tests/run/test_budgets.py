@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from math import log2
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 import yaml
@@ -176,7 +176,7 @@ TIGHT = {"name": "tight", "method": "basic", "max_context_tokens": 300}
         ),
     ],
 )
-def test_budgets_that_are_none_or_go_with_nothing_are_refused(config: Any, reason: str):
+def test_budgets_that_go_with_nothing_are_refused(config: dict[str, object], reason: str):
     with pytest.raises(ConfigError, match=re.escape(reason)):
         parse_config({"methods": ["basic", "local"], **config}, "eval_config.yaml")
 

@@ -9,6 +9,7 @@ from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import LocalServer
 from support.projects import OFFLINE_SETTINGS
 
+from graphrag.eval.runner.checks import list_judge_warnings
 from graphrag.eval.runner.index_building import build_index
 
 MILL_TEXT = """\
@@ -198,3 +199,16 @@ def test_a_source_that_the_index_lacks_can_not_have_been_found(make_evaluation: 
         assert (found[name]["estimate"]["n"], found[name]["n_excluded"]) == (3, 1)
     (row,) = [row for row in summary["loss"] if row["imdb_key"] is None]
     assert (row["n"], row["n_unmatched"], row["lost"]["in_source"]) == (4, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("judge", "answering", "is_related"),
+    [
+        ("openai/gpt-4.1", "openai/gpt-4o", True),
+        ("openai/gpt-4.1", "mistral/codestral-2.1", False),
+        ("bedrock/us.anthropic.claude-3-5", "anthropic/claude-4.1", True),
+        ("bedrock/meta.llama3-1-70b", "ollama/llama2", True),
+    ],
+)
+def test_a_version_is_no_family(judge: str, answering: str, is_related: bool):
+    assert bool(list_judge_warnings(judge, [answering])) is is_related

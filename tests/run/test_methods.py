@@ -120,7 +120,7 @@ def test_a_variant_is_compared_like_a_method(evaluation: Evaluation):
         ({"name": "mine", "function": "json:loads", "width": 2}, "a function takes no settings"),
     ],
 )
-def test_a_wrong_variant_is_one_sentence(evaluation: Evaluation, entry: Any, sentence: str):
+def test_a_wrong_variant_is_one_sentence(evaluation: Evaluation, entry: object, sentence: str):
     evaluation.configure(methods=["basic", entry])
     (header,) = read_model_settings({"clock": evaluation.project}).values()
 
@@ -270,7 +270,7 @@ def test_controls_are_shown_the_same_but_for_the_context(
     seen: list[list[dict[str, str]]] = []
     reply = server.behaviour.reply
 
-    def watch(request: Any) -> str:
+    def watch(request: dict[str, object]) -> str:
         seen.append(request["messages"])
         return "Idris Vane" if "response_format" not in request else reply(request)
 

@@ -5,7 +5,6 @@ import signal
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.small_runs import (
@@ -25,7 +24,7 @@ from graphrag.query.usage import sum_usages
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Counter[str], int]:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[object], Counter[str], int]:
     """Return what an undisturbed run keeps, what it asks, and how many statements it writes."""
     folder = tmp_path_factory.mktemp("whole")
     run, asked, numbers = SmallRun(folder), Asked(folder / "asked"), list[int]()
@@ -35,7 +34,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Co
 
 
 def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
-    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
 ):
     whole, asked_once, n_writes = undisturbed
     assert n_writes > 20
@@ -61,7 +60,7 @@ def test_killed_at_every_write_a_run_gives_what_an_undisturbed_one_gives(
 
 
 def test_interrupted_at_every_commit_a_run_keeps_everything_once(
-    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
 ):
     (whole,), asked_once, n_writes = undisturbed
     n_codes = Counter[int]()
@@ -143,7 +142,7 @@ def test_a_call_in_flight_is_told_at_the_next_resume_alone(tmp_path: Path):
 
 
 def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(
-    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
 ):
     whole, asked_once, _ = undisturbed
     lived, copies = SmallRun(tmp_path / "lived"), tmp_path / "copies"
@@ -179,7 +178,7 @@ def test_after_a_power_cut_a_run_goes_on_from_what_reached_the_disk(
 
 
 def test_pages_of_the_log_that_were_written_in_another_order_are_left_out(
-    tmp_path: Path, undisturbed: tuple[list[Any], Counter[str], int]
+    tmp_path: Path, undisturbed: tuple[list[object], Counter[str], int]
 ):
     lived = SmallRun(tmp_path / "lived")
     page = 4096 + 24

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -137,7 +137,8 @@ is recorded as the failure of that search.
 def load_method(spec: str, root: Path) -> Method:
     """Import a method ``module:function``; the module may lie in ``root``.
 
-    Raises ConfigError if it can't be imported or can't be called.
+    Raises ConfigError if it can't be imported or called, or is Python's: ``os:system`` takes a
+    question, too.
     """
     module_name, colon, name = spec.partition(":")
     if not colon or not module_name or not name:
@@ -155,29 +156,14 @@ def load_method(spec: str, root: Path) -> Method:
     if not callable(found):
         msg = f"{spec}: {module_name} holds no function {name}."
         raise ConfigError(msg)
+    is_own = Path(getattr(module, "__file__", None) or "").is_relative_to(root.resolve())
+    if module_name.partition(".")[0] in sys.stdlib_module_names and not is_own:
+        msg = f"{spec} is part of Python; name a function of your own."
+        raise ConfigError(msg)
     return cast("Method", found)
 
 
-def _load_own(spec: str, root: Path) -> Method:
-    """Import a method, which is none of Python: ``os:system`` takes a question, too."""
-    method = load_method(spec, root)
-    module = sys.modules[spec.partition(":")[0]]
-    is_own = Path(getattr(module, "__file__", None) or "").is_relative_to(root.resolve())
-    if module.__name__.partition(".")[0] in sys.stdlib_module_names and not is_own:
-        msg = f"{spec} is part of Python, not a method; name a function of your own."
-        raise ConfigError(msg)
-    return method
-
-
-class MethodSource(TypedDict):
-    """What is known of a function from outside."""
-
-    function: str
-    source: str | None
-    version: object
-
-
-def describe_method(method: Method) -> MethodSource:
+def describe_method(method: Method) -> dict[str, object]:
     """Return what changes the answers of a method, as far as it can be told from outside.
 
     That is its name and the hash of its module's source (None where there is none). A method
@@ -249,7 +235,7 @@ class MethodSet:
         self._config = config
         named = {name: v.function for name, v in config.variants.items() if v.function is not None}
         self._functions = {
-            **{name: _load_own(spec, config.root) for name, spec in named.items()},
+            **{name: load_method(spec, config.root) for name, spec in named.items()},
             **(registered or {}),
         }
 

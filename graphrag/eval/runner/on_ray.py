@@ -237,26 +237,10 @@ def find_problem(setup: WorkerSetup) -> str | None:
     return None
 
 
-class Worker(Protocol):
-    """The line to a worker."""
-
-    async def work(self, *work: object) -> bytes:
-        """See :meth:`RayWorker.work`; raises WorkerDiedError when it is gone."""
-        ...
-
-    def close(self) -> None:
-        """End it."""
-        ...
-
-
-Hire = Callable[[Share], Awaitable[Worker]]
-"""Begins a worker and waits until it can work."""
-
-
 @dataclass(slots=True, eq=False)
 class _Member:
     share: Share
-    worker: "asyncio.Task[Worker]"
+    worker: "asyncio.Task[_Actor]"
     n_items: int = 0
     spent_usd: float = 0.0
 
@@ -264,10 +248,13 @@ class _Member:
 class Crew:
     """Gives units to workers, which begin when there is something to do.
 
-    ``config``: ``workers`` of them share its concurrency.
+    ``config``: ``workers`` of them share its concurrency. ``hire``: begins a worker and waits until
+    it can work.
     """
 
-    def __init__(self, config: EvaluationConfig, hire: Hire) -> None:
+    def __init__(
+        self, config: EvaluationConfig, hire: "Callable[[Share], Awaitable[_Actor]]"
+    ) -> None:
         self._config = config
         self._hire = hire
         self._members: list[_Member] = []
@@ -341,7 +328,7 @@ class Crew:
         return member
 
     def _add(self, share: Share) -> _Member:
-        async def hire() -> Worker:
+        async def hire() -> _Actor:
             return await self._hire(share)
 
         member = _Member(share, asyncio.create_task(hire()))
