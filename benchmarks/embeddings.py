@@ -30,7 +30,7 @@ from graphrag.config.embeddings import text_unit_text_embedding
 from graphrag.config.project_settings import read_settings
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.ranking import RetrievalScores, score_retrieval
+from graphrag.eval.scorers.measures import Ranking, rank_sources
 from graphrag.eval.scorers.retrieved import RetrievalReader
 from graphrag.query.graph_index import GraphIndex
 from graphrag.query.index_header import IndexHeader
@@ -145,16 +145,16 @@ async def found(
         index.header.changed(method, {"k": budget // (SIZE + 10), "max_context_tokens": budget})
     )
     view, reader, spent = IndexView(index.tables), RetrievalReader(index.tables), 0.0
-    scores: list[RetrievalScores] = []
+    scores: list[Ranking] = []
     await varied.search(method, samples[0].question)  # what is prepared once is not timed
     for sample in samples:
         started = time.perf_counter()
         result = await varied.search(method, sample.question)
         spent += time.perf_counter() - started
         shown = reader.read(method, result.context_data).text_unit_ids
-        score = score_retrieval(view.evidence_of(sample), shown)
+        score = rank_sources(view.evidence_of(sample), shown)
         scores += [] if score is None else [score]
-    hits, ranks = ([getattr(s, name) for s in scores] for name in ("hit_rate", "mrr"))
+    hits, ranks = [each.hit_rate() for each in scores], [each.mrr() for each in scores]
     return float(np.mean(hits)), float(np.mean(ranks)), len(scores), spent / len(samples) * 1000
 
 

@@ -21,7 +21,7 @@ def tree_of(context_data: object, response: str) -> "Tree | None":
     edges = [_scored(row) for row in _rows(frames, "edges")]
     cited: list[str] = []
     if edges:
-        from graphrag.eval.scorers.citations import read_citations
+        from graphrag.eval.scorers.traced import read_citations
 
         cited = [name_row(citation.table, citation.id) for citation in read_citations(response)]
     else:

@@ -8,12 +8,12 @@ from graphrag.eval.scorers.evaluable import (
     EvaluableRelationship,
     ResultMetadata,
 )
-from graphrag.eval.scorers.judge import LLMJudge
-from graphrag.eval.scorers.prompts import (
+from graphrag.eval.scorers.judge import (
     COMPLETENESS_PROMPT,
     CORRECTNESS_PROMPT,
     FAITHFULNESS_PROMPT,
     RELEVANCE_PROMPT,
+    LLMJudge,
 )
 from graphrag.eval.scorers.quality import QualityEvaluation, QualityJudge
 from graphrag.eval.scorers.rubric import (

@@ -12,8 +12,7 @@ from support.openai_server import Behaviour
 
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.scorers.evaluable import EvaluableQueryResult
-from graphrag.eval.scorers.judge import JudgeReply, LLMJudge
-from graphrag.eval.scorers.prompts import CORRECTNESS_PROMPT
+from graphrag.eval.scorers.judge import CORRECTNESS_PROMPT, JudgeReply, LLMJudge
 from graphrag.eval.scorers.rubric import DIMENSIONS, LLMEvaluation, RubricJudge
 from graphrag.query.calls import RetryPolicy
 from graphrag.query.models import open_completion

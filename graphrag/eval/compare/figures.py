@@ -11,7 +11,7 @@ from graphrag.eval.errors import UsageError
 from graphrag.eval.records import METRICS
 from graphrag.eval.results.rows import QuestionKey
 from graphrag.eval.results.runs import QuestionFigures, RunRows, Values, read_question_figures
-from graphrag.eval.scorers.measuring import list_forms
+from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.stats.gates import FigureCase, FigureDecision
 from graphrag.eval.stats.paired import Pair, holm, paired_scale
 from graphrag.eval.stats.power import ALPHA

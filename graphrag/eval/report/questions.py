@@ -12,7 +12,7 @@ from graphrag.eval.judged.discovery import METRICS
 from graphrag.eval.records import QueryResult, Retrieved, Walk
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show
-from graphrag.eval.scorers.citations import read_citations
+from graphrag.eval.scorers.traced import read_citations
 from graphrag.redaction import redact
 from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
 from graphrag.text.phrases import counted

@@ -22,7 +22,7 @@ from graphrag.eval.report.table import Kind, Table, Value
 from graphrag.eval.results.curves import EVIDENCE
 from graphrag.eval.results.rows import FAILED_AS_0
 from graphrag.eval.scorers.loss import STAGES, Stage
-from graphrag.eval.scorers.measure_declaration import Group, MeasureForm
+from graphrag.eval.scorers.measures import Group, MeasureForm
 from graphrag.text.phrases import counted
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from graphrag.eval.results.curves import BudgetCurves
     from graphrag.eval.results.evaluation_results import EvaluationResults
     from graphrag.eval.results.figures import Figures
-    from graphrag.eval.scorers.measuring import MethodMeasures
+    from graphrag.eval.scorers.measures import MethodMeasures
     from graphrag.eval.stats.intervals import Estimate
     from graphrag.eval.stats.outcomes import Outcomes
 

@@ -10,23 +10,24 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from graphrag.eval.config.evaluation import EvaluationConfig
-from graphrag.eval.config.sections import Met, SuccessCriterion
+from graphrag.eval.config.sections import MeasuresSettings, Met, SuccessCriterion
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.records import QueryResult, ReadWhole, measured_latency
 from graphrag.eval.results.curves import BudgetCurves, draw_curves
 from graphrag.eval.results.rows import paired_score, rows_of
 from graphrag.eval.results.usage import calls_of, sum_known, tokens_of
-from graphrag.eval.scorers.combined import CombinedSettings
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.loss import (
+    GRAPH_STAGES,
     NOT_NEEDED,
     LossRecord,
     LossRow,
-    LossSettings,
     summarize_loss,
     trace_loss,
 )
-from graphrag.eval.scorers.measuring import (
+from graphrag.eval.scorers.measures import (
+    DEFAULT_MEASURES,
+    Answered,
     MeasuredAnswer,
     MethodMeasures,
     measure,
@@ -34,7 +35,6 @@ from graphrag.eval.scorers.measuring import (
 )
 from graphrag.eval.scorers.pairwise import PairwiseResult, PreferenceSummary, summarize_preferences
 from graphrag.eval.scorers.quality import QUALITY_MEASURES, QualityEvaluation
-from graphrag.eval.scorers.response import Answered, MeasureSettings
 from graphrag.eval.scorers.rubric import DimensionSummary, LLMEvaluation, summarize_rubric
 from graphrag.eval.stats.intervals import Estimate, mean_real
 from graphrag.eval.store.records import Judgement, Unit, pair_kind
@@ -136,15 +136,7 @@ def compute_figures(
     """Compute the figures of a run; ``metadata`` goes into the retrieval file."""
     first = [result for result in results if result.trial == 0]
     samples = {sample.id: sample for sample in sources.samples}
-    given = config.measures
-    settings = MeasureSettings(
-        judge_score="quality" if config.judge.quality else "correctness",
-        cutoffs=given.cutoffs,
-        aspect_share=given.aspect_share,
-        time_limit_s=given.time_limit_s,
-        combined=CombinedSettings(given.alpha, given.beta, given.gamma),
-        aliases=given.aliases,
-    )
+    settings = config.measures
     overall = {
         (unit.sample.id, unit.method): QualityEvaluation.from_dict(found.value).overall_score
         for unit, found in sources.judged
@@ -155,13 +147,6 @@ def compute_figures(
     answered = [a for a in outlines if a.imdb_key in sources.views and a.sample_id in samples]
     # A method that never says what it retrieved has no retrieval measures, rather than bad ones.
     telling = {each.method for each in measurable if each.retrieved is not None}
-    loss_settings = LossSettings(
-        not_needed={
-            name: NOT_NEEDED[method]
-            for name, method in sources.search_methods.items()
-            if method in NOT_NEEDED
-        }
-    )
     measured: list[MeasuredAnswer] = []
     records: list[LossRecord] = []
     for outline, result in zip(answered, sources.read_whole(measurable), strict=True):
@@ -169,7 +154,8 @@ def compute_figures(
         whole = replace(outline, context_text=result.context_text, retrieved=result.retrieved)
         is_told = result.method in telling
         measured.append(measure(sample, whole, view, settings, is_told=is_told))
-        records.append(trace_loss(sample, whole, view, loss_settings))
+        search = sources.search_methods.get(result.method, "")
+        records.append(trace_loss(sample, whole, view, NOT_NEEDED.get(search, GRAPH_STAGES)))
     by_method = summarize_measures(measured, settings)
     methods = list(dict.fromkeys(result.method for result in first))
     rubric = _rubric(methods, first, sources.judged) if config.judge.rubric else {}
@@ -181,13 +167,13 @@ def compute_figures(
             _evaluated(
                 result.question,
                 by_answer.get((each.sample_id, each.method), {}),
-                settings.judged(each),
+                each.judge_score,
                 each.tokens,
             ),
         )
         for result, each in zip(first, outlines, strict=True)
     ]
-    evaluations = _evaluation_files(config, questions, settings.judge_score, metadata)
+    evaluations = _evaluation_files(config, questions, metadata)
     means: dict[str, dict[str, float | None]] = {
         method: {
             **sources.means.get(method, {}),
@@ -201,7 +187,7 @@ def compute_figures(
     return Figures(
         measures=by_method,
         loss=summarize_loss(records),
-        criteria=check_criteria(given.criteria, means),
+        criteria=check_criteria(settings.criteria, means),
         rubric=rubric,
         quality=quality,
         pairwise=_pairwise(config, first, sources.judged),
@@ -209,7 +195,6 @@ def compute_figures(
         retrieval=retrieval_report(
             [samples[key] for key in dict.fromkeys(a.sample_id for a in answered)],
             list(zip(answered, measured, strict=True)),
-            criteria=given.criteria,
             settings=settings,
             means=means,
             metadata=metadata,
@@ -246,6 +231,7 @@ def _answered(
         latency_s=measured_latency(result.efficiency.latency),
         failed=failed,
         abstained=result.abstained,
+        judged_by="quality" if config.judge.quality else "correctness",
     )
 
 
@@ -354,7 +340,6 @@ def _evaluated(
 def _evaluation_files(
     config: EvaluationConfig,
     questions: Sequence[tuple[str, Mapping[str, Any]]],
-    judge_score: str,
     metadata: Mapping[str, Any],
 ) -> dict[str, dict[str, Any]]:
     """Return method -> its file: means over the questions for which a figure is defined.
@@ -381,7 +366,7 @@ def _evaluation_files(
                 "ground_truth_file": config.dataset.path,
                 "search_mode": method,
                 "judge_model": judge.get("model"),
-                "judge_score": judge_score,
+                "judge_score": "quality" if config.judge.quality else "correctness",
                 **{k: metadata.get(k) for k in ("embedded_models", "run_id", "is_complete")},
             },
             "results": rows,
@@ -393,23 +378,22 @@ def retrieval_report(
     samples: Iterable[Sample],
     responses: Sequence[tuple[Answered, MeasuredAnswer]],
     *,
-    criteria: Sequence[SuccessCriterion] = (),
-    settings: MeasureSettings | None = None,
+    settings: MeasuresSettings = DEFAULT_MEASURES,
     means: Mapping[str, Mapping[str, float | None]] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Put the measures of a run together, but for what was retrieved, see ``retrieval_pieces``.
 
-    ``responses``: one for each question and method, of these samples. ``criteria`` are held against
-    each method's means, those of these measures and the further ``means``. ``settings``: those that
-    the responses were measured with. ``metadata`` is JSON-ready, and written as it is.
+    ``responses``: one for each question and method, of these samples, measured with ``settings``,
+    whose criteria are held against each method's means, those of these measures and the further
+    ``means``. ``metadata`` is JSON-ready, and written as it is.
 
     Returns ``timestamp`` (of the metadata, else now), ``num_questions``, ``summary`` {averages:
     method -> measure -> {mean, n, low, high, interval, n_excluded}; totals: method -> counts},
     ``success_criteria``, ``metadata`` and ``results``: one entry a question, methods beneath it.
     Undefined is None.
     """
-    settings, metadata = settings or MeasureSettings(), metadata or {}
+    metadata = metadata or {}
     by_method = summarize_measures([measured for _, measured in responses], settings)
     results: dict[str, dict[str, Any]] = {
         sample.id: {
@@ -454,8 +438,8 @@ def retrieval_report(
         "timestamp": metadata.get("timestamp") or datetime.now(UTC).isoformat(),
         "num_questions": len(results),
         "summary": {"averages": averages, "totals": totals},
-        "success_criteria": [asdict(result) for result in check_criteria(criteria, held)],
-        "metadata": {**metadata, "settings": asdict(settings)},
+        "success_criteria": [asdict(result) for result in check_criteria(settings.criteria, held)],
+        "metadata": {**metadata, "settings": settings.model_dump(exclude={"criteria"})},
         "results": list(results.values()),
     }
 

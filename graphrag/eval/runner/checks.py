@@ -23,7 +23,7 @@ from graphrag.eval.runner.judging import list_judge_name_warnings
 from graphrag.eval.runner.methods import MethodSet
 from graphrag.eval.scorers.index_view import IndexView
 from graphrag.eval.scorers.judge import judgeable
-from graphrag.eval.scorers.measuring import list_forms
+from graphrag.eval.scorers.measures import list_forms
 from graphrag.eval.scorers.quality import QUALITY_MEASURES
 from graphrag.eval.scorers.rubric import DIMENSIONS
 from graphrag.eval.store.records import SAYS_LITTLE

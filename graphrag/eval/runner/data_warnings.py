@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.scorers.evidence import Evidence
+from graphrag.eval.scorers.evidence import Evidence, phrase_key
 from graphrag.eval.scorers.index_view import IndexView
-from graphrag.eval.scorers.quotes import phrase_key
 
 if TYPE_CHECKING:
     from graphrag.query.index_header import IndexHeader

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphrag.eval.scorers.quotes import fold_text
+from graphrag.eval.scorers.evidence import fold_text
 
 Pair: TypeAlias = tuple[str, str]
 Comparison = Literal["exact", "normalized"]

@@ -1,40 +1,277 @@
-"""Where a sample's evidence stands in an index: quotes, documents and text units looked up."""
+"""Quotes, the texts that may hold them, and where a sample's evidence stands in an index."""
 
-from collections.abc import Iterable, Sequence
+import re
+import unicodedata
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate
 from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.index_columns import texts_of
-from graphrag.eval.scorers.quotes import JoinedTexts, QuotableTexts, Quote, fold_text, read_quote
+from graphrag.text.words import unspaced_characters
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MIN_PART = 0.5
+"""The part of a quote's characters that a text unit at whose border it is cut must hold."""
+MIN_WORDS = 3
+"""The fewest words of a part that is looked for by itself."""
+MIN_LETTERS = 8
+"""The fewest letters and digits of such a part."""
+
+# Dashes to a hyphen, apostrophes to one kind; double quotes go, as tables double them, and so
+# do soft hyphens and zero-width characters.
+_FOLDED = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58", "-"),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033", ""),
+    **dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff", ""),
+}
+_TO_FOLD = re.compile(f"[{''.join(_FOLDED)}]")
+# A large corpus is folded before the first call: plain text takes the short way.
+_NO_WORD = str.maketrans({chr(n): " " for n in range(128) if not chr(n).isalnum()})
+_SEPARATOR = "\x00"
+_WORD = re.compile(r"[^\W_]+")
+# [1], [2, 3], [4-6], [a], [*], [sic], and raised digits.
+_NOTE = re.compile(
+    r"\[\s*(?:\d{1,4}(?:\s*[,;\u2013-]\s*\d{1,4})*|[a-z]|\*{1,3}|sic|citation needed)\s*\](?!\w)"
+    r"|[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+",
+    re.IGNORECASE,
+)
+_ELLIPSIS = re.compile(
+    r"[\[(]\s*(?:\u2026|\.(?:\s?\.)+)\s*[\])]|\u2026+|\.{2,}|\.(?:\s\.){2,}", re.IGNORECASE
+)
+_CUT = re.compile(f"(?:{_NOTE.pattern}|{_ELLIPSIS.pattern}|[\r\n]+)", re.IGNORECASE)
+_EDITED_LETTER = re.compile(r"\[(\w)\](?=\w)")
+# A hyphen within a word, and one at which a line was broken. A dash, also a double hyphen, is none.
+_HYPHEN = re.compile(r"[\u00ad\u2010-\u2013\ufe63-](?<=[^\W\d_].)(?:[ \t]*\r?\n\s*)?(?=[^\W\d_])")
+
+
+def fold_text(text: str) -> str:
+    """Return a text in the form in which quotes are compared.
+
+    NFKC, case folded, every run of white space one blank, one kind of hyphen and of apostrophe,
+    no double quotes.
+    """
+    if not text.isascii():
+        normal = unicodedata.normalize("NFKC", text)
+        text = _TO_FOLD.sub(lambda found: _FOLDED[found[0]], normal)
+    return " ".join(text.replace('"', "").replace("`", "'").casefold().split())
+
+
+def phrase_key(text: str) -> str:
+    """Return a text as words between blanks, so that whole phrases can be looked for in it.
+
+    Each character of a script without spaces is a word of its own; punctuation is left out.
+    ``phrase_key("Oak Hill")`` is part of ``phrase_key("at oak-hill.")``, not of
+    ``phrase_key("oak hills")``. Empty when the text has no word.
+    """
+    folded = fold_text(text).replace("'", "")
+    if folded.isascii():
+        words = folded.translate(_NO_WORD).split()
+    else:
+        for character in set(unspaced_characters(folded)):
+            folded = folded.replace(character, f" {character} ")
+        words = _WORD.findall(folded)
+    return f" {' '.join(words)} " if words else ""
+
+
+def quote_key(text: str) -> str:
+    """Return :func:`phrase_key` of a text without footnote marks, hyphenated words written as one.
+
+    So "exca-", "vation" on two lines is "excavation", and "[T]he" is "the".
+    """
+    plain = _EDITED_LETTER.sub(r"\1", text) if "[" in text else text
+    noted = _NOTE.sub(" ", plain) if "[" in plain or not plain.isascii() else plain
+    return phrase_key(_HYPHEN.sub("", noted))
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A quote in the forms in which it is looked for; :func:`read_quote` makes it.
+
+    ``folded``: :func:`fold_text` of it, and of it without footnote marks where it has some.
+    ``words``: its :func:`quote_key`, empty when it is too short to be told by its words alone.
+    ``parts``: those between ellipses, footnote marks and line breaks, as they were given, but for
+    those below ``MIN_WORDS`` words or ``MIN_LETTERS`` letters; ``part_words``: their keys.
+    """
+
+    folded: tuple[str, ...]
+    words: str
+    parts: tuple[str, ...]
+    part_words: tuple[str, ...]
+
+
+def read_quote(text: str) -> Quote:
+    """Take a quote apart."""
+    words = quote_key(text)
+    unmarked = fold_text(_NOTE.sub(" ", text))
+    found = [(part.strip(), quote_key(part)) for part in _CUT.split(text)]
+    long = [(part, key) for part, key in found if _is_telling(key)]
+    return Quote(
+        folded=tuple(f for f in dict.fromkeys((fold_text(text), unmarked)) if f),
+        words=words if _is_telling(words) else "",
+        parts=tuple(part for part, _ in long),
+        part_words=tuple(key for _, key in long),
+    )
+
+
+def _is_telling(key: str) -> bool:
+    words = key.split()
+    return len(words) >= MIN_WORDS and sum(map(len, words)) >= MIN_LETTERS
+
+
+class QuotableTexts:
+    """Texts in which quotes are looked for; each form is made when it is first needed."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._given = texts
+
+    @cached_property
+    def folded(self) -> "JoinedTexts":
+        """The texts as :func:`fold_text` gives them."""
+        return JoinedTexts(map(fold_text, self._given))
+
+    @cached_property
+    def words(self) -> "JoinedTexts":
+        """The texts as :func:`quote_key` gives them."""
+        return JoinedTexts(map(quote_key, self._given))
+
+    def rows_with_exactly(self, quote: Quote) -> list[int]:
+        """Return the positions of the texts that hold a quote as it is."""
+        for form in quote.folded:
+            if found := list(self.folded.rows_with(form)):
+                return found
+        return []
+
+    def rows_with(self, quote: Quote) -> list[int]:
+        """Return the texts that hold it as it is; else its words; else all its parts, in order."""
+        return (
+            self.rows_with_exactly(quote)
+            or list(self.words.rows_with(quote.words))
+            or list(self.words.rows_in_order(quote.part_words))
+        )
+
+
+class JoinedTexts:
+    """Texts of one form, joined, so that one pass finds every text that holds a string.
+
+    Only the joined text is kept, as a corpus may be large.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        lengths: list[int] = []
+
+        def measured() -> Iterator[str]:
+            for text in texts:
+                lengths.append(len(text))
+                yield text
+
+        self._joined = _SEPARATOR.join(measured())
+        ends = accumulate(length + 1 for length in lengths)
+        self._starts = [0, *ends][: len(lengths)]
+        self._lengths = lengths
+
+    def rows_with(self, wanted: str) -> Iterator[int]:
+        """Yield the positions of the texts that hold a string; of none, if it is empty."""
+        at = self._joined.find(wanted) if wanted else -1
+        while at >= 0:
+            row = self._row_at(at)
+            yield row
+            if row + 1 == len(self._starts):
+                return
+            at = self._joined.find(wanted, self._starts[row + 1])
+
+    def rows_in_order(self, wanted: Sequence[str]) -> Iterator[int]:
+        """Yield the positions of the texts that hold strings one after the other."""
+        if not wanted:
+            return
+        for row in self.rows_with(wanted[0]):
+            at = self._starts[row]
+            end = at + self._lengths[row]
+            for each in wanted:
+                at = self._joined.find(each, at, end)
+                if at < 0:
+                    break
+                at += len(each) - 1  # the blank between two words belongs to both
+            else:
+                yield row
+
+    def rows_cutting(self, wanted: str, least: int) -> Iterator[int]:
+        """Yield the positions of the texts at whose border a string is cut, some more than once.
+
+        Those that end with the first `least` (>= 1) characters of it or more, that begin with the
+        last ones, or that lie inside it as a whole.
+        """
+        for at in self._places(wanted[:least]):
+            row = self._row_at(at)
+            if wanted.startswith(self._joined[at : self._starts[row] + self._lengths[row]]):
+                yield row
+        for at in self._places(wanted[-least:]):
+            row = self._row_at(at)
+            if wanted.endswith(self._joined[self._starts[row] : at + least]):
+                yield row
+        for row, (start, length) in enumerate(zip(self._starts, self._lengths, strict=True)):
+            if 0 < length <= len(wanted) and self._joined[start : start + length] in wanted:
+                yield row
+
+    def _row_at(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+    def _places(self, part: str) -> Iterator[int]:
+        at = self._joined.find(part)
+        while at >= 0:
+            yield at
+            at = self._joined.find(part, at + 1)
+
+
+_POSSESSIVE = re.compile(r"(?<=\w)['\u2018\u2019\u02bc]s\b", re.IGNORECASE)
+
+
+class NamedText:
+    """A text in which names are looked for as whole words; it is normalised once.
+
+    Case, punctuation, white space and a possessive ``'s`` do not count; other names (aliases)
+    are not known. A name without letters or digits, such as an emoji, is looked for as it stands.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._key = name_key(text)
+        self._folded = fold_text(text)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether the name stands in the text; a blank name never does."""
+        key = name_key(name)
+        if key:
+            return key in self._key
+        folded = fold_text(name)
+        return bool(folded) and folded in self._folded
+
+    @property
+    def words(self) -> list[str]:
+        """The normalised words, in order."""
+        return self._key.split()
+
+
+def name_key(text: str) -> str:
+    """Return :func:`phrase_key` of a text without its possessive endings."""
+    return phrase_key(_POSSESSIVE.sub("", text))
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One expected source of a sample, looked up in an index.
+    """One expected source of a sample, ``text`` as the sample gives it, looked up in an index.
 
-    Attributes
-    ----------
-    text : str
-        As the sample gives it.
-    kind : {"document", "text_unit", "quote", "source"}
-        Source: an expected one that is nothing that the index holds.
-    unit_ids : frozenset of str
-        The text units that hold it; empty when none does.
-    in_source : bool or None
-        Whether a document holds it; None for a quote that no text unit holds, of an index
-        whose documents are not given.
-
-    Notes
-    -----
-    A quote whose parts stand in one document, but in no text unit together, is an Evidence for
-    each part.
+    A ``source`` is an expected one that is nothing that the index holds. ``unit_ids`` are the text
+    units that hold it. ``in_source``: whether a document holds it; None for a quote that no text
+    unit holds, of an index whose documents are not given. A quote whose parts stand in one
+    document, but in no text unit together, is an Evidence for each part.
     """
 
     text: str
@@ -56,57 +293,34 @@ class Evidence:
 class SourceIndex:
     """Finds evidence in the text of one index; texts are normalised once.
 
-    Parameters
-    ----------
-    text_units : pandas.DataFrame or None
-        ``id``, ``human_readable_id``, ``text``, ``document_id``; None: there are none.
-    documents : pandas.DataFrame or None
-        ``id``, ``title``, ``text``. Without them a source can't be named by its title.
-    min_part : float
-        The part of a quote's characters, in (0, 1], that a text unit at whose border the quote is
-        cut must hold to count for it.
-
-    Raises
-    ------
-    ValueError
-        If `min_part` is outside (0, 1].
+    ``text_units`` has ``id``, ``human_readable_id``, ``text`` and ``document_id``, ``documents``
+    has ``id``, ``title`` and ``text``. Without documents a source can't be named by its title.
     """
 
     def __init__(
-        self,
-        text_units: "pd.DataFrame | None",
-        documents: "pd.DataFrame | None" = None,
-        min_part: float = MIN_PART,
+        self, text_units: "pd.DataFrame | None", documents: "pd.DataFrame | None" = None
     ) -> None:
-        if not 0 < min_part <= 1:
-            msg = f"min_part must lie in (0, 1], not {min_part}"
-            raise ValueError(msg)
-        self._min_part = min_part
-        self._ids = texts_of(text_units, "id")
-        unit_texts = texts_of(text_units, "text")
-        self._units = QuotableTexts(unit_texts)
+        self._ids, texts = texts_of(text_units, "id"), texts_of(text_units, "text")
+        self._units = QuotableTexts(texts)
         self._by_name: dict[str, str] = {}
         for short, unit in zip(texts_of(text_units, "human_readable_id"), self._ids, strict=True):
             self._by_name.setdefault(short, unit)
-        self._by_name.update((unit, unit) for unit in self._ids)
-        of_document: dict[str, set[str]] = {}
-        for document, unit in zip(texts_of(text_units, "document_id"), self._ids, strict=True):
-            of_document.setdefault(document, set()).add(unit)
-        self._documents = {name: frozenset(units) for name, units in of_document.items()}
+        self._by_name.update(zip(self._ids, self._ids, strict=True))
+        of_document: dict[str, list[int]] = defaultdict(list)
+        for row, document in enumerate(texts_of(text_units, "document_id")):
+            of_document[document].append(row)
+        units_of = {d: frozenset(self._ids[row] for row in of_document[d]) for d in of_document}
+        self._documents = dict(units_of)
         self._has_documents = documents is not None
         if documents is None:  # their units one after the other stand for them
-            by_document: dict[str, list[str]] = {}
-            for document, text in zip(texts_of(text_units, "document_id"), unit_texts, strict=True):
-                by_document.setdefault(document, []).append(text)
-            self._source = QuotableTexts(["\n".join(texts) for texts in by_document.values()])
-        else:
-            named = zip(texts_of(documents, "id"), texts_of(documents, "title"), strict=True)
-            for document, title in named:
-                units = frozenset(of_document.get(document, ()))
-                self._documents[document] = units
-                known = self._documents.get(fold_text(title), frozenset())
-                self._documents[fold_text(title)] = known | units
-            self._source = QuotableTexts(texts_of(documents, "text"))
+            joined = ["\n".join(texts[row] for row in rows) for rows in of_document.values()]
+            self._source = QuotableTexts(joined)
+            return
+        self._source = QuotableTexts(texts_of(documents, "text"))
+        titles = map(fold_text, texts_of(documents, "title"))
+        for document, title in zip(texts_of(documents, "id"), titles, strict=True):
+            units = self._documents[document] = units_of.get(document, frozenset())
+            self._documents[title] = self._documents.get(title, frozenset()) | units
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return a sample's expected sources, or else its evidence quotes, looked up.
@@ -137,9 +351,8 @@ class SourceIndex:
     def units_with(self, quote: str) -> frozenset[str]:
         """Return the ids of the text units that hold a quote.
 
-        Those that hold it as it is; when there are none, its words; else its parts, one after
-        the other (:class:`Quote`); else those at whose border it is cut and that hold at least
-        ``min_part`` of its characters, and those that lie inside it.
+        Those that hold it as it is; else its words; else its parts, in order; else those at whose
+        border it is cut and that hold at least ``MIN_PART`` of it, and those that lie inside it.
         """
         return self._units_with(read_quote(quote))
 
@@ -171,35 +384,23 @@ class SourceIndex:
         if units is not None:
             return [Evidence(entry, "document", units, in_source=True)]
         if name in self._by_name:
-            unit = frozenset({self._by_name[name]})
-            return [Evidence(entry, "text_unit", unit, in_source=True)]
+            return [Evidence(entry, "text_unit", frozenset({self._by_name[name]}), in_source=True)]
         return self._quote(entry)
 
     def _quote(self, entry: str) -> list[Evidence]:
         quote = read_quote(entry)
         units = self._units_with(quote)
-        if units:
-            return [Evidence(entry, "quote", units, in_source=True)]
-        if not self._source.rows_with(quote):
-            unknown = None if not self._has_documents else False
-            return [Evidence(entry, "quote", units, in_source=unknown)]
-        if len(quote.parts) < 2:
-            return [Evidence(entry, "quote", units, in_source=True)]
-        return [
-            Evidence(part, "quote", self._units_with(read_quote(part)), in_source=True)
-            for part in quote.parts
-        ]
+        in_source: bool | None = True
+        if not units and not self._source.rows_with(quote):
+            in_source = False if self._has_documents else None
+        elif not units and len(quote.parts) > 1:
+            return [
+                Evidence(part, "quote", self.units_with(part), in_source=True)
+                for part in quote.parts
+            ]
+        return [Evidence(entry, "quote", units, in_source)]
 
     def _holding_part(self, wanted: str, texts: JoinedTexts) -> Iterable[str]:
         # The blank at which a quote is cut is in neither part.
-        least = max(1, ceil(self._min_part * (len(wanted) - 1)))
+        least = max(1, ceil(MIN_PART * (len(wanted) - 1)))
         return (self._ids[row] for row in texts.rows_cutting(wanted, least))
-
-
-def first_ranks(items: Sequence[Evidence], ranked: Sequence[str]) -> list[int | None]:
-    """Return the rank, from 1, at which each item is first found; None when it is not."""
-    rank_of: dict[str, int] = {}
-    for rank, unit in enumerate(dict.fromkeys(ranked), 1):
-        rank_of[unit] = rank
-    found = [[rank_of[unit] for unit in item.unit_ids if unit in rank_of] for item in items]
-    return [min(ranks) if ranks else None for ranks in found]

@@ -9,9 +9,8 @@ import numpy as np
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.entities import Extraction, NameRule, component_labels
-from graphrag.eval.scorers.evidence import Evidence, SourceIndex
+from graphrag.eval.scorers.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
 from graphrag.eval.scorers.index_columns import counts_of, id_lists_of, texts_of
-from graphrag.eval.scorers.quotes import NamedText, name_key, phrase_key
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables, open_tables
 

@@ -21,6 +21,11 @@ from graphrag.eval.scorers.asking import (
 )
 from graphrag.query.replies import StructuredReply
 
+CORRECTNESS_PROMPT = JUDGED_METRICS["correctness"].prompt
+FAITHFULNESS_PROMPT = JUDGED_METRICS["faithfulness"].prompt
+RELEVANCE_PROMPT = JUDGED_METRICS["relevance"].prompt
+COMPLETENESS_PROMPT = JUDGED_METRICS["completeness"].prompt
+
 
 class JudgeReply(StructuredReply):
     """What the judge must reply; the reason comes first, so that the score follows from it."""

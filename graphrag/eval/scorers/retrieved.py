@@ -58,7 +58,13 @@ class RetrievalReader:
             self._relationships.setdefault(short, (relationship, units))
 
     def read(self, method: str, context_data: object) -> Retrieved:
-        """Return what one search showed; same rules as :func:`read_retrieved`."""
+        """Return what one search showed.
+
+        ``context_data`` is as the engines give it: data frames by name, or (DRIFT) one such mapping
+        for each follow-up question. Rows that were not ``in_context`` are left out; unknown names,
+        community reports among them, are ignored. ``text_unit_ids`` is None when nothing in the
+        data names a text unit.
+        """
         frames = _frames(context_data)
         unknown = 0
         sources: list[str] = []
@@ -142,27 +148,6 @@ def _read_walk(frames: "_Frames") -> Walk | None:
     )
     rests_on = tuple(tuple(map(str, row["rests_on"])) for row in rows)
     return Walk(tuple(titles), starts, tuple(edges), rounds, rests_on)
-
-
-def read_retrieved(method: str, context_data: object, tables: "IndexTables") -> Retrieved:
-    """Read the context data of a search.
-
-    Parameters
-    ----------
-    method : str
-    context_data : mapping
-        As the engines give it: data frames by name, or (DRIFT) one such mapping for each
-        follow-up question. Rows that were not ``in_context`` are left out; unknown names,
-        community reports among them, are ignored.
-    tables : IndexTables
-        Of the index that was searched. For many searches make one :class:`RetrievalReader`.
-
-    Returns
-    -------
-    Retrieved
-        With ``text_unit_ids`` None when nothing in the data names a text unit.
-    """
-    return RetrievalReader(tables).read(method, context_data)
 
 
 def _short_ids(table: "pd.DataFrame | None") -> list[tuple[str, str]]:

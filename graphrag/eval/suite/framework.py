@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.scorers.entities import graph_connectivity, score_entities
-from graphrag.eval.scorers.quotes import phrase_key
+from graphrag.eval.scorers.evidence import phrase_key
 from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.stats.paired import holm, paired_scale
 from graphrag.eval.suite.cases import Thresholds, check_ids, read_case, read_evaluation_file

@@ -1,0 +1,547 @@
+"""The measures of a response that need no model: what each is, its value, and means of them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache, cached_property
+from math import inf
+from typing import Literal, TypeAlias, get_args
+
+from graphrag.eval.config.sections import MeasuresSettings
+from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
+from graphrag.eval.records import Retrieved
+from graphrag.eval.scorers.entities import NameRule, score_entities
+from graphrag.eval.scorers.evidence import Evidence, QuotableTexts, read_quote
+from graphrag.eval.scorers.index_view import IndexView
+from graphrag.eval.scorers.traced import (
+    PATH_MEASURES,
+    CitationCheck,
+    PathEvidence,
+    check_citations,
+    check_paths,
+)
+from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.stats.intervals import Estimate, mean_binary, mean_real
+
+Group: TypeAlias = Literal["ranking", "entities", "words", "traced", "combined"]
+Kind: TypeAlias = Literal["binary", "share", "unbounded"]
+JudgeSource: TypeAlias = Literal["correctness", "quality"]
+DEFAULT_MEASURES = MeasuresSettings()
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One response with all that the measures without a model look at.
+
+    ``context_text`` is what the method showed to its model; ``retrieved`` is None when it was not
+    recorded, or the search failed. ``correctness``: the verdict, 0 or 1, and ``quality``, in
+    [0, 1]: the quality judge's overall score, None when unscored; ``judged_by`` says which of them
+    counts as the judge's. ``tokens``: prompt and output tokens of the search.
+    """
+
+    sample_id: str
+    imdb_key: str
+    method: str
+    response: str
+    context_text: str = ""
+    retrieved: Retrieved | None = None
+    correctness: int | None = None
+    tokens: int | None = None
+    latency_s: float | None = None
+    failed: bool = False
+    abstained: bool = False
+    quality: float | None = None
+    judged_by: JudgeSource = "correctness"
+
+    @property
+    def judge_score(self) -> float | None:
+        """The score of the judge that counts, in [0, 1]; None without one."""
+        return self.quality if self.judged_by == "quality" else self.correctness
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A ranked list of text units against the expected sources; every score lies in [0, 1].
+
+    ``hits``: whether each distinct text unit of the list holds a source. ``ranks``: the rank, from
+    1, of each source that is found, that of the first of its text units. Scores are of the first
+    ``k`` ranks, or of the whole list.
+
+    Notes
+    -----
+    Manning, Raghavan and Schuetze 2008, chapter 8; reciprocal rank: Voorhees 1999, TREC-8.
+    ``ir_measures`` gives the same Success@k, R@k, P@k and RR when each source has one text unit
+    of its own and duplicates are removed.
+    """
+
+    hits: tuple[bool, ...]
+    ranks: tuple[int, ...]
+    n_items: int
+
+    def hit_rate(self, k: int | None = None) -> float:
+        """Return 1 when any source is found, else 0."""
+        return float(any(self.hits[:k]))
+
+    def recall(self, k: int | None = None) -> float:
+        """Return the sources found by all of them."""
+        return sum(k is None or rank <= k for rank in self.ranks) / self.n_items
+
+    def precision(self, k: int | None = None) -> float:
+        """Return the relevant text units by ``k``, or by the list's length; 0 for an empty one."""
+        return sum(self.hits[:k]) / (k or len(self.hits) or 1)
+
+    def mrr(self) -> float:
+        """Return 1 / rank of the first relevant text unit, 0 when there is none."""
+        return 1 / min(self.ranks) if self.ranks else 0.0
+
+
+def rank_sources(items: Sequence[Evidence], ranked: Sequence[str] | None) -> Ranking | None:
+    """Find the expected sources in a list of text unit ids, best first.
+
+    The position is the rank, and an id that comes again is left out; a missing list (None) scores
+    0 throughout. None is returned for a question without a labelled source, which is excluded.
+    """
+    if not items:
+        return None
+    rank_of = {unit: rank for rank, unit in enumerate(dict.fromkeys(ranked or ()), 1)}
+    relevant = frozenset[str]().union(*(item.unit_ids for item in items))
+    found = [[rank_of[unit] for unit in item.unit_ids if unit in rank_of] for item in items]
+    return Ranking(
+        tuple(unit in relevant for unit in rank_of),
+        tuple(min(ranks) for ranks in found if ranks),
+        len(items),
+    )
+
+
+def retrieval_stages(
+    items: Sequence[Evidence], answered: Answered
+) -> list[tuple[bool | None, bool | None]]:
+    """Return whether each item was retrieved, and whether it was shown to the model.
+
+    Shown is the text of a text unit that holds it, or, of a quote, its words in the context; None
+    where that is not known.
+    """
+    stages: list[tuple[bool | None, bool | None]] = []
+    given, context = answered.retrieved, QuotableTexts([answered.context_text])
+    for item in items:
+        retrieved: bool | None = False
+        shown: bool | None = False
+        if not answered.failed and given is not None and given.text_unit_ids is not None:
+            retrieved = not item.unit_ids.isdisjoint(given.text_unit_ids)
+            shown = not item.unit_ids.isdisjoint(given.shown_text_unit_ids)
+        elif not answered.failed:
+            retrieved, shown = None, False if answered.context_text else None
+        if not shown and item.kind == "quote":
+            # The whole context is known, even of a method that does not say what it retrieved.
+            shown = bool(context.rows_with(read_quote(item.text)))
+            retrieved = shown or retrieved
+        stages.append((retrieved, shown))
+    return stages
+
+
+def combined_score(
+    hit_rate: float | None,
+    judge: float | None,
+    tokens: float | None,
+    settings: MeasuresSettings = DEFAULT_MEASURES,
+) -> float | None:
+    """Return ``hit_rate^alpha * judge^gamma / (tokens / 1000)^beta``.
+
+    ``hit_rate`` and ``judge`` lie in [0, 1]. The score is >= 0, without an upper limit; None when a
+    part is missing or tokens <= 0.
+
+    Notes
+    -----
+    Defined by this project. It has no unit and no interval worth printing: publish it beside
+    its parts, and never gate on it.
+    """
+    if hit_rate is None or judge is None or tokens is None or tokens <= 0:
+        return None
+    return hit_rate**settings.alpha * judge**settings.gamma / (tokens / 1000) ** settings.beta
+
+
+@dataclass(frozen=True)
+class MeasureInput:
+    """What every measure is computed from; what several of them share is made once.
+
+    ``items`` are the sample's expected sources, but for quotes that the text does not hold;
+    ``is_told``: whether the method says what it retrieves, here or in another response.
+    """
+
+    sample: Sample
+    answered: Answered
+    index: IndexView
+    settings: MeasuresSettings
+    items: tuple[Evidence, ...] = ()
+    is_told: bool = True
+
+    @property
+    def response(self) -> str:
+        """The response; "" for a search that failed."""
+        return "" if self.answered.failed else self.answered.response
+
+    @property
+    def retrieved(self) -> Retrieved | None:
+        """What was retrieved; None for a search that failed."""
+        return None if self.answered.failed else self.answered.retrieved
+
+    @cached_property
+    def ranking(self) -> Ranking | None:
+        """The list that the method gave against the expected sources."""
+        ranked = None if self.retrieved is None else self.retrieved.text_unit_ids
+        return rank_sources(self.items, ranked)
+
+    @cached_property
+    def shown(self) -> list[bool | None]:
+        """Whether each expected source stood before the model."""
+        return [shown for _, shown in retrieval_stages(self.items, self.answered)]
+
+    @cached_property
+    def paths(self) -> PathEvidence:
+        """The paths and names of the answer against the index."""
+        return check_paths(self.retrieved, self.response, self.index)
+
+    @cached_property
+    def citations(self) -> CitationCheck:
+        """The answer's citations against what was shown; an abstention has nothing to cite."""
+        citing = "" if self.answered.abstained else self.response
+        return check_citations(self.retrieved, citing, self.index, self.answered.context_text)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measure of a response that needs no model.
+
+    Attributes
+    ----------
+    name : str
+        As files and criteria call it.
+    kind : "binary", "share" or "unbounded"
+        0 or 1, with an interval stratified by document; in [0, 1]; or any value >= 0. The last
+        two have a t interval within these limits.
+    group : Group
+        Beside which others it stands in files and tables; "combined" is in no table.
+    source : str
+        Where its formula is from.
+    compute : callable
+        From a :class:`MeasureInput` to the value, None where there is nothing to measure; and, of
+        one ``at_k``, from the first k ranks, for each k of the settings: ``recall_at_5``.
+    needs : tuple of str
+        Fields or tags of a sample, or settings of ``measures:``, one of which must be given.
+    needs_retrieved : bool
+        Whether it is undefined, rather than 0, for a method that never says what it retrieved.
+    heading : str
+        Of its column; "" for the name with blanks.
+    column : int or None
+        Place among its table's columns, equal ones as they are declared; None for no column.
+    at_k, shows_cutoff : bool
+        Whether it has forms at k; whether the middle one of these has a column too.
+    """
+
+    name: str
+    kind: Kind
+    group: Group
+    source: str
+    compute: Callable[..., float | None]
+    needs: tuple[str, ...] = ()
+    needs_retrieved: bool = False
+    heading: str = ""
+    column: int | None = 0
+    at_k: bool = False
+    shows_cutoff: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureForm:
+    """A measure over everything, or over the first ``k`` ranks."""
+
+    measure: Measure
+    k: int | None = None
+
+    @property
+    def name(self) -> str:
+        """As files and criteria call it."""
+        return self.measure.name if self.k is None else f"{self.measure.name}_at_{self.k}"
+
+    @property
+    def heading(self) -> str:
+        """What stands above its column."""
+        heading = self.measure.heading or self.measure.name.replace("_", " ")
+        return heading if self.k is None else f"{heading} at {self.k}"
+
+    def compute(self, given: MeasureInput) -> float | None:
+        """Return the value of one response."""
+        if self.measure.needs_retrieved and not given.is_told:
+            return None
+        return self.measure.compute(given, *(() if self.k is None else (self.k,)))
+
+
+def _shown_hit(given: MeasureInput) -> float | None:
+    shown = given.shown
+    return 1.0 if True in shown else None if None in shown or not shown else 0.0
+
+
+def _shown_recall(given: MeasureInput) -> float | None:
+    known = [each for each in given.shown if each is not None]
+    return None if len(known) < len(given.shown) or not known else sum(known) / len(known)
+
+
+def _entity_recall(titles: Iterable[str], given: MeasureInput) -> float | None:
+    rule = NameRule(aliases=given.settings.aliases)
+    return score_entities(titles, given.sample.expected_entities, rule).recall
+
+
+def _indexed(given: MeasureInput) -> float | None:
+    return _entity_recall((entity.title for entity in given.index.entities), given)
+
+
+def _retrieved(given: MeasureInput) -> float | None:
+    return _entity_recall(() if given.retrieved is None else given.retrieved.entities, given)
+
+
+def _keywords(given: MeasureInput) -> float | None:
+    return keyword_relevance(given.sample.keywords, given.response)
+
+
+def _aspects(given: MeasureInput) -> float | None:
+    return aspect_coverage(given.sample.aspects, given.response, given.settings.aspect_share)
+
+
+def _in_time(given: MeasureInput) -> float | None:
+    limit: float | str | None = given.sample.tags.get(TIME_LIMIT_TAG, given.settings.time_limit_s)
+    if limit is None:
+        return None
+    return 0.0 if given.answered.failed else time_score(given.answered.latency_s, float(limit))
+
+
+def _judge_score(given: MeasureInput) -> float | None:
+    return given.answered.judge_score
+
+
+def _combined(given: MeasureInput) -> float | None:
+    hit_rate = None if given.ranking is None else given.ranking.hit_rate()
+    answered = given.answered
+    return combined_score(hit_rate, answered.judge_score, answered.tokens, given.settings)
+
+
+_MANNING = "Manning, Raghavan and Schuetze 2008, chapter 8"
+_OURS = "this project"
+_STAGE = "this project: the stage in_context of a loss"
+_SOURCES = ("expected_sources", "evidence")
+_ENTITIES = ("expected_entities",)
+
+
+def _listed(name: str, kind: Kind, source: str, score: Callable[..., float]) -> Measure:
+    def compute(given: MeasureInput, *k: int) -> float | None:
+        return None if given.ranking is None else score(given.ranking, *k)
+
+    at_k, shows = name != "mrr", name in ("recall", "precision")
+    return Measure(
+        name, kind, "ranking", source, compute, _SOURCES, True, at_k=at_k, shows_cutoff=shows
+    )
+
+
+def _traced(name: str, heading: str = "", column: int | None = 0) -> Measure:
+    def compute(given: MeasureInput) -> float | None:
+        check = given.paths if name in PATH_MEASURES else given.citations
+        return check.values[name]
+
+    return Measure(name, "share", "traced", _OURS, compute, (), True, heading, column)
+
+
+MEASURES = (
+    _listed("hit_rate", "binary", _MANNING, Ranking.hit_rate),
+    _listed("mrr", "share", "Voorhees 1999, TREC-8", Ranking.mrr),
+    _listed("recall", "share", _MANNING, Ranking.recall),
+    _listed("precision", "share", _MANNING, Ranking.precision),
+    Measure("shown_hit_rate", "binary", "ranking", _STAGE, _shown_hit, _SOURCES, column=None),
+    Measure("shown_recall", "share", "ranking", _STAGE, _shown_recall, _SOURCES, column=None),
+    # Of the index, and so the same for every method: no column.
+    Measure("indexed_entity_recall", "share", "entities", _OURS, _indexed, _ENTITIES, column=None),
+    Measure("retrieved_entity_recall", "share", "entities", _OURS, _retrieved, _ENTITIES, True),
+    Measure("keyword_relevance", "share", "words", _OURS, _keywords, ("keywords",)),
+    Measure("aspect_coverage", "share", "words", _OURS, _aspects, ("aspects",)),
+    Measure("time_score", "share", "words", _OURS, _in_time, (TIME_LIMIT_TAG,)),
+    _traced("path_edges_exist", "edges exist"),
+    _traced("path_joins_meet", "joins meet"),
+    _traced("path_edges_supported", "edges supported"),
+    _traced("answer_entities_traced", "names traced"),
+    _traced("citations_in_index", "citations in index", column=1),
+    _traced("citation_validity", "citations shown"),
+    _traced("context_cited", column=1),
+    _traced("sources_cited", column=None),
+    Measure("judge_score", "share", "combined", _OURS, _judge_score),
+    Measure("combined_score", "unbounded", "combined", _OURS, _combined, _SOURCES, True),
+)
+"""Group by group, in the order of the files' keys; docs/adding.md says how one is added."""
+
+
+@cache
+def list_forms(cutoffs: tuple[int, ...]) -> tuple[MeasureForm, ...]:
+    """Return every measure: group by group, each over everything before those at k."""
+    forms: list[MeasureForm] = []
+    for group in get_args(Group):
+        own = [measure for measure in MEASURES if measure.group == group]
+        forms += map(MeasureForm, own)
+        forms += [MeasureForm(m, k) for k in dict.fromkeys(cutoffs) for m in own if m.at_k]
+    return tuple(forms)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredAnswer:
+    """The measures of one response.
+
+    ``values``: name -> value, None where the question has no label, or the value was not measured.
+    ``n_sources``, ``n_unmatched``: expected sources that the text holds, and that it does not hold:
+    such a source counts as not found, a quote is left out of the retrieval measures. ``has_list``:
+    the method gave a ranked list.
+    """
+
+    sample_id: str
+    imdb_key: str
+    method: str
+    forms: tuple[MeasureForm, ...]
+    values: Mapping[str, float | None]
+    n_sources: int
+    n_unmatched: int
+    has_list: bool
+    tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasureSummary:
+    """One measure of one method: ``estimate`` over the responses that have it."""
+
+    form: MeasureForm
+    estimate: Estimate
+    n_excluded: int
+
+
+@dataclass(frozen=True, slots=True)
+class CombinedSummary:
+    """Both aggregations of one method's combined score, over the same questions.
+
+    They may rank differently: the mean of the questions' scores, and the score of the mean hit
+    rate, mean judge score and mean tokens; None without a question that has a score.
+    """
+
+    mean_of_scores: float | None
+    score_of_means: float | None
+    n: int
+    n_excluded: int
+
+
+@dataclass(frozen=True, slots=True)
+class MethodMeasures:
+    """One method's measures by name, and counts of its responses.
+
+    ``n_without_list``: without a ranked list: 0 in every retrieval measure, or without any where
+    the method never gives a list. ``n_with_unmatched_sources``: to questions with an expected
+    source that the text does not hold; ``n_without_matched_sources``: of these, without any that
+    it holds.
+    """
+
+    measures: Mapping[str, MeasureSummary]
+    combined: CombinedSummary
+    n_without_list: int
+    n_with_unmatched_sources: int
+    n_without_matched_sources: int
+
+    def to_dict(self) -> dict[str, object]:
+        """Return the figures by name, JSON-ready."""
+        measures = {
+            name: {"estimate": asdict(each.estimate), "n_excluded": each.n_excluded}
+            for name, each in self.measures.items()
+        }
+        return {
+            "measures": measures,
+            "combined": asdict(self.combined),
+            "n_without_list": self.n_without_list,
+            "n_with_unmatched_sources": self.n_with_unmatched_sources,
+            "n_without_matched_sources": self.n_without_matched_sources,
+        }
+
+    def means(self) -> dict[str, float | None]:
+        """Return name -> mean, for success criteria."""
+        return {name: summary.estimate.mean for name, summary in self.measures.items()}
+
+
+def measure(
+    sample: Sample,
+    answered: Answered,
+    index: IndexView,
+    settings: MeasuresSettings = DEFAULT_MEASURES,
+    is_told: bool = True,
+) -> MeasuredAnswer:
+    """Compute every measure of one response.
+
+    A failed search scores 0 wherever the question has a label. ``index`` is that of the sample's
+    ``imdb_key``; ``is_told``: the method says what it retrieves, here or in another response; if
+    not, the measures that need it are None.
+    """
+    items = index.evidence_of(sample)
+    n_held = sum(item.is_held for item in items)
+    counting = tuple(item for item in items if item.counts)
+    given = MeasureInput(sample, answered, index, settings, counting, is_told)
+    forms = list_forms(settings.cutoffs)
+    return MeasuredAnswer(
+        sample_id=answered.sample_id,
+        imdb_key=answered.imdb_key,
+        method=answered.method,
+        forms=forms,
+        values={form.name: form.compute(given) for form in forms},
+        n_sources=n_held,
+        n_unmatched=len(items) - n_held,
+        has_list=given.retrieved is not None and given.retrieved.text_unit_ids is not None,
+        tokens=answered.tokens,
+    )
+
+
+def summarize_measures(
+    rows: Iterable[MeasuredAnswer], settings: MeasuresSettings = DEFAULT_MEASURES
+) -> dict[str, MethodMeasures]:
+    """Return method -> means of its measures.
+
+    Binary ones have an interval for 0/1 scores, stratified by document; the others a t interval
+    cut to [0, 1] (unbounded ones: to [0, infinity)), without strata, so at least as wide when
+    documents differ.
+    """
+    by_method: dict[str, list[MeasuredAnswer]] = {}
+    for row in rows:
+        by_method.setdefault(row.method, []).append(row)
+    return {
+        method: MethodMeasures(
+            measures={form.name: _summary(form, own) for form in own[0].forms},
+            combined=_summarize_combined(own, settings),
+            n_without_list=sum(not row.has_list for row in own),
+            n_with_unmatched_sources=sum(row.n_unmatched > 0 for row in own),
+            n_without_matched_sources=sum(row.n_unmatched > 0 and not row.n_sources for row in own),
+        )
+        for method, own in by_method.items()
+    }
+
+
+def _summary(form: MeasureForm, rows: Sequence[MeasuredAnswer]) -> MeasureSummary:
+    scores = [row.values[form.name] for row in rows]
+    documents = [row.imdb_key for row in rows]
+    if form.measure.kind == "binary":
+        estimate = mean_binary(scores, documents)
+    else:
+        limits = (0.0, inf if form.measure.kind == "unbounded" else 1.0)
+        estimate = mean_real(scores, documents, limits)
+    return MeasureSummary(form, estimate, scores.count(None))
+
+
+def _summarize_combined(
+    rows: Sequence[MeasuredAnswer], settings: MeasuresSettings
+) -> CombinedSummary:
+    kept = [row for row in rows if row.values["combined_score"] is not None]
+    n = len(kept)
+    if n == 0:
+        return CombinedSummary(None, None, 0, len(rows))
+
+    def mean(name: str) -> float:
+        return sum(row.values[name] or 0.0 for row in kept) / n
+
+    tokens = sum(row.tokens or 0.0 for row in kept) / n
+    score = combined_score(mean("hit_rate"), mean("judge_score"), tokens, settings)
+    return CombinedSummary(mean("combined_score"), score, n, len(rows) - n)
