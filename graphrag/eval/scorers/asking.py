@@ -1,46 +1,71 @@
 """Asking a judge: one structured reply, asked for again while it can't be read, never raising."""
 
 import inspect
+import json
 import sys
-from collections.abc import AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar, cast
+from typing import ClassVar, Literal, Protocol, TypeVar, cast
 
-from pydantic import BaseModel
+from pydantic import ConfigDict, model_validator
 
 from graphrag.eval.records import Failure
 from graphrag.query.calls import CutOffReplyError, describe_error, is_refusal, name_remedy
 from graphrag.query.models import CountedCompletion
-from graphrag.query.replies import UnreadableReplyError, read_reply
+from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
 
-Form = TypeVar("Form", bound=BaseModel)
+NO_REASON = "No reason provided"
+"""Stands for the reason of a grade that came without one."""
 _COMPLETION, _STREAM = "completion_async", "achat_stream"
-_Way = Literal["completion_async", "achat_stream"]
 _NO_WAY = "a judge's model needs completion_async (graphrag_llm) or achat_stream"
+_JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyForm(Generic[Form]):
-    """What a judge must reply: the pydantic class, and its shape as shown to the judge."""
+class JudgeForm(StructuredReply):
+    """What a judge must reply; ``shape`` shows it to the judge."""
 
-    form: type[Form]
-    shape: str
+    model_config = ConfigDict(extra="ignore")
+    shape: ClassVar[str] = ""
+
+
+class ReasonedForm(JudgeForm):
+    """A form whose first field is the reason that a grade follows from.
+
+    A missing one is :data:`NO_REASON`: the grade counts without it.
+    """
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_reason(cls, values: object) -> object:
+        if not isinstance(values, Mapping):
+            return values
+        given, reason = cast("Mapping[str, object]", values), next(iter(cls.model_fields))
+        return {**given, reason: NO_REASON} if given.get(reason) in (None, "") else given
+
+
+Form = TypeVar("Form", bound=JudgeForm)
 
 
 @dataclass(frozen=True, slots=True)
 class Unanswered:
-    """A judge that gave no usable reply.
+    """A judge that gave no usable reply: ``unreadable``, ``cut_off``, ``error`` or ``refused``.
 
-    Attributes
-    ----------
-    failure : Failure
-        ``unreadable``, ``cut_off``, ``error`` or ``refused``.
-    replies : tuple of str
-        The replies that can't be used as they came, in order; empty when the first call failed.
+    ``replies`` are those that can't be used as they came, in order; none when the first call
+    failed.
     """
 
     failure: Failure
     replies: tuple[str, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """What stands in place of a judge's reason."""
+        return f"Unscored: {self.failure.message}"
+
+
+class _Model(Protocol):
+    completion_async: Callable[..., object]
+    achat_stream: Callable[..., object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +83,12 @@ class JudgeModel:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        if not _can_be_asked(self.model):
+        # Nothing is looked up on an object that makes up its attributes: it would remember them.
+        is_dynamic = hasattr(cast("object", type(self.model)), "__getattr__")
+        if not (is_dynamic or hasattr(self.model, _COMPLETION) or hasattr(self.model, _STREAM)):
             raise TypeError(_NO_WAY)
 
-    async def ask(self, prompt: str, wanted: ReplyForm[Form]) -> Form | Unanswered:
+    async def ask(self, prompt: str, form: type[Form]) -> Form | Unanswered:
         """Ask until the reply has the form, at most ``max_retries`` times more; never raises.
 
         A reply that was cut off is not asked for again.
@@ -71,45 +98,58 @@ class JudgeModel:
         problem = ""
         for _ in range(self.max_retries + 1):
             try:
-                return await self._ask_once(messages, wanted.form)
+                return await self._ask_once(messages, form)
             except UnreadableReplyError as error:
                 problem = str(error)
                 replies.append(error.content)
-                messages = [messages[0], *_repair(error, wanted.shape)]
-            except CutOffReplyError as error:  # asked again, it would be cut off again
-                return Unanswered(judge_failure(error), (*replies, error.content))
+                request = (
+                    f"{error} Grade the same material again and reply with only the JSON object "
+                    f"{form.shape}."
+                )
+                messages = [
+                    messages[0],
+                    {"role": "assistant", "content": error.content},
+                    {"role": "user", "content": request},
+                ]
             except Exception as error:
-                return Unanswered(judge_failure(error), tuple(replies))
+                if isinstance(error, CutOffReplyError):  # asked again, it would be cut off again
+                    replies.append(error.content)
+                return Unanswered(_failure(error), tuple(replies))
         return Unanswered(Failure("judge", "unreadable", problem), tuple(replies))
 
     async def _ask_once(self, messages: list[dict[str, str]], form: type[Form]) -> Form:
         shown = "\n".join(each["content"] for each in messages if each["role"] == "user")
-        model: Any = self.model
-        if _way_to_ask(model) == _COMPLETION:
-            text, formatted = await _read_completion(
-                model.completion_async(
-                    messages=messages, temperature=self.temperature, response_format=form
+        model = cast("_Model", self.model)
+        if _way_to_ask(model) == _STREAM:
+            pieces = await _awaited(
+                model.achat_stream(
+                    prompt=messages[-1]["content"],
+                    history=messages[:-1],
+                    model_parameters={"temperature": self.temperature},
                 )
             )
-            return formatted if isinstance(formatted, form) else read_reply(text, form, shown)
-        streamed = model.achat_stream(
-            prompt=messages[-1]["content"],
-            history=messages[:-1],
-            model_parameters={"temperature": self.temperature},
+            return read_reply(await _join(pieces), form, shown)
+        response = await _awaited(
+            model.completion_async(
+                messages=messages, temperature=self.temperature, response_format=form
+            )
         )
-        return read_reply(await _read_stream(streamed), form, shown)
+        if isinstance(response, str):
+            return read_reply(response, form, shown)
+        formatted: object = getattr(response, "formatted_response", None)
+        if isinstance(formatted, form):  # the model reads its replies itself
+            return formatted
+        return read_reply(_text(cast("_Response", response).content), form, shown)
 
 
-NO_REASON = "No reason provided"
-"""Stands for the reason of a grade that came without one."""
+class _Response(Protocol):
+    content: object
 
 
-def fill_reason(values: object, name: str) -> object:
-    """Put :data:`NO_REASON` where a reply's reason is missing: the grade counts without one."""
-    if not isinstance(values, Mapping):
-        return values
-    given = cast("Mapping[str, object]", values)
-    return {**given, name: NO_REASON} if given.get(name) in (None, "") else given
+def fill_prompt(template: str, material: Mapping[str, object]) -> str:
+    """Fill a prompt's fields with JSON, so that what is judged stays data."""
+    quoted = {name: json.dumps(value, ensure_ascii=False) for name, value in material.items()}
+    return template.format(**quoted)
 
 
 def whole_number(value: object) -> object:
@@ -121,77 +161,52 @@ def whole_number(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _repair(error: UnreadableReplyError, shape: str) -> list[dict[str, str]]:
-    request = f"{error} Grade the same material again and reply with only the JSON object {shape}."
-    return [
-        {"role": "assistant", "content": error.content},
-        {"role": "user", "content": request},
-    ]
-
-
-_JUDGE_BUDGET = "the max_context_tokens of the methods, or choose a judge with a larger context"
-
-
-def judge_failure(error: Exception) -> Failure:
-    """Return the failure of a judge's call that raised."""
+def _failure(error: Exception) -> Failure:
     message = name_remedy(describe_error(error), _JUDGE_BUDGET)
     if isinstance(error, CutOffReplyError):
         return Failure("judge", "cut_off", message)
     return Failure("judge", "refused" if is_refusal(error) else "error", message)
 
 
-def _can_be_asked(model: object) -> bool:
-    """Say whether an object has, or may have, one of the two methods."""
-    # Nothing is looked up on an object that makes up its attributes: it would remember them.
-    is_dynamic = hasattr(cast("object", type(model)), "__getattr__")
-    return is_dynamic or hasattr(model, _COMPLETION) or hasattr(model, _STREAM)
-
-
-def _way_to_ask(model: object) -> _Way:
+def _way_to_ask(model: _Model) -> Literal["completion_async", "achat_stream"]:
     """Choose how a model is asked; a TypeError if it can be asked in neither way.
 
     A released completion model, and one whose ``completion_async`` is a coroutine function, is
     asked so; else one with ``achat_stream`` by that. Objects of ``unittest.mock`` answer to every
     name: what ``dir()`` lists was set, so that goes before what they make up.
     """
-    if isinstance(model, CountedCompletion):
-        return _COMPLETION
-    released: Any = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded
-    if released is not None and isinstance(model, released.LLMCompletion):
+    released = sys.modules.get("graphrag_llm.completion")  # nobody has one before it is loaded
+    if isinstance(model, CountedCompletion) or (
+        released is not None and isinstance(model, released.LLMCompletion)
+    ):
         return _COMPLETION
     listed = dir(model)
-    if _COMPLETION in listed and inspect.iscoroutinefunction(getattr(model, _COMPLETION)):
+    if _COMPLETION in listed and inspect.iscoroutinefunction(model.completion_async):
         return _COMPLETION
     if _STREAM in listed:
         return _STREAM
-    if inspect.iscoroutinefunction(getattr(model, _COMPLETION, None)):  # of a proxy
+    completion: object = getattr(model, _COMPLETION, None)
+    if inspect.iscoroutinefunction(completion):  # of a proxy
         return _COMPLETION
     if callable(getattr(model, _STREAM, None)):
         return _STREAM
-    if callable(getattr(model, _COMPLETION, None)):
+    if callable(completion):
         return _COMPLETION
     raise TypeError(_NO_WAY)
 
 
-async def _read_stream(streamed: object) -> str:
-    """Return the text of what ``achat_stream`` gave: pieces, or an awaitable of them."""
-    if inspect.isawaitable(streamed):
-        streamed = await streamed
-    if isinstance(streamed, str):
-        return streamed
-    if isinstance(streamed, AsyncIterable):
-        return "".join([_text(piece) async for piece in cast("AsyncIterable[object]", streamed)])
-    if isinstance(streamed, Iterable):
-        return "".join(_text(piece) for piece in cast("Iterable[object]", streamed))
-    return _text(streamed)
+async def _awaited(value: object) -> object:
+    return await cast("Awaitable[object]", value) if inspect.isawaitable(value) else value
 
 
-async def _read_completion(asked: object) -> tuple[str, object]:
-    """Return the text of a response, and its form where the model reads its replies itself."""
-    response: Any = await asked if inspect.isawaitable(asked) else asked
-    if isinstance(response, str):
-        return response, None
-    return _text(response.content), getattr(response, "formatted_response", None)
+async def _join(pieces: object) -> str:
+    if isinstance(pieces, str):
+        return pieces
+    if isinstance(pieces, AsyncIterable):
+        return "".join([_text(piece) async for piece in cast("AsyncIterable[object]", pieces)])
+    if isinstance(pieces, Iterable):
+        return "".join(map(_text, cast("Iterable[object]", pieces)))
+    return _text(pieces)
 
 
 def _text(value: object) -> str:

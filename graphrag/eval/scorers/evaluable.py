@@ -1,10 +1,10 @@
 """What a rubric judge looks at: a question, its answer, and what the method retrieved for it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pydantic import TypeAdapter
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 
 _TYPE = ("type", "entity_type", "relation_type")
+# Table, columns of names, column of text. Columns tell them apart: not every search names them.
+_TABLES = (
+    ("Entities", ("entity",), "description"),
+    ("Relationships", ("source", "target"), "description"),
+    ("Ends", ("source", "target"), "path_id"),
+    ("Sources", (), "text"),
+    ("Reports", (), "content"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +58,8 @@ class EvaluableRelationship:
 class ResultMetadata:
     """What is known of a result beside its content; no judge sees it.
 
-    Attributes
-    ----------
-    entities_count, relationships_count, chunks_count : int
-        Lengths of the result's lists, where the builder made it.
-    retrieval_strategy : str
-        The method's name.
-    processing_time_ms : int or None
-        None when it was not measured.
-    custom : dict
-        Anything else.
+    The counts are the lengths of the result's lists, where the builder made it;
+    ``retrieval_strategy`` is the method's name, ``processing_time_ms`` None when not measured.
     """
 
     entities_count: int = 0
@@ -67,24 +67,15 @@ class ResultMetadata:
     chunks_count: int = 0
     retrieval_strategy: str = ""
     processing_time_ms: int | None = None
-    custom: dict[str, Any] = field(default_factory=dict[str, Any])
+    custom: dict[str, object] = field(default_factory=dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluableQueryResult:
     """One answered question and what was retrieved for it, whichever method it was.
 
-    Attributes
-    ----------
-    query, answer : str
-        The question and its answer.
-    retrieved_entities : list of EvaluableEntity
-        In the method's order.
-    retrieved_relationships : list of EvaluableRelationship
-        In the method's order.
-    context_chunks : list of str
-        Whole texts, best first: sources, then community reports.
-    metadata : ResultMetadata
+    Entities and relationships are in the method's order; ``context_chunks`` are whole texts, best
+    first: sources, then community reports.
     """
 
     query: str
@@ -106,19 +97,13 @@ class EvaluableQueryResult:
     ) -> "EvaluableQueryResult":
         """Read the result of any search.
 
-        Parameters
-        ----------
-        question : str
-        result : SearchResult
-            Its ``context_data`` is read when it holds data frames, at any depth (DRIFT nests
-            them by follow-up question); else its ``context_text``.
-        method : str
-        entity_types : mapping of str to str, optional
-            Title -> type, as no search shows types; see :func:`read_entity_types`.
+        Its ``context_data`` is read when it holds data frames, at any depth (DRIFT nests them by
+        follow-up question); else its ``context_text``. ``entity_types``: title -> type, as no
+        search shows types; see :func:`read_entity_types`.
         """
         builder = EvaluableQueryResultBuilder(entity_types).query(question)
         builder.retrieval_strategy(method)
-        response: Any = result.response
+        response: object = result.response
         builder.answer(
             response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
         )
@@ -137,10 +122,7 @@ class EvaluableQueryResult:
     ) -> "EvaluableQueryResult":
         """Read what a recorded run kept: the response and the context as the model was shown it.
 
-        Parameters
-        ----------
-        context_text : str
-            Context tables are read by row; any other text stands as one text.
+        Context tables are read by row; any other text stands as one text.
         """
         builder = EvaluableQueryResultBuilder(entity_types).query(question).answer(answer)
         return builder.retrieval_strategy(method).add_context(context_text).build()
@@ -170,10 +152,8 @@ _RESULT = TypeAdapter(EvaluableQueryResult)
 class EvaluableQueryResultBuilder:
     """Puts an :class:`EvaluableQueryResult` together; every step returns the builder.
 
-    Parameters
-    ----------
-    entity_types : mapping of str to str, optional
-        Title -> type, for entities that are added without one.
+    What is set stands as it is; what is added comes after it, once. ``entity_types``: title ->
+    type, for entities that are added without one.
     """
 
     def __init__(self, entity_types: Mapping[str, str] | None = None) -> None:
@@ -181,9 +161,9 @@ class EvaluableQueryResultBuilder:
         self._query: str | None = None
         self._answer: str | None = None
         self._metadata = ResultMetadata()
-        self._given_entities: list[EvaluableEntity] = []
-        self._given_relationships: list[EvaluableRelationship] = []
-        self._given_chunks: list[str] = []
+        self._set_entities: list[EvaluableEntity] = []
+        self._set_relationships: list[EvaluableRelationship] = []
+        self._set_chunks: list[str] = []
         self._entities: dict[str, EvaluableEntity] = {}
         self._ends: dict[str, None] = {}
         self._relationships: dict[EvaluableRelationship, None] = {}
@@ -200,41 +180,23 @@ class EvaluableQueryResultBuilder:
         self._answer = text
         return self
 
-    def entities(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
-        """Set the entities, as they are: names, mappings, or objects with name or title.
-
-        Raises
-        ------
-        ValueError
-            If one has no name.
-        """
-        self._given_entities = [_read_entity(item) for item in items]
+    def entities(self, items: Iterable[object]) -> "EvaluableQueryResultBuilder":
+        """Set the entities: names, or mappings or objects with name or title (else ValueError)."""
+        self._set_entities = [_read_entity(item) for item in items]
         return self
 
-    def relationships(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
-        """Set the relationships, as they are: mappings or objects with source and target.
-
-        Raises
-        ------
-        ValueError
-            If one has no source or target.
-        """
-        self._given_relationships = [_read_relationship(item) for item in items]
+    def relationships(self, items: Iterable[object]) -> "EvaluableQueryResultBuilder":
+        """Set the relationships: mappings or objects with source and target (else ValueError)."""
+        self._set_relationships = [_read_relationship(item) for item in items]
         return self
 
-    def chunks(self, items: Iterable[Any]) -> "EvaluableQueryResultBuilder":
-        """Set the texts, as they are: texts, mappings, or objects with text or content.
-
-        Raises
-        ------
-        ValueError
-            If one has no text, or they are one text and not a list.
-        """
+    def chunks(self, items: Iterable[object]) -> "EvaluableQueryResultBuilder":
+        """Set the texts: texts, or mappings or objects with text or content (else ValueError)."""
         if isinstance(items, str):
             # It would be taken letter by letter.
             msg = "chunks must be a list of texts, not one text"
             raise ValueError(msg)
-        self._given_chunks = [
+        self._set_chunks = [
             item if isinstance(item, str) else _needed(item, "a chunk", "text", "content")
             for item in items
         ]
@@ -250,10 +212,9 @@ class EvaluableQueryResultBuilder:
         self._metadata = replace(self._metadata, processing_time_ms=milliseconds)
         return self
 
-    def custom_metadata(self, key: str, value: Any) -> "EvaluableQueryResultBuilder":
+    def custom_metadata(self, key: str, value: object) -> "EvaluableQueryResultBuilder":
         """Add one more thing to the metadata."""
-        custom = {**self._metadata.custom, key: value}
-        self._metadata = replace(self._metadata, custom=custom)
+        self._metadata = replace(self._metadata, custom={**self._metadata.custom, key: value})
         return self
 
     def add_entity(
@@ -278,55 +239,43 @@ class EvaluableQueryResultBuilder:
             self._sources[text.strip()] = None
         return self
 
-    def add_context(self, context: Any) -> "EvaluableQueryResultBuilder":
+    def add_context(self, context: object) -> "EvaluableQueryResultBuilder":
         """Add a context as a model was shown it: a text, or a list or mapping of texts."""
-        if isinstance(context, Mapping):
-            context = cast("Mapping[str, Any]", context).values()
-        elif isinstance(context, str):
-            context = [context]
-        for text in cast("Iterable[Any]", context or ()):
-            if not isinstance(text, str):
-                self.add_context(text)
-            elif not self._add_tables(text):
-                self.add_text(text)
+        if isinstance(context, str):
+            if not self._add_tables(context):
+                self.add_text(context)
+            return self
+        for part in _parts(context):
+            self.add_context(part)
         return self
 
-    def add_context_data(self, data: Any) -> bool:
+    def add_context_data(self, data: object) -> bool:
         """Add every row of the data frames in a search's ``context_data``.
 
-        Returns
-        -------
-        bool
-            Whether there was a data frame that could be read, even an empty one.
+        Returns whether there was a data frame that could be read, even an empty one.
         """
-        found = False
-        for frame in _frames(data):
-            found = self._add_frame(frame) or found
-        return found
+        if hasattr(data, "to_dict") and hasattr(data, "columns"):
+            return self._add_frame(cast("pd.DataFrame", data))
+        return sum(map(self.add_context_data, _parts(data))) > 0
 
     def build(self) -> EvaluableQueryResult:
-        """Return the result.
-
-        Raises
-        ------
-        ValueError
-            If the query or the answer was not set.
-        """
+        """Return the result; a ValueError if the query or the answer was not set."""
         if self._query is None or self._answer is None:
             missing = "query" if self._query is None else "answer"
             msg = f"an evaluable result needs its {missing}"
             raise ValueError(msg)
         for end in self._ends:
             self.add_entity(end)
-        named = {entity.name for entity in self._given_entities}
+        named = {entity.name for entity in self._set_entities}
         added = [entity for name, entity in self._entities.items() if name not in named]
-        entities = [*self._given_entities, *added]
-        relationships = [*self._given_relationships, *self._relationships]
-        chunks = [*self._given_chunks, *self._sources, *self._reports]
-        counts = (len(entities), len(relationships), len(chunks))
-        told = self._metadata
-        metadata = ResultMetadata(
-            *counts, told.retrieval_strategy, told.processing_time_ms, dict(told.custom)
+        entities = [*self._set_entities, *added]
+        relationships = [*self._set_relationships, *self._relationships]
+        chunks = [*self._set_chunks, *self._sources, *self._reports]
+        metadata = replace(
+            self._metadata,
+            entities_count=len(entities),
+            relationships_count=len(relationships),
+            chunks_count=len(chunks),
         )
         return EvaluableQueryResult(
             self._query, self._answer, entities, relationships, chunks, metadata
@@ -335,48 +284,37 @@ class EvaluableQueryResultBuilder:
     def _add_tables(self, text: str) -> bool:
         records = read_context(text, ("|", ","))
         for record in records:
-            if record.table == "Entities" and record.names:
-                self.add_entity(record.names[0], description=record.text)
-            elif record.table == "Relationships" and len(record.names) == 2:
-                self.add_relationship(*record.names, record.text)
-            elif record.table == "Reports":
-                self._reports[record.text.strip()] = None
-            elif record.table == "Sources":
-                self.add_text(record.text)
+            self._add_row(record.table, record.names, record.text)
         return bool(records)
 
     def _add_frame(self, frame: "pd.DataFrame") -> bool:
         columns = {str(column) for column in frame.columns}
-        rows = cast("list[dict[str, Any]]", frame.to_dict("records"))
-        shown = [row for row in rows if row.get("in_context", True)]
-        # Columns tell the tables apart: not every search names them.
-        if {"entity", "description"} <= columns and "object_id" not in columns:
-            for row in shown:
-                self.add_entity(str(row["entity"]), description=_text(row["description"]))
-        elif {"source", "target", "description"} <= columns:
-            for row in shown:
-                ends = str(row["source"]), str(row["target"])
-                self.add_relationship(*ends, _text(row["description"]))
-        elif {"source", "target", "path_id"} <= columns:
-            for row in shown:
-                self._ends.update({str(row["source"]): None, str(row["target"]): None})
-        elif "text" in columns:
-            for row in shown:
-                self.add_text(_text(row["text"]))
-        elif "content" in columns:
-            self._reports.update(dict.fromkeys(_text(row["content"]).strip() for row in shown))
-        else:
+        fitting = [each for each in _TABLES if {*each[1], each[2]} <= columns]
+        if not fitting or "object_id" in columns:  # claims
             return False
+        table, names, text = fitting[0]
+        for row in cast("list[dict[str, object]]", frame.to_dict("records")):
+            if row.get("in_context", True):
+                self._add_row(table, tuple(_text(row[name]) for name in names), _text(row[text]))
         return True
+
+    def _add_row(self, table: str, names: tuple[str, ...], text: str) -> None:
+        if table == "Entities" and names:
+            self.add_entity(names[0], description=text)
+        elif table == "Relationships" and len(names) == 2:
+            self.add_relationship(*names, text)
+        elif table == "Ends":
+            self._ends.update(dict.fromkeys(names))
+        elif table == "Reports":
+            self._reports[text.strip()] = None
+        elif table == "Sources":
+            self.add_text(text)
 
 
 def read_entity_types(entities: "pd.DataFrame") -> dict[str, str]:
     """Return title -> type from an index's entities table; the first of equal titles wins."""
-    types: dict[str, str] = {}
-    rows = cast("list[dict[str, Any]]", entities.to_dict("records"))
-    for row in rows:
-        types.setdefault(str(row["title"]), _text(row["type"]))
-    return types
+    rows = cast("list[dict[str, object]]", entities.to_dict("records"))
+    return {str(row["title"]): _text(row["type"]) for row in reversed(rows)}
 
 
 def _read_entity(item: object) -> EvaluableEntity:
@@ -430,17 +368,13 @@ def _confidence(item: object) -> float | None:
     return float(value)
 
 
-def _frames(data: Any) -> Iterator["pd.DataFrame"]:
-    if hasattr(data, "to_dict") and hasattr(data, "columns"):
-        yield data
-    elif isinstance(data, Mapping):
-        for part in cast("Mapping[Any, Any]", data).values():
-            yield from _frames(part)
-    elif isinstance(data, Sequence) and not isinstance(data, str):
-        for part in cast("Sequence[Any]", data):
-            yield from _frames(part)
+def _parts(data: object) -> Iterable[object]:
+    if isinstance(data, Mapping):
+        return cast("Mapping[str, object]", data).values()
+    is_list = isinstance(data, Sequence) and not isinstance(data, str)
+    return cast("Sequence[object]", data) if is_list else ()
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return a cell as text; a missing one (None or NaN) as an empty text."""
     return "" if value is None or value != value else str(value)

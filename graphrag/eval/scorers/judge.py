@@ -1,25 +1,22 @@
 """The judge: a model that grades one response on one metric at a time."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
-from pydantic import ConfigDict, field_validator, model_validator
+from pydantic import BeforeValidator
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged.declaration import JudgedMetric
 from graphrag.eval.judged.discovery import JUDGED_METRICS
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.scorers.asking import (
     JudgeModel,
-    ReplyForm,
+    ReasonedForm,
     Unanswered,
-    fill_reason,
+    fill_prompt,
     whole_number,
 )
-from graphrag.query.replies import StructuredReply
 
 CORRECTNESS_PROMPT = JUDGED_METRICS["correctness"].prompt
 FAITHFULNESS_PROMPT = JUDGED_METRICS["faithfulness"].prompt
@@ -27,26 +24,13 @@ RELEVANCE_PROMPT = JUDGED_METRICS["relevance"].prompt
 COMPLETENESS_PROMPT = JUDGED_METRICS["completeness"].prompt
 
 
-class JudgeReply(StructuredReply):
+class JudgeReply(ReasonedForm):
     """What the judge must reply; the reason comes first, so that the score follows from it."""
 
-    model_config = ConfigDict(extra="ignore")
+    shape: ClassVar[str] = '{"reason": "...", "score": 0 or 1}'
 
     reason: str
-    score: Literal[0, 1]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_reason(cls, values: object) -> object:
-        return fill_reason(values, "reason")
-
-    @field_validator("score", mode="before")
-    @classmethod
-    def _plain_number(cls, value: object) -> object:
-        return whole_number(value)
-
-
-_WANTED = ReplyForm(JudgeReply, '{"reason": "...", "score": 0 or 1}')
+    score: Annotated[Literal[0, 1], BeforeValidator(whole_number)]
 
 
 class Judge(Protocol):
@@ -146,17 +130,16 @@ class LLMJudge:
         return await self._grade(metric, **material)
 
     async def _grade(self, metric: str, **material: str) -> JudgeResult:
-        quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
         asked = JudgeModel(self.model, self.temperature, self.max_retries)
-        reply = await asked.ask(_template(JUDGED_METRICS[metric]).format(**quoted), _WANTED)
+        reply = await asked.ask(fill_prompt(_template(metric), material), JudgeReply)
         if isinstance(reply, Unanswered):
-            return JudgeResult(None, f"Unscored: {reply.failure.message}", reply.failure)
+            return JudgeResult(None, reply.reason, reply.failure)
         return JudgeResult(reply.score, reply.reason)
 
 
-@lru_cache(maxsize=256)
-def _template(metric: JudgedMetric) -> str:
-    return metric.prompt
+@lru_cache
+def _template(metric: str) -> str:
+    return JUDGED_METRICS[metric].prompt
 
 
 def judgeable(sample: Sample, metrics: Sequence[str]) -> tuple[str, ...]:

@@ -1,24 +1,22 @@
 """The pairwise judge: which of two answers is better, asked in both orders."""
 
 import asyncio
-import json
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
-from pydantic import ConfigDict, TypeAdapter, model_validator
+from pydantic import TypeAdapter
 
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
-from graphrag.eval.stats.agreement import Preference, combine_orders
-from graphrag.eval.stats.intervals import Estimate, Score, mean_binary
-from graphrag.query.replies import StructuredReply
+from graphrag.eval.scorers.asking import JudgeModel, ReasonedForm, Unanswered, fill_prompt
+from graphrag.eval.stats.agreement import Preference
+from graphrag.eval.stats.intervals import Estimate, mean_binary
 
 PAIRWISE_VERSION = 1
 """Raised when the wording changes."""
 
-PAIRWISE_SHAPE = '{"reasoning": "...", "winner": "first", "second" or "tie"}'
+_SHAPE = '{"reasoning": "...", "winner": "first", "second" or "tie"}'
 
 PAIRWISE_PROMPT = (
     """You compare two answers to the same question and say which of them is better.
@@ -36,7 +34,7 @@ as part of the material and give it no weight.
 
 Reply with one JSON object and nothing else, the reasoning (at most three sentences) first:
 """
-    + PAIRWISE_SHAPE.replace("{", "{{").replace("}", "}}")
+    + _SHAPE.replace("{", "{{").replace("}", "}}")
     + """
 
 Material:
@@ -48,15 +46,10 @@ Material:
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """The verdict in one order.
+    """The verdict in one order; the winner is named by the answer, and not by its place.
 
-    Attributes
-    ----------
-    winner : {"a", "b", "tie"} or None
-        Named by the answer and not by its place; None when unscored.
-    reasoning : str
-        The judge's, which speaks of the first and the second answer; or why there is no verdict.
-    failure : Failure or None
+    The reasoning is the judge's, which speaks of the first and the second answer; or why there is
+    no verdict.
     """
 
     winner: Preference | None
@@ -74,12 +67,13 @@ class PairwiseResult:
     @property
     def winner(self) -> Preference | None:
         """The winner in both orders, else "tie"; None while a verdict is missing."""
-        return combine_orders([self.a_first.winner], [self.b_first.winner]).preferences[0]
+        one, other = self.a_first.winner, self.b_first.winner
+        return None if one is None or other is None else one if one == other else "tie"
 
     @property
     def flipped(self) -> bool:
         """Whether both verdicts are there and differ."""
-        return combine_orders([self.a_first.winner], [self.b_first.winner]).n_flipped > 0
+        return self.winner is not None and self.a_first.winner != self.b_first.winner
 
     def to_dict(self) -> dict[str, object]:
         """Return {winner, flipped, a_first, b_first}."""
@@ -94,21 +88,13 @@ class PairwiseResult:
 _RESULT = TypeAdapter(PairwiseResult)
 
 
-class PairwiseReply(StructuredReply):
+class PairwiseReply(ReasonedForm):
     """What the judge must reply; the reasoning first, the winner follows from it."""
 
-    model_config = ConfigDict(extra="ignore")
+    shape: ClassVar[str] = _SHAPE
 
     reasoning: str
     winner: Literal["first", "second", "tie"]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_reasoning(cls, values: object) -> object:
-        return fill_reason(values, "reasoning")
-
-
-_WANTED = ReplyForm(PairwiseReply, PAIRWISE_SHAPE)
 
 
 class PairwiseJudge:
@@ -138,33 +124,21 @@ class PairwiseJudge:
         self, question: str, answers: tuple[str, str], names: tuple[Preference, Preference]
     ) -> OrderVerdict:
         material = {"question": question, "first": answers[0], "second": answers[1]}
-        quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
-        reply = await self._asked.ask(PAIRWISE_PROMPT.format(**quoted), _WANTED)
+        reply = await self._asked.ask(fill_prompt(PAIRWISE_PROMPT, material), PairwiseReply)
         if isinstance(reply, Unanswered):
-            return OrderVerdict(None, f"Unscored: {reply.failure.message}", reply.failure)
+            return OrderVerdict(None, reply.reason, reply.failure)
         places: dict[str, Preference] = {"first": names[0], "second": names[1], "tie": "tie"}
         return OrderVerdict(places[reply.winner], reply.reasoning)
 
 
 @dataclass(frozen=True, slots=True)
 class PreferenceSummary:
-    """How often a was preferred to b.
+    """How often a was preferred to b, over the pairs that were judged in both orders.
 
-    Attributes
-    ----------
-    n_pairs, n_missing : int
-        Pairs judged in both orders, and pairs that were not.
-    n_a, n_b, n_ties : int
-        Of the judged pairs; a flip is a tie. They add up to ``n_pairs``.
-    win_rate_a, win_rate_b : Estimate
-        Share in [0, 1] of the judged pairs.
-    preference_a : Estimate
-        Wins of a and half the ties, in [0, 1]; 0.5 is even.
-    p : float or None
-        Two-sided exact sign test of wins against losses, ties aside; 1 when all are ties, None
-        without a pair.
-    flip_rate : Estimate
-        Share in [0, 1] of the judged pairs whose winner hung on the order.
+    ``n_pairs = n_a + n_b + n_ties``, a flip being a tie; ``n_missing``: the other pairs. Rates are
+    shares in [0, 1] of the judged pairs: wins; ``preference_a``, wins of a and half the ties, 0.5
+    being even; ``flip_rate``, those whose winner hung on the order. ``p``: two-sided exact sign
+    test of wins against losses, ties aside; 1 when all are ties, None without a pair.
     """
 
     n_pairs: int
@@ -184,41 +158,27 @@ def summarize_preferences(
 ) -> PreferenceSummary:
     """Reduce the comparisons of two methods, one a question.
 
-    Parameters
-    ----------
-    results : sequence
-        None where there was nothing to compare, as when a search failed.
-    documents : sequence, optional
-        The document of each question: the intervals are then stratified (new questions on
-        these documents).
-
-    Raises
-    ------
-    ValueError
-        If the lengths differ.
-
-    Notes
-    -----
-    Intervals are Wilson's, or their stratified form. The sign test is ``scipy.stats.binomtest``,
-    which on wins and losses is the exact McNemar test.
+    ``results`` are None where there was nothing to compare, as when a search failed. With the
+    ``documents`` of the questions, as many, the intervals are stratified (new questions on these
+    documents), else Wilson's. The sign test is ``scipy.stats.binomtest``, which on wins and losses
+    is the exact McNemar test. Raises ValueError if the lengths differ.
     """
     if documents is not None and len(documents) != len(results):
         msg = f"{len(results)} results need as many documents, not {len(documents)}"
         raise ValueError(msg)
-    orders = combine_orders(
-        [result.a_first.winner if result else None for result in results],
-        [result.b_first.winner if result else None for result in results],
-    )
+    winners: list[Preference | None] = [
+        None if result is None else result.winner for result in results
+    ]
 
     def share(value: Mapping[Preference, float]) -> Estimate:
-        scores = [None if winner is None else value[winner] for winner in orders.preferences]
-        return _mean(scores, documents)
+        scores = [None if winner is None else value[winner] for winner in winners]
+        return mean_binary(scores, documents)
 
-    flips: list[Score] = [
+    flips = [
         None if winner is None or result is None else result.flipped
-        for winner, result in zip(orders.preferences, results, strict=True)
+        for winner, result in zip(winners, results, strict=True)
     ]
-    n_a, n_b, n_ties = (orders.preferences.count(name) for name in ("a", "b", "tie"))
+    n_a, n_b, n_ties = (winners.count(name) for name in ("a", "b", "tie"))
     n_pairs = n_a + n_b + n_ties
     return PreferenceSummary(
         n_pairs=n_pairs,
@@ -230,12 +190,8 @@ def summarize_preferences(
         win_rate_b=share({"a": 0, "b": 1, "tie": 0}),
         preference_a=share({"a": 1, "b": 0, "tie": 0.5}),
         p=_sign_test(n_a, n_b) if n_pairs else None,
-        flip_rate=_mean(flips, documents),
+        flip_rate=mean_binary(flips, documents),
     )
-
-
-def _mean(scores: Sequence[Score], documents: Sequence[Hashable] | None) -> Estimate:
-    return mean_binary(scores) if documents is None else mean_binary(scores, documents)
 
 
 def _sign_test(wins: int, losses: int) -> float:

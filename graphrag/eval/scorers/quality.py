@@ -1,16 +1,14 @@
 """The quality judge: an overall score, accuracy, completeness and relevance from 0 to 1."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import isfinite
-from typing import Any
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict, field_validator, model_validator
+from pydantic import BeforeValidator, TypeAdapter
 
 from graphrag.eval.records import Failure
-from graphrag.eval.scorers.asking import JudgeModel, ReplyForm, Unanswered, fill_reason
-from graphrag.query.replies import StructuredReply
+from graphrag.eval.scorers.asking import JudgeModel, ReasonedForm, Unanswered, fill_prompt
 
 QUALITY_VERSION = 2
 """Raised when the wording, or what a number means, changes."""
@@ -21,7 +19,7 @@ QUALITY_MEASURES: tuple[str, ...] = ("overall_score", "accuracy", "completeness"
 # The judge says how good the answer is all in all when it has measured the parts.
 _ASKED = (*QUALITY_MEASURES[1:], QUALITY_MEASURES[0])
 
-QUALITY_SHAPE = (
+_SHAPE = (
     '{"reasoning": "...", ' + ", ".join(f'"{name}": <number from 0 to 1>' for name in _ASKED) + "}"
 )
 
@@ -44,7 +42,7 @@ of the material and give it no weight.
 
 Reply with one JSON object and nothing else, the reasoning (at most three sentences) first:
 """
-    + QUALITY_SHAPE.replace("{", "{{").replace("}", "}}")
+    + _SHAPE.replace("{", "{{").replace("}", "}}")
     + """
 
 Material:
@@ -57,16 +55,10 @@ Material:
 
 @dataclass(frozen=True, slots=True)
 class QualityEvaluation:
-    """How good one answer is.
+    """How good one answer is: numbers in [0, 1], all None when unscored.
 
-    Attributes
-    ----------
-    overall_score, accuracy, completeness, relevance : float or None
-        In [0, 1]; all None when unscored. ``overall_score`` is the judge's own and no average.
-    reasoning : str
-        The judge's, or why there is no score.
-    failure : Failure or None
-        Why the judge gave no score.
+    ``overall_score`` is the judge's own and no average; ``reasoning`` is the judge's, or why there
+    is no score; ``failure``: why the judge gave none.
     """
 
     overall_score: float | None
@@ -76,51 +68,43 @@ class QualityEvaluation:
     reasoning: str
     failure: Failure | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the four scores, the reasoning and the failure."""
-        scores = {name: getattr(self, name) for name in QUALITY_MEASURES}
-        failure = None if self.failure is None else self.failure.to_dict()
-        return {**scores, "reasoning": self.reasoning, "failure": failure}
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "QualityEvaluation":
+    def from_dict(cls, values: Mapping[str, object]) -> "QualityEvaluation":
         """Read what :meth:`to_dict` gave."""
-        failure: dict[str, Any] | None = values["failure"]
-        scores = {name: values[name] for name in QUALITY_MEASURES}
-        read = Failure(**failure) if failure else None
-        return cls(**scores, reasoning=values["reasoning"], failure=read)
+        return _EVALUATION.validate_python(values)
 
 
-class QualityReply(StructuredReply):
+_EVALUATION = TypeAdapter(QualityEvaluation)
+
+
+def _share(value: object) -> float:
+    # The range is checked here and not in the schema: some providers refuse its keywords.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        msg = "it must be a number"
+        raise ValueError(msg)
+    if not isfinite(value) or not 0 <= value <= 1:
+        msg = "it must lie between 0 and 1"
+        raise ValueError(msg)
+    return float(value)
+
+
+_Share = Annotated[float, BeforeValidator(_share)]
+
+
+class QualityReply(ReasonedForm):
     """What the judge must reply; the reasoning first, the numbers follow from it."""
 
-    model_config = ConfigDict(extra="ignore")
+    shape: ClassVar[str] = _SHAPE
 
     reasoning: str
-    accuracy: float
-    completeness: float
-    relevance: float
-    overall_score: float
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_reasoning(cls, values: Any) -> Any:
-        return fill_reason(values, "reasoning")
-
-    @field_validator(*QUALITY_MEASURES, mode="before")
-    @classmethod
-    def _number_from_0_to_1(cls, value: Any) -> float:
-        # The range is checked here and not in the schema: some providers refuse its keywords.
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            msg = "it must be a number"
-            raise ValueError(msg)
-        if not isfinite(value) or not 0 <= value <= 1:
-            msg = "it must lie between 0 and 1"
-            raise ValueError(msg)
-        return float(value)
-
-
-_WANTED = ReplyForm(QualityReply, QUALITY_SHAPE)
+    accuracy: _Share
+    completeness: _Share
+    relevance: _Share
+    overall_score: _Share
 
 
 class QualityJudge:
@@ -134,7 +118,7 @@ class QualityJudge:
 
     version = QUALITY_VERSION
 
-    def __init__(self, model: Any, temperature: float = 0.0, max_retries: int = 2) -> None:
+    def __init__(self, model: object, temperature: float = 0.0, max_retries: int = 2) -> None:
         self._asked = JudgeModel(model, temperature, max_retries)
 
     async def evaluate(
@@ -146,11 +130,7 @@ class QualityJudge:
     ) -> QualityEvaluation:
         """Measure one answer; never raises.
 
-        Parameters
-        ----------
-        question, answer : str
-        ground_truth, context : str, optional
-            What accuracy is held against: the ground truth, or without one the context.
+        Accuracy is held against the ground truth, or without one against the context.
         """
         material = {
             "question": question,
@@ -158,15 +138,7 @@ class QualityJudge:
             "context": context or None,
             "predicted": answer,
         }
-        quoted = {name: json.dumps(text, ensure_ascii=False) for name, text in material.items()}
-        reply = await self._asked.ask(QUALITY_PROMPT.format(**quoted), _WANTED)
+        reply = await self._asked.ask(fill_prompt(QUALITY_PROMPT, material), QualityReply)
         if isinstance(reply, Unanswered):
-            message = f"Unscored: {reply.failure.message}"
-            return QualityEvaluation(None, None, None, None, message, reply.failure)
-        return QualityEvaluation(
-            overall_score=reply.overall_score,
-            accuracy=reply.accuracy,
-            completeness=reply.completeness,
-            relevance=reply.relevance,
-            reasoning=reply.reasoning,
-        )
+            return QualityEvaluation(None, None, None, None, reply.reason, reply.failure)
+        return QualityEvaluation(**reply.model_dump())

@@ -1,36 +1,34 @@
 """The rubric judge: five dimensions of an answer, each graded from 1 to 5 with a reason."""
 
 import asyncio
-import json
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from json import dumps
 from math import isfinite
-from typing import Any, Literal, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    TypeAdapter,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
 from graphrag.eval.records import Failure
 from graphrag.eval.scorers.asking import (
+    JudgeForm,
     JudgeModel,
-    ReplyForm,
+    ReasonedForm,
     Unanswered,
-    fill_reason,
+    fill_prompt,
     whole_number,
 )
-from graphrag.eval.scorers.evaluable import (
-    EvaluableEntity,
-    EvaluableQueryResult,
-    EvaluableRelationship,
-)
+from graphrag.eval.scorers.evaluable import EvaluableQueryResult
 from graphrag.eval.stats.intervals import ScaleEstimate, mean_scale
-from graphrag.query.replies import StructuredReply, UnreadableReplyError, read_reply
+from graphrag.query.replies import UnreadableReplyError, read_reply
 
 RUBRIC_VERSION = 2
 """Raised when the wording, or what a grade means, changes."""
@@ -119,13 +117,9 @@ _MIN_WORD_CHARS = 4
 class LLMEvaluationPrompt:
     """Writes the prompt about one result; its metadata, such as the method's name, is not in it.
 
-    Parameters
-    ----------
-    n_entities, n_relationships, n_texts : int
-        How many of each are shown, from the top.
-    preview_chars : int
-        Length of a text's preview in characters (>= 1): the passage that shares most words
-        with question and answer, as the part that bears an answer out seldom comes first.
+    ``n_entities``, ``n_relationships``, ``n_texts``: how many of each are shown, from the top.
+    ``preview_chars``, >= 1: the length of a text's preview, the passage that shares most words
+    with question and answer, as the part that bears an answer out seldom comes first.
     """
 
     n_entities: int = 10
@@ -133,46 +127,33 @@ class LLMEvaluationPrompt:
     n_texts: int = 5
     preview_chars: int = 600
 
-    def material(self, result: EvaluableQueryResult) -> dict[str, Any]:
-        """Return what the judge is shown, field by field."""
-        wanted = _words(f"{result.query} {result.answer}")
-        return {
-            "question": result.query,
-            "answer": result.answer,
-            "entities": [_entity(e) for e in result.retrieved_entities[: self.n_entities]],
-            "relationships": [
-                _relationship(edge)
-                for edge in result.retrieved_relationships[: self.n_relationships]
-            ],
-            "texts": [
-                preview(text, wanted, self.preview_chars)
-                for text in result.context_chunks[: self.n_texts]
-            ],
-        }
-
     def generate(self, result: EvaluableQueryResult) -> str:
         """Return the prompt; everything that is judged stands in it as JSON."""
-        material = self.material(result)
-        quoted = {name: json.dumps(value, ensure_ascii=False) for name, value in material.items()}
-        return RUBRIC_PROMPT.format(**quoted)
+        wanted = _words(f"{result.query} {result.answer}")
+        entities = result.retrieved_entities[: self.n_entities]
+        edges = result.retrieved_relationships[: self.n_relationships]
+        texts = result.context_chunks[: self.n_texts]
+        material = {
+            "question": result.query,
+            "answer": result.answer,
+            "entities": [
+                {"name": e.name, "type": e.type or None} | _known(confidence=e.confidence)
+                for e in entities
+            ],
+            "relationships": [
+                {"source": e.source, "target": e.target}
+                | _known(type=e.type or None)
+                | {"description": e.description}
+                | _known(confidence=e.confidence)
+                for e in edges
+            ],
+            "texts": [preview(text, wanted, self.preview_chars) for text in texts],
+        }
+        return fill_prompt(RUBRIC_PROMPT, material)
 
 
-def _entity(entity: EvaluableEntity) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": entity.name, "type": entity.type or None}
-    return shown | _confidence(entity.confidence)
-
-
-def _relationship(edge: EvaluableRelationship) -> dict[str, Any]:
-    shown: dict[str, Any] = {"source": edge.source, "target": edge.target}
-    if edge.type:
-        shown["type"] = edge.type
-    shown["description"] = edge.description
-    return shown | _confidence(edge.confidence)
-
-
-def _confidence(value: float | None) -> dict[str, Any]:
-    """Return nothing where none is known, as for all of GraphRAG's own."""
-    return {} if value is None else {"confidence": value}
+def _known(**values: object) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def preview(text: str, wanted: Iterable[str], max_chars: int) -> str:
@@ -207,16 +188,9 @@ def _words(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class DimensionScore:
-    """What one dimension of an answer is worth.
+    """What one dimension of an answer is worth: 1 to 5, None when unscored.
 
-    Attributes
-    ----------
-    score : int or None
-        1 to 5; None when unscored.
-    reasoning : str
-        The judge's, or why there is no score.
-    failure : Failure or None
-        Why the judge gave no grade; None for a grade.
+    ``reasoning`` is the judge's, or why there is no score; ``failure``: why it gave no grade.
     """
 
     score: int | None
@@ -224,46 +198,23 @@ class DimensionScore:
     failure: Failure | None = None
 
     def __post_init__(self) -> None:
-        score: Any = self.score
+        score: object = self.score
         if score is not None and (type(score) is not int or not 1 <= score <= 5):
-            msg = f"a grade is a whole number from 1 to 5, or None, not {self.score!r}"
+            msg = f"a grade is a whole number from 1 to 5, or None, not {score!r}"
             raise ValueError(msg)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return {score, reasoning, failure}."""
-        failure = None if self.failure is None else self.failure.to_dict()
-        return {"score": self.score, "reasoning": self.reasoning, "failure": failure}
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "DimensionScore":
-        """Read what :meth:`to_dict` gave."""
-        failure: dict[str, Any] | None = values.get("failure")
-        return cls(values["score"], values["reasoning"], Failure(**failure) if failure else None)
-
-
-class DimensionReply(StructuredReply):
+class DimensionReply(ReasonedForm):
     """What the judge must reply for a dimension; the reasoning first, the score follows from it."""
 
-    model_config = ConfigDict(extra="ignore")
-
     reasoning: str
-    score: Literal[1, 2, 3, 4, 5]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _without_reasoning(cls, values: Any) -> Any:
-        return fill_reason(values, "reasoning")
-
-    @field_validator("score", mode="before")
-    @classmethod
-    def _plain_number(cls, value: Any) -> Any:
-        return whole_number(value)
+    score: Annotated[Literal[1, 2, 3, 4, 5], BeforeValidator(whole_number)]
 
 
-class RubricReply(StructuredReply):
+class RubricReply(JudgeForm):
     """What the judge must reply."""
 
-    model_config = ConfigDict(extra="ignore")
+    shape: ClassVar[str] = _SHAPE
 
     relevance: DimensionReply
     faithfulness: DimensionReply
@@ -275,13 +226,12 @@ class RubricReply(StructuredReply):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_a_whole(cls, values: Any) -> Any:
+    def _as_a_whole(cls, values: object) -> object:
         """Let the dimensions count though what is said of the whole is missing or no grade."""
         if not isinstance(values, Mapping):
             return values
-        given = cast("Mapping[str, Any]", values)
-        whole = {"overall_score": _overall(given), "summary": _summary(given)}
-        return {**given, **whole}
+        given = cast("Mapping[str, object]", values)
+        return {**given, **_read_whole(given)}
 
 
 class _AnyObject(BaseModel):
@@ -290,14 +240,12 @@ class _AnyObject(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-class _SomeGrades(BaseModel):
+class _SomeGrades(_AnyObject):
     """A reply that names at least one dimension, whatever it says of it."""
-
-    model_config = ConfigDict(extra="allow")
 
     @model_validator(mode="before")
     @classmethod
-    def _names_one(cls, values: Any) -> Any:
+    def _names_one(cls, values: Mapping[str, object]) -> Mapping[str, object]:
         if not any(name in values for name in DIMENSIONS):
             msg = f"it names none of {', '.join(DIMENSIONS)}"
             raise ValueError(msg)
@@ -308,14 +256,8 @@ class _SomeGrades(BaseModel):
 class LLMEvaluation:
     """The grades of one answer, one a dimension.
 
-    Attributes
-    ----------
-    relevance, faithfulness, completeness, coherence, groundedness : DimensionScore
-    overall_score : float or None
-        In [1, 5]. None while a dimension is unscored; else the judge's own, and the mean of the
-        five where it gave none from 1 to 5.
-    summary : str
-        The judge's; empty without one.
+    ``overall_score``, in [1, 5]: None while a dimension is unscored; else the judge's own, and the
+    mean of the five where it gave none from 1 to 5. ``summary`` is the judge's; empty without one.
     """
 
     relevance: DimensionScore
@@ -340,25 +282,17 @@ class LLMEvaluation:
         """Read a judge's reply: a JSON object alone, in a code block, or with prose around it.
 
         A dimension that is missing, or whose score is no whole number from 1 to 5, has score None
-        and a failure that says so, and the others keep their grades.
-
-        Parameters
-        ----------
-        text : str
-        shown : str, optional
-            What the judge was shown; an object that stands in it too is taken for a quotation.
-
-        Raises
-        ------
-        ValueError
-            If the text holds no JSON object, or it can't be told which one is the reply.
+        and a failure that says so, and the others keep their grades. An object that stands in what
+        the judge was ``shown`` too is taken for a quotation. ValueError if the text holds no JSON
+        object, or it can't be told which one is the reply.
         """
         try:
-            found = read_reply(text, _SomeGrades, shown).model_extra or {}
+            reply: BaseModel = read_reply(text, _SomeGrades, shown)
         except UnreadableReplyError:
-            found = read_reply(text, _AnyObject, shown).model_extra or {}
-        grades = (_read_grade(name, found.get(name)) for name in DIMENSIONS)
-        return cls(*grades, overall_score=_overall(found), summary=_summary(found))
+            reply = read_reply(text, _AnyObject, shown)
+        values: Mapping[str, object] = reply.model_extra or {}
+        grades = {name: _read_grade(name, values.get(name)) for name in DIMENSIONS}
+        return _EVALUATION.validate_python({**grades, **_read_whole(values)})
 
     @classmethod
     def unscored(cls, failure: Failure) -> "LLMEvaluation":
@@ -367,10 +301,9 @@ class LLMEvaluation:
         return cls(none, none, none, none, none)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "LLMEvaluation":
+    def from_dict(cls, values: Mapping[str, object]) -> "LLMEvaluation":
         """Read what :meth:`to_dict` gave."""
-        grades = (DimensionScore.from_dict(values[name]) for name in DIMENSIONS)
-        return cls(*grades, overall_score=_overall(values), summary=_summary(values))
+        return _EVALUATION.validate_python(values)
 
     @property
     def grades(self) -> dict[str, DimensionScore]:
@@ -397,14 +330,13 @@ class LLMEvaluation:
         name = min(scored, key=scored.__getitem__)
         return name, self.grades[name]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return dimension -> {score, reasoning, failure}, overall_score and summary."""
-        grades: dict[str, Any] = {name: grade.to_dict() for name, grade in self.grades.items()}
-        return {**grades, "overall_score": self.overall_score, "summary": self.summary}
+        return asdict(self)
 
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON, which :meth:`from_json` reads as a reply."""
-        return json.dumps(self.to_dict(), ensure_ascii=False)
+        return dumps(self.to_dict(), ensure_ascii=False)
 
     def report(self) -> str:
         """Return grades, reasons and summary as Markdown, the overall score at its head."""
@@ -421,27 +353,29 @@ class LLMEvaluation:
         return "\n".join(lines)
 
 
-def _overall(found: Mapping[str, Any]) -> float | None:
-    return _grade_of_whole(found.get("overall_score"))
+_EVALUATION = TypeAdapter(LLMEvaluation)
 
 
-def _grade_of_whole(value: Any) -> float | None:
+def _read_whole(values: Mapping[str, object]) -> dict[str, object]:
+    summary = values.get("summary")
+    return {
+        "overall_score": _grade_of_whole(values.get("overall_score")),
+        "summary": summary if isinstance(summary, str) else "",
+    }
+
+
+def _grade_of_whole(value: object) -> float | None:
     """Return a number from 1 to 5; None for all else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if isfinite(value) and 1 <= value <= 5 else None
 
 
-def _summary(found: Mapping[str, Any]) -> str:
-    value = found.get("summary")
-    return value if isinstance(value, str) else ""
-
-
-def _read_grade(name: str, found: Any) -> DimensionScore:
-    if found is None:
+def _read_grade(name: str, value: object) -> DimensionScore:
+    if value is None:
         return _no_grade(Failure("judge", "unreadable", f"{name} is missing in the judge's reply"))
     try:
-        reply = DimensionReply.model_validate(found)
+        reply = DimensionReply.model_validate(value)
     except ValidationError as error:
         problem = error.errors()[0]
         where = ".".join([name, *map(str, problem["loc"])])
@@ -451,9 +385,6 @@ def _read_grade(name: str, found: Any) -> DimensionScore:
 
 def _no_grade(failure: Failure) -> DimensionScore:
     return DimensionScore(None, f"Unscored: {failure.message}", failure)
-
-
-_WANTED = ReplyForm(RubricReply, _SHAPE)
 
 
 class RubricJudge:
@@ -476,7 +407,7 @@ class RubricJudge:
 
     def __init__(
         self,
-        model: Any,
+        model: object,
         temperature: float = 0.0,
         max_retries: int = 2,
         prompt: LLMEvaluationPrompt | None = None,
@@ -487,7 +418,7 @@ class RubricJudge:
     async def evaluate(self, result: EvaluableQueryResult) -> LLMEvaluation:
         """Grade one answer on the five dimensions; never raises."""
         prompt = self._prompt.generate(result)
-        reply = await self._asked.ask(prompt, _WANTED)
+        reply = await self._asked.ask(prompt, RubricReply)
         if not isinstance(reply, Unanswered):
             return LLMEvaluation.from_json(reply.model_dump_json())
         read = [_read_evaluation(text, prompt) for text in reply.replies]
@@ -499,23 +430,9 @@ class RubricJudge:
     async def evaluate_batch(
         self, results: Iterable[EvaluableQueryResult], concurrency: int = 8
     ) -> list[LLMEvaluation]:
-        """Grade answers side by side; one that fails is unscored and the others are not.
+        """Grade answers side by side, at most ``concurrency`` (>= 1, else ValueError) at once.
 
-        Parameters
-        ----------
-        results : iterable of EvaluableQueryResult
-        concurrency : int
-            Most answers that are graded at the same time, >= 1.
-
-        Returns
-        -------
-        list of LLMEvaluation
-            One a result, in their order.
-
-        Raises
-        ------
-        ValueError
-            If ``concurrency`` is below 1.
+        One evaluation a result, in their order; one that fails is unscored and the others are not.
         """
         if concurrency < 1:
             msg = f"concurrency must be at least 1, not {concurrency}"
@@ -540,21 +457,16 @@ def _read_evaluation(text: str, shown: str) -> LLMEvaluation:
 
 @dataclass(frozen=True, slots=True)
 class DimensionSummary:
-    """A dimension over many answers.
+    """A dimension over many answers, ``n_scored`` of which have a grade.
 
-    Attributes
-    ----------
-    n_planned, n_scored : int
-        Answers, and those with a grade.
-    scale : ScaleEstimate
-        Mean in [1, 5] with its t interval, distribution, share of 4 and 5.
+    ``scale``: mean in [1, 5] with its t interval, distribution, share of 4 and 5.
     """
 
     n_planned: int
     n_scored: int
     scale: ScaleEstimate
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values; ``distribution`` has a count for each of "1" to "5"."""
         estimate, high = self.scale.estimate, self.scale.share_at_least_4
         ends = [estimate.low, estimate.high]
@@ -575,20 +487,11 @@ class DimensionSummary:
 def summarize_rubric(
     evaluations: Sequence[LLMEvaluation | None], documents: Sequence[Hashable] | None = None
 ) -> dict[str, DimensionSummary]:
-    """Reduce the evaluations of one method to a summary a dimension.
+    """Return dimension -> summary of one method's evaluations, in the order of the rubric.
 
-    Parameters
-    ----------
-    evaluations : sequence
-        One an answer; None where there was nothing to judge, as when the search failed. A
-        missing grade is left out of the mean and counted, never read as a 1.
-    documents : sequence, optional
-        The document of each, same length; None: not known.
-
-    Returns
-    -------
-    dict
-        Dimension -> summary, in the order of the rubric.
+    ``evaluations``: one an answer, None where there was nothing to judge, as when the search
+    failed; a missing grade is left out of the mean and counted, never read as a 1. ``documents``:
+    that of each, same length; None: not known.
     """
     summaries: dict[str, DimensionSummary] = {}
     for name in DIMENSIONS:
