@@ -1,7 +1,7 @@
 """Context budgets: each search is asked at every one of them, as a variant of its own."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, cast, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -11,18 +11,15 @@ from graphrag.query.methods import SearchMethod
 LEAST_BUDGET = 200
 """Tokens; the smallest budget that Think-on-Graph takes."""
 SETTING = "max_context_tokens"
-_WITHOUT_BUDGET = frozenset({"global", "drift"})
-"""Searches that read reports in many calls: no setting bounds what an answer is written from."""
 _BUDGETS = TypeAdapter(list[Annotated[int, Field(ge=LEAST_BUDGET)]])
+# Global search and DRIFT read reports in many calls: no setting bounds what they answer from.
+_WITH_BUDGET = frozenset(get_args(SearchMethod)) - {"global", "drift"}
 
 
 def read_budgets(given: object) -> tuple[int, ...]:
     """Return budgets in tokens, ascending; none of None and of an empty list.
 
-    Raises
-    ------
-    ValueError
-        Unless they are two whole numbers or more, each at least ``LEAST_BUDGET`` and none twice.
+    A ValueError unless they are two whole numbers or more, each >= 200 and none twice.
     """
     try:
         budgets = sorted(_BUDGETS.validate_python([] if given is None else given))
@@ -45,13 +42,7 @@ def read_budgets(given: object) -> tuple[int, ...]:
 
 
 def check_pairs(budgets: Sequence[int], judge: JudgeSettings) -> None:
-    """Refuse pairs of methods that are each asked at several budgets.
-
-    Raises
-    ------
-    ValueError
-        If there are some.
-    """
+    """Refuse (ValueError) pairs of methods that are each asked at several budgets."""
     if budgets and judge.pairwise:
         msg = (
             "judge.pairwise would hold every method at every budget against each other; leave it "
@@ -69,23 +60,19 @@ def split_name(name: str, budgets: Sequence[int]) -> tuple[str, int | None]:
 
 
 def with_budgets(
-    methods: Sequence[Any], variants: Mapping[str, Any], budgets: Sequence[int]
-) -> tuple[list[Any], dict[str, Any]]:
+    methods: Sequence[object], variants: Mapping[str, object], budgets: Sequence[int]
+) -> tuple[list[object], dict[str, object]]:
     """Return methods and variants with every search at every budget, method by method.
 
     Controls, functions, and searches without a context budget stay as they are; so do names that
-    were made here before.
-
-    Raises
-    ------
-    ValueError
-        If a variant sets a budget of its own.
+    were made here before. A ValueError if a variant sets a budget of its own.
     """
-    names: list[Any] = []
+    names: list[object] = []
     made = dict(variants)
     for name in methods:
-        settings = _settings_of(name, variants)
-        if settings is None or (name in variants and split_name(name, budgets)[1]):
+        # What is no name is refused where names are looked at.
+        settings = _settings_of(name, variants) if isinstance(name, str) else None
+        if settings is None or (name in variants and split_name(str(name), budgets)[1]):
             names.append(name)
             continue
         if SETTING in settings:
@@ -93,34 +80,25 @@ def with_budgets(
                 f"variants.{name} sets {SETTING} of its own, and budgets sets it too; leave it out"
             )
             raise ValueError(msg)
-        for budget in budgets:
-            names.append(f"{name}@{budget}")
-            made[names[-1]] = {**settings, SETTING: budget}
+        at = {f"{name}@{budget}": {**settings, SETTING: budget} for budget in budgets}
+        names += at
+        made |= at
     return names, made
 
 
-def _settings_of(name: object, variants: Mapping[str, Any]) -> dict[str, Any] | None:
+def _settings_of(name: str, variants: Mapping[str, object]) -> dict[str, object] | None:
     """Return a search as the settings of a variant; None of what has no context budget."""
-    if not isinstance(name, str):
-        return None  # what is no name is refused where names are looked at
-    given: object = variants.get(name, {"method": name})
+    given = variants.get(name, {"method": name})
     if isinstance(given, Variant):
         given = given.model_dump()
     if not isinstance(given, Mapping):
         return None
-    settings = {k: v for k, v in cast("Mapping[str, Any]", given).items() if k != "function"}
-    method = settings.get("method")
-    return settings if method in get_args(SearchMethod) and method not in _WITHOUT_BUDGET else None
+    settings = {k: v for k, v in cast("Mapping[str, object]", given).items() if k != "function"}
+    return settings if settings.get("method") in _WITH_BUDGET else None
 
 
 def without_own_budget(terms: object) -> object:
-    """Return equal terms that leave the context budget to ``budgets``.
-
-    Raises
-    ------
-    ValueError
-        If they set one.
-    """
+    """Return equal terms that leave the budget to ``budgets``; a ValueError if they set one."""
     if isinstance(terms, EqualTerms):
         terms = terms.model_dump(exclude_unset=True)
     if not isinstance(terms, Mapping):

@@ -51,57 +51,6 @@ _SHORT = {
 class EvaluationConfig(FrozenSection):
     """An evaluation: which questions, asked of which indexes by which methods, judged how.
 
-    Attributes
-    ----------
-    indexes : dict
-        Key in the dataset -> project folder, relative to the root.
-    methods : list of str
-        Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls
-        closed_book and oracle, and the variants, in the order in which they are reported. In the
-        file an entry may also be a variant itself: ``{name: tog-wide, method: tog, width: 5}``.
-    variants : dict
-        Name -> Variant.
-    equal_terms : EqualTerms or None
-        None: each method keeps its own length of answer and context budget. ``true`` in the
-        file stands for the defaults.
-    budgets : tuple of int
-        Context budgets in tokens, ascending, each >= 200: none, or two or more. Each search that
-        has such a budget is then asked at every one of them, as a variant ``tog@1000``, and
-        ``methods`` holds these; other methods are asked once.
-    metrics : tuple of str
-        Names of ``graphrag.eval.judged``; by default correctness, faithfulness, relevance and
-        completeness. None of them: no verdict is asked for, only what needs no judge is measured;
-        ``none`` in the file stands for that.
-    trials : int
-        How often every search is repeated as a whole, >= 1.
-    concurrency : int
-        Model calls in flight at the same time, all models and methods together, >= 1.
-    workers : int
-        Processes that search and judge, 1 to ``concurrency``; 1: this one alone, more: Ray's.
-        They share ``concurrency`` and the configured rates.
-    timeout_s : float
-        Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
-        configured rate is not counted.
-    request_timeout_s : float or None
-        Seconds after which one request is given up and sent again, > 0; waiting for its turn is
-        not counted. None: half of ``timeout_s``, and at least 60. A model's ``timeout`` in its
-        ``call_args`` holds in place of this.
-    patience_s : float
-        Seconds, > 0, that the run waits for a service that is down, and the longest wait that a
-        service may ask for; then the run stops and can be resumed.
-    max_output_tokens : int
-        Tokens that each reply to a method's call may have, >= 16, except those of tog, which has
-        settings of its own. A model that is known to think before it answers gets 25,000 more for
-        that; ``max_tokens`` in a model's ``call_args`` is sent in place of this.
-    measures : MeasuresSettings
-    equivalence_margin : float
-        The difference of two means, in (0, 1), below which methods count as equivalent.
-    thresholds : dict
-        Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them
-        ends with exit code 100.
-    root : Path
-        Folder that the paths are relative to; not part of the file.
-
     Notes
     -----
     ``dataset_path``, ``index_roots``, ``output_dir`` and ``save_intermediate`` may be given in
@@ -111,24 +60,55 @@ class EvaluationConfig(FrozenSection):
 
     dataset: DatasetSettings = DatasetSettings()
     indexes: dict[str, str] = Field(default_factory=dict[str, str])
+    """Key in the dataset -> project folder, relative to the root."""
     methods: list[str] = Field(default_factory=lambda: list(DEFAULT_METHODS), min_length=1)
+    """Of tog, ppr, local, basic, bm25, hybrid, agentic, global, drift, the controls closed_book and
+    oracle, and the variants, in the order in which they are reported. In the file an entry may also
+    be a variant itself: ``{name: tog-wide, method: tog, width: 5}``."""
     variants: dict[str, Variant] = Field(default_factory=dict[str, Variant])
+    """Name -> Variant."""
     equal_terms: EqualTerms | None = None
+    """None: each method keeps its own length of answer and context budget. ``true`` in the file
+    stands for the defaults."""
     budgets: tuple[Annotated[int, Field(ge=LEAST_BUDGET)], ...] = ()
+    """Context budgets in tokens, ascending, each >= 200: none, or two or more. Each search that has
+    such a budget is then asked at every one of them, as a variant ``tog@1000``, and ``methods``
+    holds these; other methods are asked once."""
     output: OutputSettings = OutputSettings()
     judge: JudgeSettings = JudgeSettings()
     metrics: tuple[Metric, ...] = DEFAULT_METRICS
+    """Names of ``graphrag.eval.judged``; by default correctness, faithfulness, relevance and
+    completeness. None of them: no verdict is asked for, only what needs no judge is measured;
+    ``none`` in the file stands for that."""
     trials: int = Field(default=1, ge=1)
+    """How often every search is repeated as a whole, >= 1."""
     concurrency: int = Field(default=8, ge=1)
+    """Model calls in flight at the same time, all models and methods together, >= 1."""
     workers: int = Field(default=1, ge=1)
+    """Processes that search and judge, 1 to ``concurrency``; 1: this one alone, more: Ray's. They
+    share ``concurrency`` and the configured rates."""
     timeout_s: float = Field(default=300.0, gt=0)
+    """Seconds after which a search is given up, > 0; waiting for the run's own limit or for a
+    configured rate is not counted."""
     request_timeout_s: float | None = Field(default=None, gt=0)
+    """Seconds after which one request is given up and sent again, > 0; waiting for its turn is not
+    counted. None: half of ``timeout_s``, and at least 60. A model's ``timeout`` in its
+    ``call_args`` holds in place of this."""
     patience_s: float = Field(default=DEFAULT_PATIENCE_S, gt=0)
+    """Seconds, > 0, that the run waits for a service that is down, and the longest wait that a
+    service may ask for; then the run stops and can be resumed."""
     max_output_tokens: int = Field(default=2000, ge=16)
+    """Tokens that each reply to a method's call may have, >= 16, except those of tog, which has
+    settings of its own. A model that is known to think before it answers gets 25,000 more for that;
+    ``max_tokens`` in a model's ``call_args`` is sent in place of this."""
     measures: MeasuresSettings = MeasuresSettings()
     equivalence_margin: float = Field(default=0.05, gt=0, lt=1)
+    """The difference of two means, in (0, 1), below which methods count as equivalent."""
     thresholds: dict[Metric, Share] = Field(default_factory=dict[Metric, float])
+    """Metric -> smallest acceptable mean of every method, 0 to 1. A run below one of them ends with
+    exit code 100."""
     root: Path = Field(default=Path(), exclude=True)
+    """Folder that the paths are relative to; not part of the file."""
 
     if TYPE_CHECKING:
 
@@ -207,12 +187,8 @@ class EvaluationConfig(FrozenSection):
         """Read a file; ``root`` is the file's folder unless given.
 
         ``allow_outside`` takes an ``output.dir`` outside of the root as ``output.allow_outside``
-        in the file does.
-
-        Raises
-        ------
-        ConfigError
-            If the file is missing, not YAML, or a value is not allowed; names the key.
+        in the file does. A ConfigError if the file is missing, not YAML, or a value is not allowed
+        names the key.
         """
         file = Path(path)
         try:
@@ -220,18 +196,15 @@ class EvaluationConfig(FrozenSection):
         except FileNotFoundError as error:
             raise ConfigError(_describe_missing(file)) from error
         except (OSError, UnicodeDecodeError) as error:
-            msg = f"{file} can't be read: {error}."
-            raise ConfigError(msg) from error
+            raise ConfigError(f"{file} can't be read: {error}.") from error
         except yaml.YAMLError as error:
-            msg = f"{file} is not valid YAML: {' '.join(str(error).split())}"
-            raise ConfigError(msg) from error
-        given = cast("dict[str, object]", {} if values is None else values)
-        if not isinstance(given, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
-            msg = f"{file} must hold keys and values, not {type(values).__name__}."
-            raise ConfigError(msg)
+            problem = " ".join(str(error).split())
+            raise ConfigError(f"{file} is not valid YAML: {problem}") from error
+        if values is not None and not isinstance(values, dict):
+            raise ConfigError(f"{file} must hold keys and values, not {type(values).__name__}.")
+        given = cast("dict[str, object]", values or {})
         if "root" in given:
-            msg = f"{file}: unknown key 'root'; pass --root instead."
-            raise ConfigError(msg)
+            raise ConfigError(f"{file}: unknown key 'root'; pass --root instead.")
         config = parse_config({**given, "root": Path(root) if root else file.parent}, str(file))
         if not (allow_outside or config.output.allow_outside):
             setting, allow = f"{file}: output.dir", "output.allow_outside"
@@ -296,20 +269,9 @@ class EvaluationConfig(FrozenSection):
 def check_below(folder: Path, root: Path, setting: str, allow: str) -> None:
     """Refuse a folder for results that a file of settings, maybe somebody else's, names outside.
 
-    By the path as it is written: where a link on this disk leads is its owner's affair.
-
-    Parameters
-    ----------
-    folder, root : Path
-    setting : str
-        The file and the key that name the folder.
-    allow : str
-        The key that allows it.
-
-    Raises
-    ------
-    ConfigError
-        Naming both ways to have it written there all the same.
+    By the path as it is written: where a link on this disk leads is its owner's affair. ``setting``
+    is the file and the key that name the folder, ``allow`` the key that allows it; the ConfigError
+    names both ways to have it written there all the same.
     """
     below = Path(os.path.abspath(folder))
     if not below.is_relative_to(os.path.abspath(root)):

@@ -22,7 +22,7 @@ _ATTRIBUTE = re.compile(r"(\w+(?:, \w+)*) : ")
 
 
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return a model's JSON schema, each field described as its docstring has it."""
+    """Return a model's JSON schema, its fields described as in the docstrings, without titles."""
     schema = model.model_json_schema(schema_generator=_FileSchema)
     return {"$schema": DRAFT, **schema}
 
@@ -71,8 +71,8 @@ class _FileSchema(GenerateJsonSchema):
         intro, fields = _read_docstring(cast("type[BaseModel]", schema["cls"]))
         found["description"] = intro
         for name, field in found.get("properties", {}).items():
-            if name in fields:
-                field["description"] = fields[name]
+            if text := fields.get(name) or field.get("description"):
+                field["description"] = " ".join(text.split())
         return found
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -87,10 +87,11 @@ class _FileSchema(GenerateJsonSchema):
 
 def _read_docstring(model: type[BaseModel]) -> tuple[str, dict[str, str]]:
     """Return a docstring's text, and what it says of each attribute, each as one paragraph."""
-    text, _, listed = (inspect.getdoc(model) or "").partition("\n\nAttributes\n----------\n")
+    doc = (inspect.getdoc(model) or "").partition("\n\nNotes\n")[0]
+    text, _, listed = doc.partition("\n\nAttributes\n----------\n")
     fields: dict[str, str] = {}
     names: list[str] = []
-    for line in listed.partition("\n\nNotes\n")[0].splitlines():
+    for line in listed.splitlines():
         start = _ATTRIBUTE.match(line)
         if start:
             names = start[1].split(", ")

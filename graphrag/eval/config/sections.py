@@ -28,28 +28,26 @@ _USUAL: Mapping[str, tuple[float | None, float]] = {
 """Minimum and target where neither is given."""
 
 
-class SuccessCriterion(BaseModel):
-    """What one metric's mean must be above.
+class FrozenSection(StrictSection):
+    """A section whose values do not change, each said under its name what it is."""
 
-    Attributes
-    ----------
-    metric : str
-        A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``, or
-        avg_latency, avg_llm_calls, avg_prompt_tokens or avg_output_tokens.
-    minimum, target : float or None
-        In the metric's unit; the target is at least as strict as the minimum. None: there is none,
-        but one of them is needed. With neither given, hit_rate, mrr, judge_score and
-        combined_score have those by which a run is held by default.
-    lower_is_better : bool
-        For seconds, tokens and the like, whose mean must be below.
-    """
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+class SuccessCriterion(FrozenSection):
+    """What one metric's mean must be above."""
 
     metric: str
+    """A measure, a judged metric, ``rubric.<dimension>``, ``quality.<measure>``, or avg_latency,
+    avg_llm_calls, avg_prompt_tokens or avg_output_tokens."""
     minimum: float | None = None
+    """In the metric's unit; the target is at least as strict as the minimum. None: there is none,
+    but one of them is needed. With neither given, hit_rate, mrr, judge_score and combined_score
+    have those by which a run is held by default."""
     target: float | None = None
+    """As ``minimum``."""
     lower_is_better: bool = False
+    """For seconds, tokens and the like, whose mean must be below."""
 
     @model_validator(mode="before")
     @classmethod
@@ -109,25 +107,13 @@ Control = Literal["closed_book", "oracle"]
 CONTROLS: tuple[str, ...] = get_args(Control)
 
 
-class FrozenSection(StrictSection):
-    """A section whose values do not change."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-
 class DatasetSettings(FrozenSection):
-    """Where the questions are.
-
-    Attributes
-    ----------
-    path : str
-        Relative to the root.
-    columns : dict
-        Field -> heading of the column that holds it, where the headings do not tell.
-    """
+    """Where the questions are."""
 
     path: str = "eval/qa_eval.json"
+    """Relative to the root."""
     columns: dict[str, str] = Field(default_factory=dict[str, str])
+    """Field -> heading of the column that holds it, where the headings do not tell."""
 
     @field_validator("columns")
     @classmethod
@@ -137,62 +123,47 @@ class DatasetSettings(FrozenSection):
 
 
 class OutputSettings(FrozenSection):
-    """Where results go; ``dir`` is relative to the root.
-
-    ``save_intermediate`` keeps every response and verdict in the store as it arrives; without it
-    an interrupted run can't be resumed. ``allow_outside`` lets a file name a ``dir`` that does not
-    lie below the root.
-    """
+    """Where results go."""
 
     dir: str = "eval/results"
+    """Relative to the root."""
     save_intermediate: bool = True
+    """Keep every response and verdict in the store as it arrives; without it an interrupted run
+    can't be resumed."""
     allow_outside: bool = False
+    """Let a file name a ``dir`` that does not lie below the root."""
 
 
 class JudgeSettings(FrozenSection):
-    """Who judges.
-
-    Attributes
-    ----------
-    model : str or None
-        A key of ``completion_models`` in the index's settings.yaml, or the ``model`` of one of
-        its entries; else ``provider/model`` with the key of its default completion model, or a
-        plain name, which is asked of that model's provider, at its address, with its key and
-        arguments. None for that default model itself.
-    temperature : float
-        0 to 2.
-    max_input_tokens : int or None
-        How many tokens the model reads; None: what litellm's map says of it, if anything. A run
-        whose contexts may be larger is warned of.
-    max_retries : int
-        How often an unreadable reply is asked for again, >= 0.
-    max_output_tokens : int
-        Tokens that a reply of the judge may have, >= 16; as ``EvaluationConfig`` has it for the
-        methods.
-    timeout_s : float or None
-        Seconds after which one request to the judge is given up and sent again, > 0; None: as
-        ``request_timeout_s``.
-    repeats : int
-        How often each verdict is asked for, an odd number: the majority is the score.
-    rubric : bool
-        Whether responses are graded from 1 to 5 on five dimensions as well, one call each.
-    quality : bool
-        Whether they are measured from 0 to 1 as well, one call each.
-    pairwise : bool or tuple
-        The pairs of methods whose responses are held against each other, two calls a pair and
-        question; True for all pairs.
-    """
+    """Who judges."""
 
     model: str | None = None
+    """A key of ``completion_models`` in the index's settings.yaml, or the ``model`` of one of its
+    entries; else ``provider/model`` with the key of its default completion model, or a plain name,
+    which is asked of that model's provider, at its address, with its key and arguments. None for
+    that default model itself."""
     temperature: float = Field(default=0.0, ge=0, le=2)
+    """0 to 2."""
     max_input_tokens: int | None = Field(default=None, ge=1)
+    """How many tokens the model reads; None: what litellm's map says of it, if anything. A run
+    whose contexts may be larger is warned of."""
     max_retries: int = Field(default=2, ge=0)
+    """How often an unreadable reply is asked for again, >= 0."""
     max_output_tokens: int = Field(default=1000, ge=16)
+    """Tokens that a reply of the judge may have, >= 16; as ``EvaluationConfig`` has it for the
+    methods."""
     timeout_s: float | None = Field(default=None, gt=0)
+    """Seconds after which one request to the judge is given up and sent again, > 0; None: as
+    ``request_timeout_s``."""
     repeats: int = Field(default=1, ge=1)
+    """How often each verdict is asked for, an odd number: the majority is the score."""
     rubric: bool = False
+    """Whether responses are graded from 1 to 5 on five dimensions as well, one call each."""
     quality: bool = False
+    """Whether they are measured from 0 to 1 as well, one call each."""
     pairwise: bool | tuple[tuple[str, str], ...] = False
+    """The pairs of methods whose responses are held against each other, two calls a pair and
+    question; True for all pairs."""
 
     @field_validator("repeats")
     @classmethod
@@ -210,21 +181,15 @@ class JudgeSettings(FrozenSection):
 
 
 class Variant(BaseModel):
-    """A method under a name of its own: a search with other settings, or a function.
+    """A method under a name of its own: a search with other settings, or a function."""
 
-    Attributes
-    ----------
-    method : str or None
-        tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a
-        setting of that method, in place of what settings.yaml says.
-    function : str or None
-        ``module:function``, see ``graphrag.eval.runner.methods``. One of the two is given.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
 
     method: SearchMethod | None = None
+    """tog, ppr, local, basic, bm25, hybrid, agentic, global or drift; every further key is a
+    setting of that method, in place of what settings.yaml says."""
     function: str | None = None
+    """``module:function``, see ``graphrag.eval.runner.methods``. One of the two is given."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "Variant":
@@ -243,46 +208,32 @@ class Variant(BaseModel):
 
 
 class EqualTerms(FrozenSection):
-    """What every method of a run is held to alike.
-
-    Attributes
-    ----------
-    response_type : str
-        Form of the answer, free text.
-    max_context_tokens : int or None
-        Budget of the context that the answer is written from, in the model's tokens; None: each
-        search keeps its own, or has those of ``budgets``.
-    """
+    """What every method of a run is held to alike."""
 
     response_type: str = "Single paragraph"
+    """Form of the answer, free text."""
     max_context_tokens: int | None = Field(default=8000, ge=100)
+    """Budget of the context that the answer is written from, in the model's tokens; None: each
+    search keeps its own, or has those of ``budgets``."""
 
 
 class MeasuresSettings(FrozenSection):
-    """How responses are measured without a model.
-
-    Attributes
-    ----------
-    cutoffs : tuple of int
-        The k of recall, precision and hit rate at k.
-    alpha, beta, gamma : float
-        Exponents of the combined score: of hit rate, thousand tokens and the judge's score.
-    time_limit_s : float or None
-        Seconds; None: no time score, unless a sample's tag ``time_limit_s`` sets one.
-    aspect_share : float
-        Share of an aspect's words that must stand together for it to be covered, (0, 1].
-    aliases : dict
-        Other name of an entity -> its name.
-    criteria : tuple of SuccessCriterion
-        Reported as met or missed, without effect on the exit code; a list takes the place of
-        the default one, an empty one holds a run to nothing.
-    """
+    """How responses are measured without a model."""
 
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = (1, 5, 10)
+    """The k of recall, precision and hit rate at k."""
     alpha: float = Field(default=2.0, ge=0, le=50)
+    """Exponent of the hit rate in the combined score."""
     beta: float = Field(default=0.5, ge=0, le=50)
+    """Exponent of the thousands of tokens."""
     gamma: float = Field(default=1.5, ge=0, le=50)
+    """Exponent of the judge's score."""
     time_limit_s: float | None = Field(default=None, gt=0)
+    """Seconds; None: no time score, unless a sample's tag ``time_limit_s`` sets one."""
     aspect_share: float = Field(default=0.6, gt=0, le=1)
+    """Share of an aspect's words that must stand together for it to be covered, (0, 1]."""
     aliases: dict[str, str] = Field(default_factory=dict[str, str])
+    """Other name of an entity -> its name."""
     criteria: tuple[SuccessCriterion, ...] = DEFAULT_CRITERIA
+    """Reported as met or missed, without effect on the exit code; a list takes the place of the
+    default one, an empty one holds a run to nothing."""
