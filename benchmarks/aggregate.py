@@ -9,7 +9,7 @@ import json
 import random
 import time
 
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.records import EfficiencyMetrics, JudgeResult, MetricScores, QueryResult
 from graphrag.eval.results.analysis import analyse_repeats
 from graphrag.eval.results.evaluation_results import aggregate_results

@@ -7,8 +7,7 @@ from typing import Literal, TypeAlias, TypedDict
 
 from pydantic import TypeAdapter
 
-from graphrag.eval.judged.declaration import DEFAULT_METRICS
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import DEFAULT_METRICS, METRICS
 from graphrag.query.usage import Usage
 
 

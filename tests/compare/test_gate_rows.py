@@ -8,7 +8,7 @@ import pytest
 
 from graphrag.eval.compare.compare import GateTerms, compare_runs
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.report.comparison import list_reasons, list_unjoined
 from graphrag.eval.results.rows import Row
 from graphrag.eval.results.runs import RunMetadata, RunRows

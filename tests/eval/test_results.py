@@ -9,7 +9,7 @@ from rich.console import Console
 
 from graphrag.eval.dataset.samples import fold_wording
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.records import (
     EfficiencyMetrics,
     Failure,

@@ -48,7 +48,7 @@ def test_an_answer_states_the_truth_by_its_words_and_all_its_numbers():
     assert states_answer(truth, "It was built in 1871 by Oswin Tarrant.")
     assert not states_answer(truth, "Oswin Tarrant built it in 1872.")
     assert not states_answer(truth, "In 1871 someone did.")
-    assert states_answer(truth, "It was Oswin in 1871.", least_share=0.5)
+    assert states_answer(truth, "It was Oswin who built it, in 1871.")
     assert states_answer("the", "the") is None
 
 
@@ -70,10 +70,8 @@ def test_every_share_lies_between_0_and_1_or_is_undefined(keywords, aspects, sai
         assert value is None or 0 <= value <= 1
 
 
-def test_names_match_exactly_or_by_case_spacing_and_alias():
+def test_names_match_by_case_spacing_and_alias():
     found, expected = ["MARTA  QUILL", "Great-Lamp", "Isle"], ["Marta Quill", "great lamp", "Jonas"]
-    exact = score_entities(found, expected, NameRule("exact"))
-    assert (exact.precision, exact.recall, exact.f1) == (0, 0, 0)
     folded = score_entities(found, expected)
     assert folded.f1 == pytest.approx(2 / 3)
     assert (folded.missed, folded.unexpected) == (("jonas",), ("isle",))

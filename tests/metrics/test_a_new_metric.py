@@ -1,4 +1,4 @@
-"""A metric is added as docs/adding.md says: by one file, without another line."""
+"""A metric is added as docs/adding.md says: by one entry, without another line."""
 
 import json
 import re
@@ -15,8 +15,7 @@ from graphrag_llm.config import ModelConfig
 from support.clock_evaluation import ROWS, Evaluation, MakeEvaluation
 from support.openai_server import Behaviour, LocalServer, offline_reply
 
-from graphrag.eval.judged.declaration import JudgedMetric
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS, JudgedMetric
 from graphrag.eval.scorers.judge import JudgeReply
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.offline import OfflineModelError
@@ -25,35 +24,24 @@ DONE, USAGE, INCOMPLETE = 0, 2, 3
 NAME = "conciseness"
 N_LONG = 2
 
-VALUES = {
-    "name": f'"{NAME}"',
-    "instructions": '"You grade whether an answer is short.\\n\\nScore 1 when it {is}, else 0.\\n"',
-    "one": '"the response wastes no word"',
-    "zero": '"it repeats itself or strays"',
-    "zero_if_failed": "False",
-}
+ADD = """
+import json, sys
+from pathlib import Path
 
+folder, given = sys.argv[1], json.loads(sys.argv[2])
+from graphrag.eval import judged
 
-@pytest.fixture
-def folder(project_root: Path, tmp_path: Path) -> Path:
-    """Follow the docs: copy the file that they name, and give the copy its own values."""
-    page = (project_root / "docs" / "adding.md").read_text(encoding="utf-8")
-    copied, made = re.findall(r"`(graphrag/eval/judged/\w+\.py)`", page)
-    text = (project_root / copied).read_text(encoding="utf-8")
-    for field, value in VALUES.items():
-        pattern = rf'^    {field}=("""\\\n.*?"""|[^\n]*),$'
-        text, n = re.subn(
-            pattern,
-            lambda _, field=field, value=value: f"    {field}={value},",
-            text,
-            flags=re.MULTILINE | re.DOTALL,
-        )
-        assert n == 1, field
-    metrics = tmp_path / "metrics"
-    metrics.mkdir()
-    (metrics / Path(made).name).write_text(text, encoding="utf-8")
-    return metrics
-
+added = judged.JudgedMetric(
+    name="conciseness",
+    instructions="You grade whether an answer is short.\\n\\nScore 1 when it {is}, else 0.\\n",
+    fields=("question", "answer"),
+    one="the response wastes no word",
+    zero="it repeats itself or strays",
+    zero_if_failed=False,
+)
+judged.JUDGED_METRICS[added.name] = added
+judged.METRICS = (*judged.METRICS, added.name)
+"""
 
 RUN_COMMANDS = """
 from typer.testing import CliRunner
@@ -92,17 +80,9 @@ found = [found, [ask(judge) for judge in (Unable(), Able(), ScriptedJudge())]]
 
 def run(folder: Path, code: str, given: Any = None) -> list[Any]:
     """Run code in a process that has the metric; return what it found."""
-    lines = [
-        "import json, sys",
-        "from pathlib import Path",
-        "folder, given = sys.argv[1], json.loads(sys.argv[2])",
-        "from graphrag.eval import judged",
-        "judged.__path__.append(folder)",
-        code,
-        "Path(folder, 'found.json').write_text(json.dumps(found), encoding='utf-8')",
-    ]
+    write = "Path(folder, 'found.json').write_text(json.dumps(found), encoding='utf-8')"
     done = subprocess.run(
-        [sys.executable, "-c", "\n".join(lines), str(folder), json.dumps(given)],
+        [sys.executable, "-c", "\n".join([ADD, code, write]), str(folder), json.dumps(given)],
         capture_output=True,
         text=True,
         timeout=240,
@@ -133,7 +113,7 @@ def judging(server: LocalServer) -> LocalServer:
     return server
 
 
-def test_one_file_is_enough(folder: Path, make_evaluation: MakeEvaluation, judging: LocalServer):
+def test_one_entry_is_enough(tmp_path: Path, make_evaluation: MakeEvaluation, judging: LocalServer):
     evaluation: Evaluation = make_evaluation(judging.base_url, methods=["basic"])
     assert evaluation.run("-q").exit_code == DONE
     older = str(evaluation.newest_folder / "eval_results_detailed.json")
@@ -143,7 +123,7 @@ def test_one_file_is_enough(folder: Path, make_evaluation: MakeEvaluation, judgi
     at, junit = ("--root", str(evaluation.root)), evaluation.root / "junit.xml"
     before = len(asked_for_it(judging))
     by_default, evaluated, *done, compared, with_older, exported, shown, mistyped = run(
-        folder,
+        tmp_path,
         RUN_COMMANDS,
         [
             ["eval", *at, "--config", "plain.yaml", "--methods", "basic", "--full"],
@@ -194,12 +174,12 @@ def test_one_file_is_enough(folder: Path, make_evaluation: MakeEvaluation, judgi
 
 
 def test_a_judge_without_a_way_to_grade_it_is_refused_before_anything_is_asked(
-    folder: Path, make_evaluation: MakeEvaluation
+    tmp_path: Path, make_evaluation: MakeEvaluation
 ):
     evaluation = make_evaluation(methods=["basic"], metrics=["correctness", NAME])
     at = ("--root", str(evaluation.root))
     (refused, dry, searched, again), (unable, able, scripted) = run(
-        folder,
+        tmp_path,
         RUN_COMMANDS + ASK_JUDGES_OF_ONES_OWN,
         [
             ["eval", *at],

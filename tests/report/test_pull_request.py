@@ -9,7 +9,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from graphrag.eval.compare.compare import RunComparison, compare_runs
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.report.comparison import list_flips
 from graphrag.eval.report.pull_request import render_junit, render_markdown
 from graphrag.eval.results.rows import Row

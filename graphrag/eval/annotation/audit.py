@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged.discovery import JUDGED_METRICS, METRICS
+from graphrag.eval.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.report.cells import EACH_ALONE, number, percent, points, share, span
 from graphrag.eval.report.table import Line, Part, Table
 from graphrag.eval.results.labels import (

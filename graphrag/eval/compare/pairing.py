@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.errors import UsageError
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import measured_latency
 from graphrag.eval.results.rows import QuestionKey, Row, gate_score
 from graphrag.eval.stats.intervals import Score

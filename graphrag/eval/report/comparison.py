@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from graphrag.command_lines import eval_line_here
 from graphrag.eval.compare.compare import BASELINE, NEW
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.report.cells import EACH_ALONE, number, p_value, plain_amount, points, span
 from graphrag.eval.report.table import STYLES, Line, Part, Table, shorten
 from graphrag.eval.stats.family import describe_tests

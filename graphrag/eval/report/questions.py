@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, Retrieved, Walk
 from graphrag.eval.report.cells import UNKNOWN, money, number, share
 from graphrag.eval.report.table import Line, show

@@ -7,7 +7,7 @@ from math import isfinite
 from statistics import fmean
 from typing import TypeAlias
 
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS, JudgeResult, QueryResult
 from graphrag.eval.stats.outcomes import State
 

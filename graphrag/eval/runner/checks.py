@@ -16,7 +16,7 @@ from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.config.sections import DEFAULT_CRITERIA
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import ConfigError, StoreError
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import METRICS
 from graphrag.eval.runner.data_warnings import list_data_warnings
 from graphrag.eval.runner.judging import list_judge_name_warnings

@@ -14,7 +14,7 @@ from graphrag.eval.config.evaluation import DEFAULT_METHODS, EvaluationConfig, p
 from graphrag.eval.config.sections import CONTROLS
 from graphrag.eval.dataset.samples import Sample, as_samples, read_samples
 from graphrag.eval.errors import IndexUnavailableError, RunStoppedError, StoreError
-from graphrag.eval.judged.declaration import DEFAULT_METRICS
+from graphrag.eval.judged import DEFAULT_METRICS
 from graphrag.eval.records import EfficiencyMetrics, Failure, JudgeResult, QueryResult, Retrieved
 from graphrag.eval.runner.headers import (
     describe_indexes,

@@ -13,8 +13,7 @@ from graphrag_llm.config import ModelConfig
 from graphrag.config.models.strict_section import nearest
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, EvalError, RunStoppedError
-from graphrag.eval.judged.declaration import DEFAULT_METRICS
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged import DEFAULT_METRICS, JUDGED_METRICS
 from graphrag.eval.records import Failure, JudgeResult, QueryResult, combine_repeats
 from graphrag.eval.runner.methods import answering_config
 from graphrag.eval.runner.queue import FurtherTask

@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,27 +12,17 @@ from numpy.typing import NDArray
 from graphrag.eval.scorers.evidence import fold_text
 
 Pair: TypeAlias = tuple[str, str]
-Comparison = Literal["exact", "normalized"]
 _JOINERS = re.compile(r"[\s_\-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class MatchScores:
-    """How a found set and an expected set agree.
+    """How a found set and an expected set agree, distinct names under the comparison.
 
-    Attributes
-    ----------
-    precision : float or None
-        ``n_matched / n_found`` in [0, 1]; None when nothing was found.
-    recall : float or None
-        ``n_matched / n_expected`` in [0, 1]; None when nothing was expected.
-    f1 : float or None
-        ``2 n_matched / (n_found + n_expected)``; None when both are empty.
-    n_found, n_expected, n_matched : int
-        Distinct under the comparison.
-    missed, unexpected : tuple of str
-        What was expected and not found, and the reverse, sorted; a relationship as
-        ``source -> target``.
+    ``precision``: ``n_matched / n_found``, ``recall``: ``n_matched / n_expected``, ``f1``:
+    ``2 n_matched / (n_found + n_expected)``; in [0, 1], None where nothing was found or expected.
+    ``missed``, ``unexpected``: what was expected and not found, and the reverse, sorted; a
+    relationship as ``source -> target``.
     """
 
     precision: float | None
@@ -61,16 +51,11 @@ class Extraction:
 class NameRule:
     """When two names are the same.
 
-    Attributes
-    ----------
-    comparison : {"exact", "normalized"}
-        "normalized": NFKC, case folded, blanks, hyphens and underscores all one blank, quotes
-        as :func:`fold_text` folds them. "exact": character by character, aliases unused.
-    aliases : mapping
-        Other name -> name, followed to its end; names in a circle are one name.
+    Compared are the names in NFKC, case folded, blanks, hyphens and underscores all one blank,
+    quotes as :func:`fold_text` folds them. ``aliases``: other name -> name, followed to its end;
+    names in a circle are one name.
     """
 
-    comparison: Comparison = "normalized"
     aliases: Mapping[str, str] = field(default_factory=dict[str, str])
     _folded: dict[str, str] = field(init=False, repr=False, default_factory=dict[str, str])
 
@@ -79,8 +64,6 @@ class NameRule:
 
     def key(self, name: str) -> str:
         """Return what is compared; "" for a name that is blank."""
-        if self.comparison == "exact":
-            return name if name.strip() else ""
         key, seen = _fold_name(name), set[str]()
         while key in self._folded and key not in seen:
             seen.add(key)
@@ -92,22 +75,10 @@ class NameRule:
 class GraphConnectivity:
     """How a graph hangs together, relationships taken without direction.
 
-    Attributes
-    ----------
-    n_entities, n_relationships : int
-        Relationships whose two entities both exist; parallel ones and loops included.
-    n_dangling : int
-        Relationships that name an entity which is not there.
-    n_components : int
-        Connected components, an isolated entity being one.
-    largest_component_share : float or None
-        Entities in the largest component by all entities, in (0, 1].
-    n_isolated : int
-        Entities without a relationship to another one.
-    isolated_share : float or None
-        By all entities, in [0, 1].
-    relationships_per_entity : float or None
-        ``n_relationships / n_entities``. The three shares are None without entities.
+    ``n_relationships``: those whose two entities both exist, parallel ones and loops included;
+    ``n_dangling``: those that name an entity which is not there. ``n_components``: connected
+    components, an isolated entity being one; ``n_isolated``: entities without a relationship to
+    another one. Shares are by all entities, in [0, 1], None without entities.
     """
 
     n_entities: int
@@ -148,18 +119,10 @@ def score_relationships(
 def graph_connectivity(
     entities: Sequence[Hashable], sources: Sequence[Hashable], targets: Sequence[Hashable]
 ) -> GraphConnectivity:
-    """Measure how a graph hangs together.
+    """Measure how a graph hangs together (``scipy.sparse.csgraph.connected_components``).
 
-    Parameters
-    ----------
-    entities : sequence
-        Titles; one that comes again counts once.
-    sources, targets : sequence
-        Titles, of equal length.
-
-    Notes
-    -----
-    ``scipy.sparse.csgraph.connected_components``.
+    ``entities`` are titles, of which one that comes again counts once; ``sources`` and ``targets``
+    are titles, of equal length.
     """
     pandas: Any = import_module("pandas")
     titles = pandas.Index(entities).unique()
@@ -184,18 +147,9 @@ def graph_connectivity(
 
 
 def component_labels(n_nodes: int, pairs: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Return the connected component of each node, direction ignored.
+    """Return the connected component of each node, direction ignored: int32, shape (n_nodes,).
 
-    Parameters
-    ----------
-    n_nodes : int
-    pairs : numpy.ndarray
-        Integers, shape (2, number of pairs), each in [0, n_nodes).
-
-    Returns
-    -------
-    numpy.ndarray
-        int32, shape (n_nodes,).
+    ``pairs``: integers, shape (2, number of pairs), each in [0, n_nodes).
     """
     sparse: Any = import_module("scipy.sparse")
     csgraph: Any = import_module("scipy.sparse.csgraph")

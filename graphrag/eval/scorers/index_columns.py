@@ -1,29 +1,27 @@
 """Columns of an index's tables as plain lists: the border to pandas, which is not fully typed."""
 
-from typing import Any
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-def texts_of(table: Any, column: str) -> list[str]:
+def texts_of(table: "pd.DataFrame | None", column: str) -> list[str]:
     """Return a column of a data frame as strings; of None, an empty list."""
-    values: list[Any] = [] if table is None else table[column].tolist()
-    return [str(value) for value in values]
+    return list(map(str, cells_of(table, column)))
 
 
-def id_lists_of(table: Any, column: str) -> list[tuple[str, ...]]:
+def id_lists_of(table: "pd.DataFrame | None", column: str) -> list[tuple[str, ...]]:
     """Return a column of id lists as tuples, a missing list as an empty one.
 
     CSV files hold a list as text, which is read as the release reads it.
     """
     from graphrag.data_model.dfs import split_list_column
 
-    values: list[Any] = [] if table is None else table[column].tolist()
-    lists = [split_list_column(value) for value in values]
-    return [tuple(str(v) for v in ids) if hasattr(ids, "__len__") else () for ids in lists]
+    lists = map(split_list_column, cells_of(table, column))
+    return [tuple(map(str, ids)) if hasattr(ids, "__len__") else () for ids in lists]
 
 
-def counts_of(table: Any, column: str) -> list[int] | None:
-    """Return a column of a data frame as whole numbers, None if one is missing."""
-    values: list[Any] = table[column].tolist()
-    if any(value is None or value != value for value in values):
-        return None
-    return [int(value) for value in values]
+def cells_of(table: "pd.DataFrame | None", column: str) -> list[object]:
+    """Return a column of a data frame as its values; of None, an empty list."""
+    return [] if table is None else cast("list[object]", table[column].tolist())

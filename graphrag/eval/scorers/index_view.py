@@ -1,16 +1,17 @@
 """One built index as measures, losses, suites and warnings look at it."""
 
+from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.scorers.entities import Extraction, NameRule, component_labels
 from graphrag.eval.scorers.evidence import Evidence, NamedText, SourceIndex, name_key, phrase_key
-from graphrag.eval.scorers.index_columns import counts_of, id_lists_of, texts_of
+from graphrag.eval.scorers.index_columns import cells_of, id_lists_of, texts_of
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.index_tables import IndexTables, open_tables
 
@@ -42,35 +43,31 @@ class StoredEdge:
 class IndexGraph:
     """Finds entities by name and by text unit; a node is an entity's position.
 
-    Attributes
-    ----------
-    linked : set of int
-        The nodes with a relationship.
+    ``linked`` are the nodes with a relationship.
     """
 
-    def __init__(self, entities: Collection[StoredEntity], edges: Collection[StoredEdge]) -> None:
+    def __init__(self, entities: Collection[StoredEntity], edges: Iterable[StoredEdge]) -> None:
         self._rule = NameRule()
         self._keys = [phrase_key(entity.title) for entity in entities]
-        self._named: dict[str, set[int]] = {}
-        self._in_unit: dict[str, set[int]] = {}
+        self._named: dict[str, set[int]] = defaultdict(set)
+        self._in_unit: dict[str, set[int]] = defaultdict(set)
+        self._linked_in_unit: dict[str, set[int]] = defaultdict(set)
+        node_of: dict[str, int] = {}
         for node, entity in enumerate(entities):
-            self._named.setdefault(self._rule.key(entity.title), set()).add(node)
+            node_of[entity.title] = node
+            self._named[self._rule.key(entity.title)].add(node)
             for unit in entity.text_unit_ids:
-                self._in_unit.setdefault(unit, set()).add(node)
-        node_of = {entity.title: node for node, entity in enumerate(entities)}
-        self._linked_in_unit: dict[str, set[int]] = {}
+                self._in_unit[unit].add(node)
         pairs: list[tuple[int, int]] = []
         for edge in edges:
-            pair = (node_of.get(edge.source, -1), node_of.get(edge.target, -1))
-            if min(pair) < 0:
-                continue
-            pairs.append(pair)
-            for unit in edge.text_unit_ids:
-                self._linked_in_unit.setdefault(unit, set()).update(pair)
+            if edge.source in node_of and edge.target in node_of:
+                pairs.append((node_of[edge.source], node_of[edge.target]))
+                for unit in edge.text_unit_ids:
+                    self._linked_in_unit[unit].update(pairs[-1])
+        self.linked = {node for pair in pairs for node in pair}
         joined = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        self.linked = {int(node) for node in np.unique(joined)}
-        self._component = (
-            component_labels(len(entities), joined) if entities else np.zeros(0, np.int32)
+        self._component: list[int] = (
+            component_labels(len(entities), joined).tolist() if entities else []
         )
 
     def named(self, name: str) -> set[int]:
@@ -92,7 +89,7 @@ class IndexGraph:
 
     def components(self, nodes: Iterable[int]) -> set[int]:
         """Return the connected components in which nodes lie."""
-        return {int(self._component[node]) for node in nodes}
+        return {self._component[node] for node in nodes}
 
 
 def _union(of_unit: Mapping[str, set[int]], units: Iterable[str]) -> set[int]:
@@ -104,11 +101,6 @@ class IndexView:
 
     Only the columns that are looked at are read and kept, as far as the storage can tell them
     apart. A table that is missing or lacks one of them counts as empty.
-
-    Parameters
-    ----------
-    tables : IndexTables
-        ``text_units``, ``documents``, ``entities`` and ``relationships`` are looked at.
     """
 
     def __init__(self, tables: IndexTables) -> None:
@@ -140,30 +132,13 @@ class IndexView:
     @cached_property
     def entities(self) -> tuple[StoredEntity, ...]:
         """The entities, in the table's order."""
-        table = self._tables.columns("entities", ("title", "human_readable_id", "text_unit_ids"))
-        rows = zip(
-            texts_of(table, "title"),
-            texts_of(table, "human_readable_id"),
-            id_lists_of(table, "text_unit_ids"),
-            strict=True,
-        )
-        return tuple(StoredEntity(*row) for row in rows)
+        return tuple(StoredEntity(*row) for row in self._rows("entities", "title"))
 
     @cached_property
     def edges(self) -> dict[str, StoredEdge]:
         """Id of a relationship -> as it is stored."""
-        table = self._tables.columns(
-            "relationships", ("id", "source", "target", "human_readable_id", "text_unit_ids")
-        )
-        rows = zip(
-            texts_of(table, "source"),
-            texts_of(table, "target"),
-            texts_of(table, "human_readable_id"),
-            id_lists_of(table, "text_unit_ids"),
-            strict=True,
-        )
-        ids = texts_of(table, "id")
-        return {edge: StoredEdge(*row) for edge, row in zip(ids, rows, strict=True)}
+        rows = self._rows("relationships", "id", "source", "target")
+        return {edge: StoredEdge(*row) for edge, *row in rows}
 
     @cached_property
     def graph(self) -> IndexGraph:
@@ -188,7 +163,10 @@ class IndexView:
         The texts themselves, which may be large, are not read for it.
         """
         table = self._tables.columns("text_units", ("n_tokens",))
-        return None if table is None else counts_of(table, "n_tokens")
+        counts = cells_of(table, "n_tokens")
+        if table is None or any(count is None or count != count for count in counts):
+            return None
+        return [int(cast("float", count)) for count in counts]
 
     def evidence_of(self, sample: Sample) -> tuple[Evidence, ...]:
         """Return :meth:`SourceIndex.evidence_of`; every method's response shares the look-up."""
@@ -200,10 +178,7 @@ class IndexView:
     def extraction(self, text: str | None = None, document: str | None = None) -> Extraction:
         """Return what was taken from a passage, a document, or both; from everything without one.
 
-        Raises
-        ------
-        ValueError
-            If no text unit holds the passage, or there is no such document.
+        A ValueError if no text unit holds the passage, or there is no such document.
         """
         wanted: frozenset[str] | None = None
         if text is not None:
@@ -218,8 +193,8 @@ class IndexView:
                 raise ValueError(msg)
             wanted = units if wanted is None else wanted & units
 
-        def is_wanted(found: StoredEntity | StoredEdge) -> bool:
-            return wanted is None or not wanted.isdisjoint(found.text_unit_ids)
+        def is_wanted(stored: StoredEntity | StoredEdge) -> bool:
+            return wanted is None or not wanted.isdisjoint(stored.text_unit_ids)
 
         return Extraction(
             tuple(entity.title for entity in self.entities if is_wanted(entity)),
@@ -246,14 +221,11 @@ class IndexView:
         found: dict[str, None] = {}
         at = 0
         while at < len(words):
-            step = 1
-            for length in self._title_lengths:
-                title = self._titles.get(f" {' '.join(words[at : at + length])} ")
-                if title is not None:
-                    found[title] = None
-                    step = length
-                    break
-            at += step
+            spans = ((n, f" {' '.join(words[at : at + n])} ") for n in self._title_lengths)
+            length, key = next(((n, k) for n, k in spans if k in self._titles), (1, ""))
+            if key:
+                found[self._titles[key]] = None
+            at += length
         found.update((title, None) for title in self._wordless_titles if title in named)
         return tuple(found)
 
@@ -278,6 +250,13 @@ class IndexView:
     @cached_property
     def _wordless_titles(self) -> tuple[str, ...]:
         return tuple(entity.title for entity in self.entities if not name_key(entity.title))
+
+    def _rows(self, name: str, *columns: str) -> list[tuple[Any, ...]]:
+        """Return columns of a table, then the human_readable_id and the text units' ids."""
+        texts = (*columns, "human_readable_id")
+        table = self._tables.columns(name, (*texts, "text_unit_ids"))
+        cells = (texts_of(table, column) for column in texts)
+        return list(zip(*cells, id_lists_of(table, "text_unit_ids"), strict=True))
 
 
 async def read_index_views(headers: Mapping[str, IndexHeader]) -> dict[str, IndexView]:

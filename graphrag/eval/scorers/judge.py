@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, Protocol
 from pydantic import BeforeValidator
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.records import JudgeResult, MetricScores
 from graphrag.eval.scorers.asking import (
     JudgeModel,

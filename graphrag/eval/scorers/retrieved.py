@@ -41,11 +41,6 @@ class RetrievalReader:
     """Reads what searches of one index showed; the index's ids are looked up once.
 
     The released engines show ``human_readable_id``s, which are unique in one table of one index.
-
-    Parameters
-    ----------
-    tables : IndexTables
-        Of the index that is searched; ``text_units`` and ``relationships`` are used.
     """
 
     def __init__(self, tables: "IndexTables") -> None:

@@ -13,16 +13,10 @@ STATEMENT_SHARE = 0.6
 
 
 def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
-    """Return the share of keywords that an answer names.
+    """Return the share of keywords that an answer names, each counted once; None without one.
 
     A keyword counts when its words stand in the answer side by side, whole, whatever their case
     and punctuation; in a script without spaces, when its characters do.
-
-    Returns
-    -------
-    float or None
-        In [0, 1]; None when no keyword holds a letter or digit. Keywords that are the same
-        after folding count once.
 
     Notes
     -----
@@ -38,23 +32,11 @@ def keyword_relevance(keywords: Sequence[str], answer: str) -> float | None:
 def aspect_coverage(
     aspects: Sequence[str], answer: str, least_share: float = ASPECT_SHARE
 ) -> float | None:
-    """Return the share of aspects that an answer speaks of.
+    """Return the share of aspects that an answer speaks of; None when none has a content word.
 
     An aspect is a phrase. It counts when one sentence, or two neighbouring ones, hold at least
-    `least_share` of its distinct content words (function words left out, English endings cut,
-    numbers as digits; pairs of characters in a script without spaces).
-
-    Parameters
-    ----------
-    aspects : sequence of str
-    answer : str
-    least_share : float
-        In (0, 1].
-
-    Returns
-    -------
-    float or None
-        In [0, 1]; None when no aspect has a content word.
+    `least_share`, in (0, 1], of its distinct content words (function words left out, English
+    endings cut, numbers as digits; pairs of characters in a script without spaces).
 
     Notes
     -----
@@ -69,18 +51,11 @@ def aspect_coverage(
     return covered / len(wanted)
 
 
-def states_answer(
-    ground_truth: str, answer: str, least_share: float = STATEMENT_SHARE
-) -> bool | None:
-    """Return whether an answer holds the words of the ground truth.
+def states_answer(ground_truth: str, answer: str) -> bool | None:
+    """Return whether an answer holds the words of the ground truth; None if it has none, as "Yes".
 
-    It must hold every number of the ground truth and at least `least_share` of its distinct
+    It must hold every number of the ground truth and at least `STATEMENT_SHARE` of its distinct
     content words, as :func:`aspect_coverage` compares them, anywhere in the answer.
-
-    Returns
-    -------
-    bool or None
-        None when the ground truth has no content word, as "Yes".
 
     Notes
     -----
@@ -92,30 +67,14 @@ def states_answer(
         return None
     said = set(terms(answer))
     numbers = {word for word in wanted if word[0].isdigit()}
-    return numbers <= said and share_covered(wanted, said) >= least_share
+    return numbers <= said and share_covered(wanted, said) >= STATEMENT_SHARE
 
 
 def time_score(seconds: float | None, limit_s: float) -> float | None:
     """Return 1 within a time limit, falling evenly to 0 at twice the limit.
 
-    Beyond the limit: ``max(0, 1 - (seconds - limit_s) / limit_s)``.
-
-    Parameters
-    ----------
-    seconds : float or None
-        >= 0; None, not measured, gives None.
-    limit_s : float
-        > 0.
-
-    Returns
-    -------
-    float or None
-        In [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If the limit is not positive or the time negative.
+    Beyond the limit: ``max(0, 1 - (seconds - limit_s) / limit_s)``; None when the time was not
+    measured. A ValueError if the limit is not positive or the time negative.
     """
     if not limit_s > 0:
         msg = f"a time limit must be positive, not {limit_s}"

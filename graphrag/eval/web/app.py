@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from graphrag.eval.annotation.sheet import MarkChange, MarkConflict, keep_mark, read_marks
 from graphrag.eval.errors import EvalError, UsageError
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.store.records import now
 from graphrag.eval.web.labels import LabelKeeper, render_labels
 from graphrag.eval.web.page import render

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 
 from graphrag.eval.annotation.audit import AuditItem
 from graphrag.eval.annotation.sheet import COLUMNS, Mark
-from graphrag.eval.judged.discovery import JUDGED_METRICS
+from graphrag.eval.judged import JUDGED_METRICS
 from graphrag.eval.web.page import render
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged.discovery import JUDGED_METRICS, METRICS
+from graphrag.eval.judged import JUDGED_METRICS, METRICS
 from graphrag.eval.records import (
     EfficiencyMetrics,
     Failure,

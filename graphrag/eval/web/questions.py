@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any, TypeAlias, cast
 
 from graphrag.eval.dataset.samples import Sample
-from graphrag.eval.judged.discovery import METRICS
+from graphrag.eval.judged import METRICS
 from graphrag.eval.records import QueryResult, ReadWhole, Walk
 from graphrag.eval.report.questions import cited_rows, edges_of
 from graphrag.eval.results.rows import state_of

@@ -1,4 +1,4 @@
-"""All that is said of a metric that a judge scores 0 or 1."""
+"""The metrics that a judge scores 0 or 1, and what it is asked for each."""
 
 from dataclasses import dataclass
 
@@ -30,8 +30,6 @@ class JudgedMetric:
 
     Attributes
     ----------
-    name : str
-        That of the file which declares it.
     instructions : str
         What the judge is to look for, and what scores 1 and 0. Other wording makes another
         prompt, and runs with another prompt are other runs.
@@ -102,11 +100,77 @@ class JudgedMetric:
         self, question: str, ground_truth: str, predicted: str, context: str
     ) -> dict[str, str]:
         """Return field -> text, in the order of the fields."""
-        given = {
-            "question": question,
-            "ground_truth": ground_truth,
-            "predicted": predicted,
-            "answer": predicted,
-            "context": context,
-        }
-        return {field: given[field] for field in self.fields}
+        texts = {"question": question, "ground_truth": ground_truth, "context": context}
+        return {field: texts.get(field, predicted) for field in self.fields}
+
+
+JUDGED = (
+    JudgedMetric(
+        name="correctness",
+        instructions="""You grade whether an answer is correct.
+
+Compare "predicted" with "ground_truth", the accepted answer to "question".
+Score 1 when "predicted" states the same thing as "ground_truth". Other wording, more detail and
+another order are fine as long as nothing contradicts the accepted answer.
+Score 0 when it states something else, leaves out what the accepted answer consists of,
+contradicts it, or says that it does not know.
+""",
+        fields=("question", "ground_truth", "predicted"),
+        one=(
+            "the response means the same as the ground truth; wording, order and further detail "
+            "that does not contradict it are fine"
+        ),
+        zero=(
+            "it says something else, leaves out what the ground truth consists of, contradicts it, "
+            "or says that it does not know"
+        ),
+        zero_if_failed=True,
+    ),
+    JudgedMetric(
+        name="faithfulness",
+        instructions="""You grade whether an answer stays within its sources.
+
+Split "answer" into the single claims it makes and look each one up in "context".
+Score 1 when every claim can be traced to the context, directly or by an obvious step.
+Score 0 when at least one claim can't, even if you know it to be true. Pointers to sources, such
+as numbers in brackets, are not claims.
+""",
+        fields=("context", "answer"),
+        one=(
+            "every claim of the response can be traced to the context, directly or by an obvious "
+            "step"
+        ),
+        zero="at least one claim can't, even if you know it to be true",
+        zero_if_failed=False,
+    ),
+    JudgedMetric(
+        name="relevance",
+        instructions="""You grade whether retrieved text is of use.
+
+Read "context" with "question" in mind.
+Score 1 when the context holds information that helps to answer the question, fully or in part.
+Score 0 when nothing in it brings a reader closer to the answer.
+""",
+        fields=("question", "context"),
+        one="the context holds information that helps to answer the question, fully or in part",
+        zero="nothing in the context brings a reader closer to the answer",
+        zero_if_failed=False,
+    ),
+    JudgedMetric(
+        name="completeness",
+        instructions="""\
+You grade whether an answer covers its question. Whether it is right is graded elsewhere.
+
+List the parts that "question" asks for and look for each of them in "answer".
+Score 1 when every part is addressed.
+Score 0 when a part is left out, evaded, or answered only by saying that it is unknown.
+""",
+        fields=("question", "answer"),
+        one="the response addresses every part of the question, whether rightly or not",
+        zero="it leaves a part out, evades it, or only says that it is unknown",
+        zero_if_failed=True,
+    ),
+)
+"""The default ones, and after them further ones; docs/adding.md says how one is added."""
+JUDGED_METRICS = {metric.name: metric for metric in JUDGED}
+METRICS = tuple(JUDGED_METRICS)
