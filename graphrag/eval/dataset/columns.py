@@ -64,8 +64,7 @@ def map_rows(
     """Give the columns of rows the names of their fields; further columns keep their names.
 
     ``columns``, field -> heading, says what the headings do not tell; ``headings`` are those of
-    columns that may be blank in every row. If no column is the question or the answer, or several
-    may be, a DatasetError says how to map them.
+    columns that may be blank in every row. A DatasetError says how to map what is missing.
     """
     try:
         check_columns(columns)

@@ -39,24 +39,21 @@ class RowsRead(NamedTuple):
 
 
 def read_rows(file: Path, columns: Mapping[str, str]) -> RowsRead:
-    """Read the rows of a dataset file, whose ending tells the format.
+    """Read the rows of a dataset file, whose ending tells the format, or refuse it by line or row.
 
-    ``columns``, field -> heading, helps to tell the delimiter and the lists of a table. A file that
-    is missing, empty, of no known format or damaged is refused, naming the line or row.
+    ``columns``, field -> heading, helps to tell the delimiter and the lists of a table.
     """
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
         known = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
-        msg = f"The dataset {file} ends in {kind or 'nothing'}; use {known}."
-        raise DatasetError(msg)
+        raise DatasetError(f"The dataset {file} ends in {kind or 'nothing'}; use {known}.")
     try:
         content = file.read_bytes()
     except FileNotFoundError as error:
         msg = f"The dataset {file} does not exist; set dataset.path in {config_name()}."
         raise DatasetError(msg) from error
     except OSError as error:
-        msg = f"The dataset {file} can't be read: {error.strerror}."
-        raise DatasetError(msg) from error
+        raise DatasetError(f"The dataset {file} can't be read: {error.strerror}.") from error
     if not content.strip():
         raise DatasetError(f"The dataset {file} is empty; add at least one question.")
     if kind == ".parquet":
@@ -96,8 +93,7 @@ def _decode(file: Path, content: bytes) -> tuple[str, tuple[str, ...]]:
         )
     if "\x00" in text:
         line = text[: text.index("\x00")].count("\n") + 1
-        msg = f"{file}, line {line} holds a NUL character; save the file as UTF-8 text."
-        raise DatasetError(msg)
+        raise DatasetError(f"{file}, line {line} holds a NUL character; save it as UTF-8 text.")
     return text, warnings
 
 
@@ -126,8 +122,7 @@ def _table_rows(
         text, delimiter = text.partition("\n")[2], declared[-1]
     else:
         delimiter = "\t" if file.suffix.lower() == ".tsv" else _delimiter(file, text, columns)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    lines = _lines(file, reader)
+    lines = _lines(file, text, delimiter)
     header = [name.strip() for name in next(iter(lines), (0, list[str]()))[1]]
     named = [name for name in header if name]
     if len(set(named)) != len(named):
@@ -144,23 +139,21 @@ def _table_rows(
                 f"that holds {_DELIMITERS.get(delimiter, repr(delimiter))} not in double quotes?"
             )
             raise DatasetError(msg)
-        filled = {k: v for k, v in zip(header, cells, strict=False) if k and v.strip()}
         rows.append(
             {
                 name: _list_of(cell) if name in lists or heading_key(name) in LIST_FIELDS else cell
-                for name, cell in filled.items()
+                for name, cell in zip(header, cells, strict=False)
+                if name and cell.strip()
             }
         )
     return rows, tuple(named)
 
 
-def _lines(file: Path, reader: Any) -> list[tuple[int, list[str]]]:
+def _lines(file: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
     """Return line number and cells of every row that is not blank."""
-    found: list[tuple[int, list[str]]] = []
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                found.append((reader.line_num, cells))
+        return [(reader.line_num, cells) for cells in reader if any(map(str.strip, cells))]
     except csv.Error as error:
         problem = str(error)
         if "field larger" in problem:
@@ -169,7 +162,6 @@ def _lines(file: Path, reader: Any) -> list[tuple[int, list[str]]]:
                 "before it not closed?"
             )
         raise DatasetError(f"{file}, line {reader.line_num}: {problem.rstrip('.')}.") from error
-    return found
 
 
 def _delimiter(file: Path, text: str, columns: Mapping[str, str]) -> str:
@@ -207,13 +199,11 @@ def _parquet_rows(file: Path, content: bytes) -> list[object]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    reader: Any = pq
-    errors: Any = pa
     try:
-        rows = reader.read_table(io.BytesIO(content)).to_pylist()
+        rows = cast("Any", pq).read_table(io.BytesIO(content)).to_pylist()
         # As JSON has them: null for NaN, text for dates and the like.
         return json.loads(to_json(rows, inf_nan_mode="null", bytes_mode="base64", fallback=str))
-    except (errors.ArrowException, OSError, ValueError) as error:
+    except (cast("Any", pa).ArrowException, OSError, ValueError) as error:
         msg = f"The dataset {file} is no Parquet file that can be read; write it again."
         raise DatasetError(msg) from error
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from pydantic import (
     AfterValidator,
@@ -15,6 +15,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     field_validator,
 )
@@ -36,20 +37,10 @@ TIME_LIMIT_TAG = "time_limit_s"
 class Sample:
     """One dataset row.
 
-    Attributes
-    ----------
-    id : str
-        The row's own id, else a hash of its key and question.
-    imdb_key : str
-        Key of the index that is asked.
-    question, ground_truth : str
-        The ground truth is "" for a row that says only where the answer stands.
-    evidence, expected_sources, expected_entities, keywords, aspects : tuple of str
-        Empty when the row names none.
-    answerable : bool
-        False when the right answer is that the documents do not say.
-    tags : dict
-        Every other column, and the row's own tags under ``tags``.
+    ``id`` is the row's own, else a hash of its key and question; ``imdb_key`` that of the index
+    that is asked. The ground truth is "" for a row that says only where the answer stands;
+    ``answerable`` False when the right answer is that the documents do not say. ``tags`` holds
+    every other column, and the row's own tags under ``tags``.
     """
 
     id: str
@@ -62,7 +53,7 @@ class Sample:
     keywords: tuple[str, ...] = ()
     aspects: tuple[str, ...] = ()
     answerable: bool = True
-    tags: dict[str, Any] = field(default_factory=dict[str, Any])
+    tags: dict[str, object] = field(default_factory=dict[str, object])
 
     @property
     def names_sources_only(self) -> bool:
@@ -76,15 +67,15 @@ class Sample:
 
     def to_dict(self) -> dict[str, object]:
         """Return the fields as JSON-ready values."""
-        values: dict[str, object] = json.loads(json.dumps(asdict(self), default=str))
-        return values
+        return json.loads(json.dumps(asdict(self), default=str))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> "Sample":
         """Read what :meth:`to_dict` gave."""
-        given: dict[str, Any] = dict(values)
-        given.update({name: tuple(given[name]) for name in LIST_FIELDS})
-        return cls(**given)
+        return _SAMPLE.validate_python(values)
+
+
+_SAMPLE = TypeAdapter(Sample)
 
 
 def name_question(sample_id: str, imdb_key: str, question: str) -> str:
@@ -155,25 +146,10 @@ def read_dataset(
 ) -> Dataset:
     """Read a dataset: JSON, JSON lines, a table with a header (CSV, TSV), or Parquet.
 
-    Parameters
-    ----------
-    path : Path or str
-        The file; its ending tells the format.
-    only_key : str or None
-        The key of rows that name none, when one index is configured.
-    columns : mapping or None
-        Field -> heading of the column that holds it, where the headings do not tell.
-
-    Returns
-    -------
-    Dataset
-        An exact repetition of a row is asked once, and warned of.
-
-    Raises
-    ------
-    DatasetError
-        If the file is missing, empty or malformed, or two rows contradict each other; names the
-        row and the field.
+    ``only_key`` is the key of rows that name none, when one index is configured; ``columns`` has
+    field -> heading of the column that holds it, where the headings do not tell. An exact
+    repetition of a row is asked once, and warned of. A DatasetError if the file is missing, empty
+    or malformed, or two rows contradict each other, names the row and the field.
     """
     file = Path(path)
     columns = columns or {}
@@ -213,11 +189,10 @@ def _parse_rows(
 ) -> Dataset:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, Mapping):
-            msg = f"{source}: row {number} is not an object with fields but {type(row).__name__}."
-            raise DatasetError(msg)
+            kind = type(row).__name__
+            raise DatasetError(f"{source}: row {number} is not an object with fields but {kind}.")
     if not rows:
-        msg = f"{source} holds no rows; add at least one question."
-        raise DatasetError(msg)
+        raise DatasetError(f"{source} holds no rows; add at least one question.")
     samples: list[Sample] = []
     given = cast("Sequence[Mapping[str, object]]", rows)
     first_row: dict[tuple[str, str], tuple[int, Sample]] = {}
@@ -317,9 +292,9 @@ def _parse(row: Mapping[str, object], number: int, only_key: str | None, source:
     )
 
 
-def _is_seconds(value: Any) -> bool:
+def _is_seconds(value: object) -> bool:
     try:
-        return not isinstance(value, bool) and 0 < float(value) < inf
+        return not isinstance(value, bool) and 0 < float(cast("str", value)) < inf
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -329,10 +304,7 @@ def as_samples(
 ) -> list[Sample]:
     """Return samples as they are, and rows as samples; ``keys`` are those of the indexes.
 
-    Raises
-    ------
-    DatasetError
-        If a row can't be used, or samples stand among rows.
+    A DatasetError if a row can't be used, or samples stand among rows.
     """
     rows = list(dataset)
     samples = [row for row in rows if isinstance(row, Sample)]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from math import inf
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, cast, get_args
 
 from graphrag.eval.config.sections import MeasuresSettings
 from graphrag.eval.dataset.samples import TIME_LIMIT_TAG, Sample
@@ -307,10 +307,11 @@ def _aspects(given: MeasureInput) -> float | None:
 
 
 def _in_time(given: MeasureInput) -> float | None:
-    limit: float | str | None = given.sample.tags.get(TIME_LIMIT_TAG, given.settings.time_limit_s)
+    limit = given.sample.tags.get(TIME_LIMIT_TAG, given.settings.time_limit_s)
     if limit is None:
         return None
-    return 0.0 if given.answered.failed else time_score(given.answered.latency_s, float(limit))
+    seconds = given.answered.latency_s
+    return 0.0 if given.answered.failed else time_score(seconds, float(cast("str", limit)))
 
 
 def _judge_score(given: MeasureInput) -> float | None:
