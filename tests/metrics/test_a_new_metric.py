@@ -113,6 +113,7 @@ def judging(server: LocalServer) -> LocalServer:
     return server
 
 
+@pytest.mark.slow
 def test_one_entry_is_enough(tmp_path: Path, make_evaluation: MakeEvaluation, judging: LocalServer):
     evaluation: Evaluation = make_evaluation(judging.base_url, methods=["basic"])
     assert evaluation.run("-q").exit_code == DONE
@@ -173,6 +174,7 @@ def test_one_entry_is_enough(tmp_path: Path, make_evaluation: MakeEvaluation, ju
     assert f"unknown name 'concisenes'; did you mean '{NAME}'?" in mistyped[1]
 
 
+@pytest.mark.slow
 def test_a_judge_without_a_way_to_grade_it_is_refused_before_anything_is_asked(
     tmp_path: Path, make_evaluation: MakeEvaluation
 ):

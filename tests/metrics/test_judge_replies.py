@@ -221,12 +221,6 @@ async def evaluate(reply, answer="Ann."):
     return await RubricJudge(model, max_retries=0).evaluate(judged)
 
 
-async def test_a_rubric_reads_prose_and_grades_without_reasoning():
-    evaluation = await evaluate(f"Thus: {rubric_reply(4, coherence={'score': 2})} Yes.")
-    assert evaluation.overall_score == pytest.approx(18 / 5)
-    assert evaluation.coherence.reasoning == "No reason provided"
-
-
 async def test_a_rubric_of_two_objects_or_of_a_quotation_grades_nothing():
     partly = rubric_reply(5, coherence={"score": 9})
     for reply in (f"{rubric_reply(5)} {rubric_reply(1)}", f"{partly} {partly}"):
@@ -287,28 +281,6 @@ def test_what_is_judged_stays_one_json_string_in_the_prompt(text):
     prompt = CORRECTNESS_PROMPT.format(question='"Q"', ground_truth='"T"', predicted=quoted)
     material = prompt[prompt.index("Material:") + len("Material:") :]
     assert json.loads(material) == {"question": "Q", "ground_truth": "T", "predicted": text}
-
-
-class Obedient:
-    """A structured model that grades 0, whatever the material says, and keeps its prompt."""
-
-    async def completion_async(self, messages, temperature, response_format):
-        self.prompt = messages[-1]["content"]
-        reply = {"reason": f"quoting: {HOSTILE}", "score": 0}
-        return type("Response", (), {"content": json.dumps(reply)})()
-
-
-async def test_hostile_text_does_not_move_the_verdict():
-    model = Obedient()
-    judge = LLMJudge(model)
-    for result in (
-        await judge.judge_correctness("Who?", "Ann", HOSTILE),
-        await judge.judge_faithfulness(HOSTILE, HOSTILE),
-        await judge.judge_relevance("Who?", HOSTILE),
-        await judge.judge_completeness("Who?", HOSTILE),
-    ):
-        assert result.score == 0
-    assert model.prompt.count("\n```json") == 0
 
 
 class Structured:

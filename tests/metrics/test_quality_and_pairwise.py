@@ -6,7 +6,7 @@ import pytest
 from graphrag_llm.config import ModelConfig
 from hypothesis import given
 from hypothesis import strategies as st
-from support.openai_server import Behaviour, Fault
+from support.openai_server import Behaviour
 
 from graphrag.eval.records import Failure
 from graphrag.eval.scorers.pairwise import (
@@ -38,11 +38,6 @@ def model(server):
         "api_key": "test",
     }
     return open_completion(ModelConfig.model_validate(settings), RetryPolicy(0))
-
-
-@pytest.fixture
-def offline():
-    return open_completion(ModelConfig(type="offline", model_provider="offline", model="rules"))
 
 
 def material_of(request):
@@ -94,26 +89,12 @@ async def test_a_measurement_needs_no_reasoning(server, model, changes):
     assert (evaluation.accuracy, evaluation.reasoning) == (1, "No reason provided")
 
 
-async def test_quality_asks_again_and_says_what_was_wrong(server, model):
-    replies = ["no JSON", json.dumps(GOOD)]
-    server.behaviour = Behaviour(lambda _: replies.pop(0))
-    before = len(server.records)
-    assert (await QualityJudge(model, max_retries=1).evaluate("Q", "A")).accuracy == 1
-    assert "not JSON" in server.records[before + 1].messages[-1]["content"]
-
-
 async def test_quality_material_is_data_and_null_when_there_is_none(server, model):
     seen = []
     server.behaviour = Behaviour(lambda request: seen.append(request) or json.dumps(GOOD))
     await QualityJudge(model).evaluate(HOSTILE, HOSTILE)
     wanted = {"question": HOSTILE, "ground_truth": None, "context": None, "predicted": HOSTILE}
     assert material_of(seen[0]) == wanted
-
-
-async def test_a_failed_call_gives_no_quality(server, model):
-    server.behaviour = Behaviour(lambda _: "", faults=lambda *_: Fault(status=401))
-    evaluation = await QualityJudge(model).evaluate("Q", "A")
-    assert (evaluation.overall_score, evaluation.failure.kind) == (None, "refused")
 
 
 def prefers(text):
@@ -243,20 +224,3 @@ def test_swapping_the_methods_mirrors_the_summary(pairs):
     assert one.preference_a.mean == pytest.approx(1 - other.preference_a.mean)
     assert one.p == pytest.approx(other.p)
     assert one.n_pairs == one.n_a + one.n_b + one.n_ties == len(pairs)
-
-
-async def test_the_embedded_judge_measures_and_compares(offline):
-    judge = QualityJudge(offline)
-    good = await judge.evaluate("Who stole it?", "Tobias Reed stole it.", "Tobias Reed")
-    none = await judge.evaluate("Who stole it?", "I don't know.", "Tobias Reed")
-    assert good.accuracy == 1
-    assert good.overall_score > 0.7
-    assert none.overall_score == 0
-    pairs = PairwiseJudge(offline)
-    question = "Who stole the silver pendulum?"
-    answers = ("Tobias Reed stole the silver pendulum.", "I don't know.")
-    assert (await pairs.compare(question, *answers)).winner == "a"
-    assert (await pairs.compare(question, *reversed(answers))).winner == "b"
-    assert (await pairs.compare(question, HOSTILE, answers[0])).winner == "b"
-    same = await pairs.compare(question, answers[0], answers[0])
-    assert (same.winner, same.flipped) == ("tie", False)

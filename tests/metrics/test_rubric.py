@@ -1,6 +1,5 @@
 """The rubric judge over real HTTP, its prompt, and what is read out of any search."""
 
-import asyncio
 import json
 from contextlib import suppress
 from types import SimpleNamespace
@@ -10,7 +9,7 @@ import pytest
 from graphrag_llm.config import ModelConfig
 from hypothesis import given
 from hypothesis import strategies as st
-from support.openai_server import Behaviour, Fault
+from support.openai_server import Behaviour
 
 from graphrag.eval.scorers.evaluable import (
     EvaluableEntity,
@@ -20,8 +19,6 @@ from graphrag.eval.scorers.evaluable import (
     read_entity_types,
 )
 from graphrag.eval.scorers.rubric import (
-    DIMENSIONS,
-    RUBRIC_PROMPT,
     DimensionScore,
     LLMEvaluation,
     LLMEvaluationPrompt,
@@ -76,18 +73,6 @@ def scores_of(evaluation):
     return {name: grade.score for name, grade in evaluation.grades.items()}
 
 
-async def test_each_dimension_has_its_score_and_reasoning(server):
-    evaluation = await judge_at(server, [reply()]).evaluate(RESULT)
-    assert scores_of(evaluation) == SCORES
-    assert evaluation.coherence == DimensionScore(2, "about coherence")
-    assert evaluation.overall_score == pytest.approx(16 / 5)
-    assert evaluation.weakest_dimension() == ("faithfulness", evaluation.faithfulness)
-    assert evaluation.passes_threshold(3.2)
-    assert not evaluation.passes_threshold(3.3)
-    assert "- Coherence: 2/5. about coherence" in evaluation.report()
-    assert "Overall: 3.20/5.0" in evaluation.report()
-
-
 @pytest.mark.parametrize(
     "prose",
     [
@@ -122,51 +107,13 @@ async def test_of_unreadable_replies_the_fullest_counts(server):
     assert (await judge_at(server, replies).evaluate(RESULT)).n_scored == 4
 
 
-@pytest.mark.parametrize(("status", "kind"), [(500, "error"), (401, "refused")])
-async def test_a_failed_call_is_a_failure_and_no_grade(server, status, kind):
-    judge = judge_at(server, [reply()])
-    server.behaviour = Behaviour(lambda _: reply(), faults=lambda *_: Fault(status=status))
-    evaluation = await judge.evaluate(RESULT)
-    assert {grade.failure.kind for grade in evaluation.grades.values()} == {kind}
-    assert evaluation.n_scored == 0
-
-
-def test_a_model_that_can_not_be_asked_is_refused_at_once():
-    with pytest.raises(TypeError, match="completion_async"):
-        RubricJudge(object())
-
-
-async def test_what_is_judged_reaches_the_model_only_as_json(server):
-    before = len(server.records)
-    hostile = EvaluableQueryResult(
-        HOSTILE,
-        HOSTILE,
-        [EvaluableEntity(HOSTILE, HOSTILE)],
-        [EvaluableRelationship(HOSTILE, HOSTILE, HOSTILE)],
-        [HOSTILE],
-    )
-    await judge_at(server, [reply()]).evaluate(hostile)
-    sent = server.records[before].messages[0]["content"]
-    assert "\n```json" not in sent
-    material = json.loads(sent[sent.index("Material:") + len("Material:") :])
-    assert material["question"] == material["answer"] == HOSTILE
-    assert material["entities"] == [{"name": HOSTILE, "type": HOSTILE}]
-
-
-@given(st.text(), st.text())
-def test_any_text_stays_one_value_in_the_prompt(answer, text):
-    result = EvaluableQueryResult("Q", answer, context_chunks=[text])
-    prompt = LLMEvaluationPrompt().generate(result)
+@given(st.one_of(st.just(HOSTILE), st.text()))
+def test_any_text_stays_one_value_in_the_prompt(text):
+    entity, edge = EvaluableEntity(text, text), EvaluableRelationship(text, text, text)
+    prompt = LLMEvaluationPrompt().generate(EvaluableQueryResult(text, text, [entity], [edge]))
     material = json.loads(prompt[prompt.index("Material:") + len("Material:") :])
-    assert material["answer"] == answer
-    assert material["entities"] == []
-
-
-def test_the_prompt_has_anchors_for_each_dimension_and_reasoning_before_the_score():
-    for name in DIMENSIONS:
-        section = RUBRIC_PROMPT[RUBRIC_PROMPT.index(f"{name}: ") :]
-        assert section.index("  5: ") < section.index("  3: ") < section.index("  1: ")
-        assert f'"{name}": {{{{"reasoning": "...", "score": 1, 2, 3, 4 or 5}}}}' in RUBRIC_PROMPT
+    assert material["question"] == material["answer"] == text
+    assert material["entities"] == [{"name": text, "type": text or None}]
 
 
 def test_a_preview_is_the_passage_that_the_answer_needs():
@@ -227,11 +174,15 @@ def test_rows_that_were_not_shown_and_claims_are_left_out():
     ).assign(in_context=[True, False])
     claims = pd.DataFrame({"entity": ["C"], "object_id": ["D"], "description": ["c"]})
     data = {"entities": entities, "claims": claims}
-    result = SimpleNamespace(response={"answer": 1}, context_data=data, context_text="unused")
+    result = SimpleNamespace(
+        response={"answer": 1}, context_data=data, context_text=["1", "2 ", " "]
+    )
     read = EvaluableQueryResult.from_search_result("Q", result)
     assert read.retrieved_entities == [EvaluableEntity("A", "", "a")]
     assert read.answer == '{"answer": 1}'
     assert read.context_chunks == []
+    result.context_data = {"claims": claims}  # no table that is read: the texts count
+    assert EvaluableQueryResult.from_search_result("Q", result).context_chunks == ["1", "2"]
 
 
 def test_a_recorded_context_is_read_row_by_row():
@@ -245,11 +196,6 @@ def test_a_recorded_context_is_read_row_by_row():
     assert read.retrieved_relationships == [EvaluableRelationship("A", "B C", "knows")]
     assert read.context_chunks == ["A text."]
     assert EvaluableQueryResult.from_context_text("Q", "A", "Prose.").context_chunks == ["Prose."]
-
-
-def test_a_search_without_tables_is_read_from_its_texts():
-    result = SimpleNamespace(response="A", context_data="", context_text=["one", "two", " "])
-    assert EvaluableQueryResult.from_search_result("Q", result).context_chunks == ["one", "two"]
 
 
 @pytest.mark.parametrize("method", ["tog", "local", "basic", "global", "drift"])
@@ -271,18 +217,3 @@ async def test_every_search_is_read(built_project, method):
         assert names == {entity.name for entity in read.retrieved_entities}
         assert again.retrieved_relationships == read.retrieved_relationships
         assert set(again.context_chunks) == set(read.context_chunks)
-
-
-async def test_the_embedded_judge_tells_a_good_answer_from_an_evasion():
-    config = ModelConfig(type="offline", model_provider="offline", model="rules")
-    judge = RubricJudge(open_completion(config))
-    material = {"context_chunks": ["Tobias Reed stole the silver pendulum."]}
-    question = "Who stole the silver pendulum?"
-    good, none, wild = await asyncio.gather(
-        judge.evaluate(EvaluableQueryResult(question, "Tobias Reed stole it.", **material)),
-        judge.evaluate(EvaluableQueryResult(question, "I don't know.", **material)),
-        judge.evaluate(EvaluableQueryResult(question, "Dragons ate purple cheese.", **material)),
-    )
-    assert good.passes_threshold(4)
-    assert (none.completeness.score, none.faithfulness.score) == (1, 5)
-    assert (wild.faithfulness.score, wild.groundedness.score) == (1, 1)
