@@ -3,10 +3,8 @@
 import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
-
-from pydantic import BaseModel, ValidationError
 
 from graphrag.offline import NOT_FOUND, OfflineModelError
 from graphrag.offline.answering import (
@@ -18,7 +16,7 @@ from graphrag.offline.answering import (
     weigh_question,
 )
 from graphrag.offline.names import find_mentions, name_key, split_words
-from graphrag.offline.requests import Reply, Request, find_json_object
+from graphrag.offline.requests import Reply, Request
 from graphrag.text.tables import Record, context_region, read_context
 from graphrag.text.words import sentences, terms
 
@@ -151,20 +149,6 @@ def answer_rating(request: Request) -> str | None:
     )
 
 
-class _Edge(BaseModel):
-    edge: int
-    source: str = ""
-    target: str = ""
-    relationship: str = ""
-    neighbour: str = ""
-    neighbour_description: str = ""
-
-
-class _Edges(BaseModel):
-    question: str
-    edges: list[_Edge]
-
-
 def score_edges(request: Request) -> dict[str, object]:
     """Score each edge in [0.05, 1] by the question's weight that its texts cover.
 
@@ -172,63 +156,40 @@ def score_edges(request: Request) -> dict[str, object]:
     they say where the edge leads. Of instructions that ask for the best, "at most" so many, these
     are listed, best first.
     """
-    given = _read_rows(request.user) or _read_objects(request.user)
-    near = [frozenset(terms(f"{e.source} {e.target} {e.relationship}")) for e in given.edges]
-    far = [frozenset(terms(f"{e.neighbour} {e.neighbour_description}")) for e in given.edges]
-    asked = weigh_question(given.question, [a | b for a, b in zip(near, far, strict=True)])
+    question = _QUESTION.search(request.user)
+    rows = list(_read_rows(request.user[question.end() :])) if question else []
+    if question is None or not rows:
+        raise OfflineModelError("Scoring edges needs a question and rows of edges.")
+    asked = weigh_question(question[1], [own | ahead for _, own, ahead in rows])
     scores: list[tuple[float, int]] = []
-    for edge, own, ahead in zip(given.edges, near, far, strict=True):
+    for number, own, ahead in rows:
         direct = asked.share_covered(own)
         more = asked.share_covered(own | ahead) - direct
         score = _FLOOR + (1 - _FLOOR) * (direct + more / 2)
-        scores.append((round(min(1.0, score), 4), edge.edge))
+        scores.append((round(min(1.0, score), 4), number))
     most = _MOST.search(request.system)
     if most:
         scores = sorted(scores, key=lambda each: (-each[0], each[1]))[: int(most[1])]
     return {"scores": [{"edge": number, "score": score} for score, number in scores]}
 
 
-def _read_objects(text: str) -> _Edges:
-    try:
-        return _Edges.model_validate(find_json_object(text[: text.rfind("}") + 1]))
-    except ValidationError as error:
-        raise OfflineModelError(
-            "Scoring edges needs a question and rows of edges, or one JSON object with "
-            "`question` and `edges`."
-        ) from error
-
-
-def _read_rows(text: str) -> _Edges | None:
-    """Read a question and rows of edges below their entities; None when there are no such."""
-    question = _QUESTION.search(text)
-    if question is None:
-        return None
-    edges: list[_Edge] = []
+def _read_rows(text: str) -> Iterator[tuple[int, frozenset[str], frozenset[str]]]:
+    """Yield each edge's number, its own terms, and those about its neighbour."""
     about: dict[str, str] = {}
     entity = ""
-    for line in text[question.end() :].splitlines():
+    for line in text.splitlines():
         heading = _ENTITY.fullmatch(line)
         if heading:
-            entity = heading.group(1)
+            entity = heading[1]
             continue
         cells = next(csv.reader([line], delimiter="|"), list[str]())
         if len(cells) not in _WIDTHS or not cells[0].isdigit():
             continue
-        number, direction, neighbour, relationship, *description = cells
+        number, _, neighbour, relationship, *description = cells
         if description:
             about[neighbour] = description[0]
-        source, target = (entity, neighbour) if direction == "->" else (neighbour, entity)
-        edges.append(
-            _Edge(
-                edge=int(number),
-                source=source,
-                target=target,
-                relationship=relationship,
-                neighbour=neighbour,
-                neighbour_description=about.get(neighbour, ""),
-            )
-        )
-    return _Edges(question=question[1], edges=edges) if edges else None
+        own = frozenset(terms(f"{entity} {neighbour} {relationship}"))
+        yield int(number), own, frozenset(terms(f"{neighbour} {about.get(neighbour, '')}"))
 
 
 def check_and_answer(request: Request) -> dict[str, object]:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from graphrag.offline import NOT_FOUND
+from graphrag.offline import NOT_FOUND, OfflineModelError
 from graphrag.prompts.query.basic_search_system_prompt import BASIC_SEARCH_SYSTEM_PROMPT
 from graphrag.prompts.query.drift_search_system_prompt import (
     DRIFT_LOCAL_SYSTEM_PROMPT,
@@ -179,32 +179,20 @@ class Checked(BaseModel):
     missing: str
 
 
-def edge(number, relationship, neighbour, description=""):
-    return {
-        "edge": number,
-        "source": "MARA",
-        "target": neighbour,
-        "relationship": relationship,
-        "neighbour": neighbour,
-        "neighbour_description": description,
-    }
-
-
 def test_edges_that_speak_of_the_question_score_higher(ask):
-    request = json.dumps(
-        {
-            "question": "Who bought the silver clock?",
-            "edges": [
-                edge(4, "Mara feeds Rex.", "REX"),
-                edge(9, "Mara sold the silver clock to Otto.", "OTTO"),
-                edge(2, "Mara knows Paul.", "PAUL", "Paul repairs a clock."),
-            ],
-        }
+    request = (
+        "Question: Who bought the silver clock?\n\nEdges of MARA:\n1|->|REX|Mara feeds Rex.|\n"
+        "2|<-|OTTO|Mara sold the silver clock to Otto.|\n"
+        "3|->|PAUL|Mara knows Paul.|Repairs a clock."
     )
-    reply = ask("Score these {edges}:\n" + request, "Score.", response_format=Scores)
+    reply = ask(request, "Score.", response_format=Scores)
     scores = {score.edge: score.score for score in reply.scores}
-    assert set(scores) == {2, 4, 9}
-    assert 0 < scores[4] < scores[2] < scores[9] <= 1
+    assert set(scores) == {1, 2, 3}
+    assert 0 < scores[1] < scores[3] < scores[2] <= 1
+    best = ask(request, "List at most 1.", response_format=Scores)
+    assert [score.edge for score in best.scores] == [2]
+    with pytest.raises(OfflineModelError, match="needs a question and rows"):
+        ask("Question: Who?", "Score.", response_format=Scores)
 
 
 @pytest.mark.parametrize(

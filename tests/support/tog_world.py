@@ -207,7 +207,7 @@ class ScriptedModel:
 
     @property
     def scoring(self) -> list[dict[str, Any]]:
-        """The scoring requests, in whichever form, as question and edges with all their fields."""
+        """The scoring requests, as question and edges with all their fields."""
         return [read_scoring(text) for text in self._texts(EdgeScores, role="user")]
 
     @property
@@ -244,9 +244,7 @@ class ScriptedModel:
 
 
 def read_scoring(text: str) -> dict[str, Any]:
-    """Read a scoring request, rows below their entities or one JSON object."""
-    if text.startswith("{"):
-        return json.JSONDecoder().raw_decode(text)[0]
+    """Read a scoring request: rows below their entities."""
     asked, *groups = text.split("\n\n")
     edges: list[dict[str, Any]] = []
     about: dict[str, str] = {}

@@ -1,6 +1,5 @@
 """Think-on-Graph search from the question to the cited answer."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -70,31 +69,6 @@ async def test_edges_are_rows_below_their_entity(world: World) -> None:
     assert sum("|DOROTHY|" in row for row in rows) > 1
     entities = [row for row in rows if row.startswith("Edges of ")]
     assert len(entities) == len(set(entities)) > 1
-
-
-async def test_own_scoring_prompts_get_the_objects_that_they_describe(
-    world: World, tmp_path: Path
-) -> None:
-    """Fields with the neighbour's name and description; the same edges as in rows."""
-    path = tmp_path / "scoring.txt"
-    path.write_text('Score by "neighbour_description".', encoding="utf-8")
-    rows, objects = ScriptedModel(), ScriptedModel()
-    await world.search(rows, depth=1).search(QUESTION)
-    await world.search(objects, depth=1, scoring_prompt=str(path)).search(QUESTION)
-    long, short = (model.requests[0]["messages"][1]["content"] for model in (objects, rows))
-    asked = json.loads(long)
-    assert asked == rows.scoring[0]
-    assert TOKENIZER.num_tokens(short) < 0.7 * TOKENIZER.num_tokens(long)
-    edge = next(e for e in asked["edges"] if e["neighbour"] == "WINKIES")
-    assert asked["question"] == QUESTION
-    assert edge == {
-        "edge": edge["edge"],
-        "source": "WICKED WITCH",
-        "target": "WINKIES",
-        "relationship": "The witch enslaves the Winkies",
-        "neighbour": "WINKIES",
-        "neighbour_description": "A people once enslaved by the witch",
-    }
 
 
 async def test_one_call_a_depth_and_one_that_checks_and_answers(world: World) -> None:
@@ -276,14 +250,14 @@ async def test_own_prompts_are_used_with_their_braces(world: World, tmp_path: Pa
     reasoning = tmp_path / "reasoning.txt"
     reasoning.write_text('{"a": {x}} {response_type}|{context_data}', encoding="utf-8")
     scoring = tmp_path / "scoring.txt"
-    scoring.write_text("Mine: {scores} {}", encoding="utf-8")
+    scoring.write_text("Mine, of {most}: {scores} {}", encoding="utf-8")
     model = ScriptedModel()
     search = world.search(
         model, reasoning_prompt=str(reasoning), scoring_prompt=str(scoring), depth=1
     )
     result = await search.search(QUESTION)
     assert model.reasoning[-1] == f'{{"a": {{x}}}} Multiple Paragraphs|{result.context_text}'
-    assert model.requests[0]["messages"][0]["content"] == "Mine: {scores} {}"
+    assert model.requests[0]["messages"][0]["content"] == "Mine, of 6: {scores} {}"
 
 
 @pytest.mark.parametrize(

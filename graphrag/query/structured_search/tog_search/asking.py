@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ Data tables:
 {context_data}
 """
 
-_REASONING_FIELDS = ("context_data", "response_type")
+REASONING_FIELDS = ("context_data", "response_type")
 
 
 class ToGSearchError(RuntimeError):
@@ -109,21 +108,10 @@ class EdgeScores(StructuredReply):
 
 
 class ReasonedAnswer(StructuredReply):
-    """Reply to a check-and-answer call.
+    """Reply to a check-and-answer call; ids are as shown in the context.
 
     The order of the fields is the order of writing: a reader of the stream knows whether the
-    answer will be used before its first word.
-
-    Attributes
-    ----------
-    sufficient : bool
-        Whether the context holds the whole answer.
-    answer : str
-        Empty when there is nothing to answer from.
-    relationships, sources : list of int
-        Ids, as shown in the context, that the answer rests on.
-    missing : str
-        What the context lacks.
+    answer will be used before its first word. ``answer`` is empty without anything to answer from.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -187,21 +175,11 @@ async def ask(
 
 @dataclass(frozen=True, slots=True)
 class ShownEdge:
-    """An edge as the model sees it; every text is on one line.
+    """An edge as the model sees it: titles and descriptions, each on one line.
 
-    Attributes
-    ----------
-    number : int
-        Its name in the reply, >= 1.
-    entity, neighbour : str
-        Titles: where the edge leads on from, and where to.
-    forward : bool
-        Whether the relationship is stored from the entity to the neighbour.
-    relationship, about_neighbour : str
-        Descriptions.
+    ``forward`` says whether the relationship is stored from the entity to the neighbour.
     """
 
-    number: int
     entity: str
     neighbour: str
     forward: bool
@@ -209,56 +187,16 @@ class ShownEdge:
     about_neighbour: str
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringPrompt:
-    """The system message of a scoring call, and what makes its user message.
-
-    That is rows for the built-in prompt, JSON objects for a project's own.
-    """
-
-    instructions: str
-    render: Callable[[str, Sequence[ShownEdge]], str]
-
-
-def read_scoring_prompt(path: str | None, most: int) -> ScoringPrompt:
-    """Read a project's own scoring prompt; None for the built-in one, which asks for `most` edges.
+def read_prompt(path: str | None, setting: str, built_in: str, fields: Sequence[str] = ()) -> str:
+    """Read the prompt file of a setting; None for the built-in prompt.
 
     Raises
     ------
     ToGSearchError
-        If the file can't be read or is empty.
+        If the file can't be read, is empty, or lacks a {field}.
     """
     if not path:
-        return ScoringPrompt(fill(EDGE_SCORING_PROMPT, {"most": str(most)}), render_rows)
-    return ScoringPrompt(_read(path, "tog_search.scoring_prompt", ()), render_objects)
-
-
-def read_reasoning_prompt(path: str | None, section: str) -> str:
-    """Read a section's own check-and-answer prompt; None for the built-in one.
-
-    It has the fields {context_data} and {response_type}.
-
-    Raises
-    ------
-    ToGSearchError
-        If the file can't be read, is empty, or lacks a field.
-    """
-    if not path:
-        return REASONING_PROMPT
-    return _read(path, f"{section}.reasoning_prompt", _REASONING_FIELDS)
-
-
-def fill(template: str, values: Mapping[str, str]) -> str:
-    """Put values in place of their {fields}, in one pass; every other brace stays as it is.
-
-    A value is never searched for fields, so a text that happens to hold one can't pull another
-    value in.
-    """
-    fields = "|".join(re.escape(name) for name in values)
-    return re.sub(rf"\{{({fields})\}}", lambda match: values[match[1]], template)
-
-
-def _read(path: str, setting: str, fields: tuple[str, ...]) -> str:
+        return built_in
     try:
         text = Path(path).read_text(encoding="utf-8")
         fault = "" if text.strip() else "is empty"
@@ -271,8 +209,17 @@ def _read(path: str, setting: str, fields: tuple[str, ...]) -> str:
     return text
 
 
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Put values in place of their {fields}, in one pass; every other brace stays as it is.
+
+    A value is never searched for fields, so no text can pull another value in.
+    """
+    fields = "|".join(re.escape(name) for name in values)
+    return re.sub(rf"\{{({fields})\}}", lambda match: values[match[1]], template)
+
+
 def render_rows(question: str, edges: Sequence[ShownEdge]) -> str:
-    """Write each edge as one row below the entity that it leads on from.
+    """Write each edge, numbered from 1, as one row below the entity that it leads on from.
 
     An entity is named once for all of its edges that follow each other, and a neighbour is
     described once in a request. The built-in prompt says what the columns mean.
@@ -280,36 +227,16 @@ def render_rows(question: str, edges: Sequence[ShownEdge]) -> str:
     lines = [f"Question: {' '.join(question.split())}"]
     entity: str | None = None
     described: set[tuple[str, str]] = set()
-    for edge in edges:
+    for number, edge in enumerate(edges, 1):
         if edge.entity != entity:
             entity = edge.entity
             lines += ["", f"Edges of {entity}:"]
-        cells = [edge.number, "->" if edge.forward else "<-", edge.neighbour, edge.relationship]
+        cells = [number, "->" if edge.forward else "<-", edge.neighbour, edge.relationship]
         if (edge.neighbour, edge.about_neighbour) not in described:
             cells.append(edge.about_neighbour)
         described.add((edge.neighbour, edge.about_neighbour))
         lines.append(csv_line(cells))
     return "\n".join(lines)
-
-
-def render_objects(question: str, edges: Sequence[ShownEdge]) -> str:
-    """Write a JSON object ``{"question": ..., "edges": [...]}``, each edge with all of its fields.
-
-    This is what prompt files of projects are written for: ``edge`` (its number), ``source`` and
-    ``target`` as stored, ``relationship``, ``neighbour`` and ``neighbour_description``.
-    """
-    shown = [
-        {
-            "edge": edge.number,
-            "source": edge.entity if edge.forward else edge.neighbour,
-            "target": edge.neighbour if edge.forward else edge.entity,
-            "relationship": edge.relationship,
-            "neighbour": edge.neighbour,
-            "neighbour_description": edge.about_neighbour,
-        }
-        for edge in edges
-    ]
-    return json.dumps({"question": question, "edges": shown}, ensure_ascii=False)
 
 
 def csv_line(values: Sequence[object]) -> str:

@@ -27,10 +27,13 @@ from graphrag.query.structured_search.tog_search.answer import (
     context_frames,
 )
 from graphrag.query.structured_search.tog_search.asking import (
+    EDGE_SCORING_PROMPT,
+    REASONING_FIELDS,
+    REASONING_PROMPT,
     CompletionModel,
     ToGSearchError,
-    read_reasoning_prompt,
-    read_scoring_prompt,
+    fill,
+    read_prompt,
 )
 from graphrag.query.structured_search.tog_search.connecting import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.spreading import (
@@ -125,7 +128,12 @@ class GraphSearch(ABC):
         self._grounder = Grounder(graph, text_units, model.tokenizer, config, self.texts_first)
         self._reasoner = Reasoner(
             model,
-            read_reasoning_prompt(config.reasoning_prompt, self.section),
+            read_prompt(
+                config.reasoning_prompt,
+                f"{self.section}.reasoning_prompt",
+                REASONING_PROMPT,
+                REASONING_FIELDS,
+            ),
             response_type,
             OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
         )
@@ -279,10 +287,13 @@ class ToGSearch(GraphSearch):
         config = config or ToGSearchConfig()
         super().__init__(model, graph, text_units, config, response_type)
         self._config = config
+        prompt = read_prompt(
+            config.scoring_prompt, "tog_search.scoring_prompt", EDGE_SCORING_PROMPT
+        )
         self._pruner = Pruner(
             store=graph,
             model=model,
-            prompt=read_scoring_prompt(config.scoring_prompt, 2 * config.width),
+            prompt=fill(prompt, {"most": str(2 * config.width)}),
             max_scored=config.max_scored_edges,
             max_tokens=max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE),
         )

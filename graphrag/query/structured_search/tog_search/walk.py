@@ -12,9 +12,9 @@ from graphrag.query.replies import UnreadableReplyError
 from graphrag.query.structured_search.tog_search.asking import (
     CompletionModel,
     EdgeScores,
-    ScoringPrompt,
     ShownEdge,
     ask,
+    render_rows,
 )
 from graphrag.query.structured_search.tog_search.state import (
     Candidate,
@@ -303,7 +303,6 @@ def describe_edge(candidate: Candidate, store: GraphStore, chars: tuple[int, int
     ]
     neighbour = store.entity_row(edge.target)
     return ShownEdge(
-        number=1,
         entity=shorten(store.title(edge.source), MAX_TITLE_CHARS),
         neighbour=shorten(neighbour.title, MAX_TITLE_CHARS),
         forward=edge.links[0].forward,
@@ -322,7 +321,7 @@ class Pruner:
 
     store: GraphStore
     model: CompletionModel
-    prompt: ScoringPrompt
+    prompt: str
     max_scored: int
     max_tokens: int
 
@@ -339,55 +338,47 @@ class Pruner:
         """
         promise = (await score_by_reach(question, candidates, reached, self.store)).values
         order = sorted(range(len(candidates)), key=lambda place: (-promise[place], place))
-        edges = self._fit(question, candidates, order[: self.max_scored])
+        places, request = self._fit(question, candidates, order[: self.max_scored])
         with phase("exploration"):
-            reply = await self._ask_for_scores(question, list(edges.values()))
+            reply = await self._ask_for_scores(request, len(places))
         if isinstance(reply, str):
             values = (await score_by_words(question, candidates, self.store)).values
             return Scores(values, "bm25", f"{reply}, so bm25 scored this depth")
         notes: list[str] = []
-        if len(edges) < len(candidates):
+        if len(places) < len(candidates):
             notes.append(
-                f"the model was shown the {len(edges)} most promising of {len(candidates)} edges"
+                f"the model was shown the {len(places)} most promising of {len(candidates)} edges"
             )
         if n_unreadable := sum(score is None for score in reply.values()):
             notes.append(f"{n_unreadable} scores outside 0 to 1 counted as 0")
         scores = [0.0] * len(candidates)
-        for place, edge in edges.items():
-            scores[place] = reply.get(edge.number) or 0.0
+        for number, score in reply.items():
+            scores[places[number - 1]] = score or 0.0
         return Scores(tuple(scores), "llm", "; ".join(notes))
 
     def _fit(
         self, question: str, candidates: Sequence[Candidate], order: Sequence[int]
-    ) -> dict[int, ShownEdge]:
-        """Return as many of the first candidates as fit into one request, by their places."""
-        described = {
-            place: describe_edge(candidates[place], self.store, _SHOWN_CHARS) for place in order
-        }
+    ) -> tuple[list[int], str]:
+        """Return the places of as many of the first candidates as fit, and the request."""
+        shown = {at: describe_edge(candidates[at], self.store, _SHOWN_CHARS) for at in order}
 
-        def first(n: int) -> dict[int, ShownEdge]:
-            places = sorted(order[:n])
-            return {at: replace(described[at], number=no) for no, at in enumerate(places, 1)}
+        def render(n: int) -> str:
+            return render_rows(question, [shown[place] for place in sorted(order[:n])])
 
         least, most = 1, len(order)
         while least < most:
             middle = (least + most + 1) // 2
-            request = self.prompt.render(question, list(first(middle).values()))
-            fits = int(self.model.tokenizer.num_tokens(request)) <= self.max_tokens
+            fits = int(self.model.tokenizer.num_tokens(render(middle))) <= self.max_tokens
             least, most = (middle, most) if fits else (least, middle - 1)
-        return first(least)
+        return sorted(order[:least]), render(least)
 
-    async def _ask_for_scores(
-        self, question: str, edges: Sequence[ShownEdge]
-    ) -> dict[int, float | None] | str:
+    async def _ask_for_scores(self, request: str, n_edges: int) -> dict[int, float | None] | str:
         """Return edge number -> score (None: not in [0, 1]), or why no reply can be used."""
-        request = self.prompt.render(question, edges)
-        known = {edge.number for edge in edges}
-        bound = OutputBound(_TOKENS_AROUND_SCORES + _TOKENS_PER_EDGE * len(edges), _BOUND_SETTING)
+        bound = OutputBound(_TOKENS_AROUND_SCORES + _TOKENS_PER_EDGE * n_edges, _BOUND_SETTING)
         problem = ""
         for _ in range(2):
             messages = [
-                {"role": "system", "content": self.prompt.instructions},
+                {"role": "system", "content": self.prompt},
                 {"role": "user", "content": request + problem},
             ]
             try:
@@ -399,7 +390,7 @@ class Pruner:
                 continue
             scores: dict[int, float | None] = {}
             for item in reply.scores:
-                if item.edge in known:
+                if 1 <= item.edge <= n_edges:
                     valid = math.isfinite(item.score) and 0 <= item.score <= 1
                     scores.setdefault(item.edge, item.score if valid else None)
             if scores:
