@@ -2,8 +2,8 @@
 
 Writes synthetic power-law indexes (ten relationships an entity), and measures on each, every
 step in a process of its own: building the graph store, opening it again, neighbour look-ups,
-and whole searches whose model answers at once, ranking of texts included. A dict of lists and
-a networkx graph of the same tables are measured beside it. ``--quick`` is 10,000 entities only.
+and whole searches whose model answers at once, ranking of texts included. ``--quick`` is 10,000
+entities only.
 
 Times are wall-clock; peak and resident memory are of the process, the interpreter and its
 libraries included; mapped memory is shared between processes and given back under pressure.
@@ -11,7 +11,6 @@ libraries included; mapped memory is shared between processes and given back und
 
 import argparse
 import asyncio
-import heapq
 import itertools
 import json
 import re
@@ -19,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -28,13 +26,99 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from tog_tables import RELATIONSHIPS_PER_ENTITY, read_ends, sample_titles, write_index
 
 CAP = 200
 N_LOOK_UPS = 50_000
 N_SEARCHES = 40
-# What the plain structures took of memory for a relationship, to skip what does not fit.
-BYTES_PER_RELATIONSHIP = {"dict of lists": 600, "networkx": 1100}
+RELATIONSHIPS_PER_ENTITY = 10
+ENTITIES_PER_TEXT_UNIT = 10
+# A hub of the largest graph has about 100,000 edges with this exponent.
+EXPONENT = 3.0
+WORDS = """
+river castle bridge letter market garden harbour sailor captain winter lantern valley mountain
+teacher soldier merchant painter secret promise journey battle treaty council village stranger
+daughter brother uncle fortune debt stolen hidden ancient
+"""
+
+
+def write_index(folder: Path, n_entities: int) -> None:
+    """Write the three tables in pieces of a million rows, as graphrag's columns are."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    rng = np.random.default_rng(n_entities)
+    words = WORDS.split()
+    n_units = max(1, n_entities // ENTITIES_PER_TEXT_UNIT)
+    sentences = pa.array([" ".join(rng.choice(words, 12)).capitalize() + "." for _ in range(5000)])
+    unit_ids = pa.array([f"{i:x}".rjust(128, "f") for i in range(n_units)])
+    titles = pa.array(
+        [f"{words[i % len(words)].upper()} {words[i % 29].upper()} {i}" for i in range(n_entities)]
+    )
+
+    def texts(n: int) -> Any:
+        halves = [sentences.take(pa.array(rng.integers(0, 5000, n))) for _ in range(2)]
+        return pa.compute.binary_join_element_wise(*halves, " ")
+
+    def cited(n: int) -> Any:
+        ends = np.concatenate([[0], np.cumsum(rng.integers(1, 3, n))]).astype(np.int32)
+        chosen = unit_ids.take(pa.array(rng.integers(0, n_units, ends[-1])))
+        return pa.ListArray.from_arrays(pa.array(ends), chosen)
+
+    def write(name: str, n: int, columns: Callable[[int, int], dict[str, Any]]) -> None:
+        writer = None
+        for begin in range(0, n, 1_000_000):
+            size = min(1_000_000, n - begin)
+            numbers = np.arange(begin, begin + size)
+            common = {
+                "id": pa.array([f"{name}-{i:032x}" for i in numbers.tolist()]),
+                "human_readable_id": pa.array(numbers),
+            }
+            table = pa.table(common | columns(begin, size))
+            writer = writer or parquet.ParquetWriter(folder / f"{name}.parquet", table.schema)
+            writer.write_table(table, row_group_size=1_000_000)
+        assert writer is not None
+        writer.close()
+
+    def ends(size: int) -> Any:
+        return titles.take(pa.array((n_entities * rng.random(size) ** EXPONENT).astype(np.int64)))
+
+    write(
+        "entities",
+        n_entities,
+        lambda begin, size: {
+            "title": titles[begin : begin + size],
+            "description": texts(size),
+            "text_unit_ids": cited(size),
+        },
+    )
+    write(
+        "relationships",
+        n_entities * RELATIONSHIPS_PER_ENTITY,
+        lambda _, size: {
+            "source": ends(size),
+            "target": titles.take(pa.array(rng.integers(0, n_entities, size))),
+            "description": texts(size),
+            "weight": pa.array(rng.integers(1, 40, size) / 4),
+            "text_unit_ids": cited(size),
+        },
+    )
+    write(
+        "text_units",
+        n_units,
+        lambda begin, size: {
+            "id": unit_ids[begin : begin + size],
+            "text": pa.compute.binary_join_element_wise(texts(size), texts(size), texts(size), " "),
+        },
+    )
+
+
+def sample_titles(folder: Path, n: int) -> list[str]:
+    """Draw the sources of some relationships, so that a hub is drawn as often as it is met."""
+    import pyarrow.parquet as parquet
+
+    file = parquet.ParquetFile(folder / "relationships.parquet")
+    rows = next(file.iter_batches(batch_size=n, columns=["source"]))
+    return rows.column("source").to_pylist()
 
 
 # The steps, each run in a process of its own ----------------------------------------------
@@ -76,7 +160,8 @@ def step_use(folder: Path) -> dict[str, float]:
     before = memory()
     store = open_store(folder)
     titles = sample_titles(folder, N_LOOK_UPS)
-    nodes = [store.graph.nodes_named_in(title)[0] for title in titles]
+    node_of = {title: store.graph.nodes_named_in(title)[0] for title in set(titles)}
+    nodes = [node_of[title] for title in titles]
     look_ups = [timed(lambda node=node: store.graph.neighbours(node, CAP)) for node in nodes]
     searched = search(store, sample_titles(folder, 2 * N_SEARCHES + 2))
     after = memory()
@@ -88,49 +173,10 @@ def step_use(folder: Path) -> dict[str, float]:
     }
 
 
-def step_dict(folder: Path) -> dict[str, float]:
-    """Build and use a dict of lists; the heaviest edges are chosen at each look-up."""
-    began = time.perf_counter()
-    titles, sources, targets, weights = read_ends(folder)
-    known = set(titles)
-    graph: dict[str, list[tuple[float, int, str]]] = defaultdict(list)
-    for row, (source, target, weight) in enumerate(zip(sources, targets, weights, strict=True)):
-        if source in known and target in known and source != target:
-            graph[source].append((weight, row, target))
-            graph[target].append((weight, row, source))
-    seconds = time.perf_counter() - began
-    wanted = sample_titles(folder, N_LOOK_UPS)[:5000]
-    look_ups = [timed(lambda title=title: heapq.nlargest(CAP, graph[title])) for title in wanted]
-    return {"build_s": seconds, **percentiles(look_ups), **peak()}
-
-
-def step_networkx(folder: Path) -> dict[str, float]:
-    """Build and use a networkx graph; the heaviest edges are chosen at each look-up."""
-    import networkx
-
-    began = time.perf_counter()
-    titles, sources, targets, weights = read_ends(folder)
-    graph: Any = networkx.MultiGraph()
-    graph.add_nodes_from(titles)
-    for row, (source, target, weight) in enumerate(zip(sources, targets, weights, strict=True)):
-        graph.add_edge(source, target, key=row, weight=weight)
-    seconds = time.perf_counter() - began
-
-    def heaviest(title: str) -> Any:
-        edges = graph.edges(title, keys=True, data="weight")
-        return heapq.nlargest(CAP, edges, key=lambda edge: edge[3])
-
-    wanted = sample_titles(folder, N_LOOK_UPS)[:5000]
-    look_ups = [timed(lambda title=title: heaviest(title)) for title in wanted]
-    return {"build_s": seconds, **percentiles(look_ups), **peak()}
-
-
 STEPS = {
     "write": lambda folder: write_index(folder, int(folder.name)) or {},
     "build": step_build,
     "use": step_use,
-    "dict of lists": step_dict,
-    "networkx": step_networkx,
 }
 
 
@@ -138,7 +184,7 @@ STEPS = {
 
 
 class InstantModel:
-    """Always wants to look further, and at the end cites the first relationship it is shown."""
+    """Scores all edges alike, and finds no answer."""
 
     def __init__(self) -> None:
         from graphrag_llm.config import TokenizerConfig
@@ -153,7 +199,8 @@ class InstantModel:
         reply = (
             self._scores(kwargs["messages"][1]["content"])
             if "scores" in form.model_fields
-            else self._answer(kwargs["messages"][0]["content"])
+            else {"sufficient": False, "answer": "", "relationships": [], "sources": []}
+            | {"missing": "more"}
         )
         content = json.dumps(reply)
         return SimpleNamespace(content=content, formatted_response=read_reply(content, form))
@@ -161,18 +208,6 @@ class InstantModel:
     def _scores(self, shown: str) -> dict[str, Any]:
         numbers = re.findall(r"^(\d+)\|", shown, re.MULTILINE)
         return {"scores": [{"edge": int(number), "score": 0.5} for number in numbers]}
-
-    def _answer(self, shown: str) -> dict[str, Any]:
-        rows = shown.split("-----Relationships-----\n", 1)[-1].split("\n")
-        cell = rows[1].split("|")[0] if len(rows) > 1 else ""
-        final = "Final attempt: yes" in shown
-        return {
-            "sufficient": final,
-            "answer": "It is so." if final else "",
-            "relationships": [int(cell)] if final and cell.isdigit() else [],
-            "sources": [],
-            "missing": "more",
-        }
 
 
 def search(store: Any, titles: Sequence[str]) -> dict[str, float]:
@@ -247,26 +282,10 @@ def run_step(step: str, folder: Path) -> dict[str, float]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def free_bytes() -> float:
-    """Return the memory that is free, infinity where the system does not say."""
-    path = Path("/proc/meminfo")
-    if not path.exists():
-        return float("inf")
-    lines = dict(line.split(":") for line in path.read_text().splitlines())
-    return int(lines["MemAvailable"].split()[0]) * 1024
-
-
-def measure(folder: Path) -> dict[str, dict[str, float]]:
-    """Run all steps on one size; a plain structure that does not fit is left out."""
+def measure(folder: Path) -> dict[str, float]:
+    """Run all steps on one size."""
     run_step("write", folder)
-    found = {"store": run_step("build", folder) | run_step("use", folder)}
-    n_relationships = int(folder.name) * RELATIONSHIPS_PER_ENTITY
-    for name, n_bytes in BYTES_PER_RELATIONSHIP.items():
-        if n_bytes * n_relationships > 0.7 * free_bytes():
-            print(f"{name}: skipped at {folder.name} entities, it would not fit into memory")
-        else:
-            found[name] = run_step(name, folder)
-    return found
+    return run_step("build", folder) | run_step("use", folder)
 
 
 ROWS = (
@@ -288,20 +307,16 @@ ROWS = (
 )
 
 
-def print_tables(results: dict[int, dict[str, dict[str, float]]]) -> None:
-    """Print one table a size, the plain structures as multiples of the store."""
-    for size, found in results.items():
-        n = size * RELATIONSHIPS_PER_ENTITY
-        print(f"\n{size:,} entities, {n:,} relationships")
-        print(f"{'':36}" + "".join(f"{name:>26}" for name in found))
+def print_tables(results: dict[int, dict[str, float]]) -> None:
+    """Print one table a size, and how figures grow from one size to the next."""
+    for size, measured in results.items():
+        print(f"\n{size:,} entities, {size * RELATIONSHIPS_PER_ENTITY:,} relationships")
         for label, key, form in ROWS:
-            cells = [cell(key, form, found["store"], measured) for measured in found.values()]
-            if any(cells):
-                print(f"{label:36}" + "".join(f"{text:>26}" for text in cells))
-    sizes = sorted(results)
-    for small, large in itertools.pairwise(sizes):
+            if key in measured:
+                print(f"{label:36}{form.format(measured[key]):>12}")
+    for small, large in itertools.pairwise(sorted(results)):
         ratios = [
-            f"{label} x{results[large]['store'][key] / results[small]['store'][key]:.2f}"
+            f"{label} x{results[large][key] / results[small][key]:.2f}"
             for label, key in (
                 ("build", "build_s"),
                 ("opening", "reopen_ms"),
@@ -310,15 +325,7 @@ def print_tables(results: dict[int, dict[str, dict[str, float]]]) -> None:
                 ("edges touched", "edges"),
             )
         ]
-        print(f"\nfrom {small:,} to {large:,} entities, the store: {', '.join(ratios)}")
-
-
-def cell(key: str, form: str, store: dict[str, float], measured: dict[str, float]) -> str:
-    """Write a figure, with its ratio to the store's where it is another structure's."""
-    if key not in measured:
-        return ""
-    text = form.format(measured[key])
-    return text if measured is store else f"{text} (x{measured[key] / store[key]:.1f})"
+        print(f"\nfrom {small:,} to {large:,} entities: {', '.join(ratios)}")
 
 
 def main() -> None:
@@ -334,7 +341,7 @@ def main() -> None:
         return
     sizes = [10_000] if options.quick else options.entities
     with TemporaryDirectory(dir=options.folder) as temporary:
-        results: dict[int, dict[str, dict[str, float]]] = {}
+        results: dict[int, dict[str, float]] = {}
         for size in sizes:
             folder = Path(temporary) / str(size)
             folder.mkdir()

@@ -28,13 +28,11 @@ from support.tog_world import (
 
 from graphrag.query.structured_search.tog_search import GraphStore, walk
 from graphrag.query.structured_search.tog_search import search as tog
-from graphrag.query.structured_search.tog_search.state import (
+from graphrag.query.structured_search.tog_search.walk import (
     Candidate,
     Exploration,
     Path,
     Scores,
-)
-from graphrag.query.structured_search.tog_search.walk import (
     keep_best,
     list_candidates,
     select_evidence,
@@ -338,15 +336,13 @@ async def test_a_graph_of_one_entity_answers_from_its_text() -> None:
     assert "[Data: Sources (8)]" in str(result.response)
 
 
+@pytest.mark.slow
 def test_the_benchmark_runs() -> None:
-    """On a small graph, and compares the three structures."""
+    """On a small graph."""
     script = Folder(__file__).parents[2] / "benchmarks" / "tog.py"
     command = [sys.executable, str(script), "--entities", "1000"]
-    lines = subprocess.run(
-        command, stdout=subprocess.PIPE, text=True, check=True
-    ).stdout.splitlines()
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    lines = done.stdout.splitlines()
     assert "1,000 entities, 10,000 relationships" in lines
-    heading = next(line for line in lines if "dict of lists" in line)
-    assert heading.split("  ")[-1].strip() == "networkx"
     for label in ("build, s", "opening again, ms", "search without model, median ms"):
         assert any(line.startswith(label) for line in lines)

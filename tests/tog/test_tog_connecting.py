@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore
 from graphrag.query.structured_search.tog_search.connecting import Connection, connect
-from graphrag.query.structured_search.tog_search.state import Path
+from graphrag.query.structured_search.tog_search.walk import Path
 
 N_NODES = 8
 # Node 8 is no entity: edges to it dangle. Cycles, parallel edges and self-loops abound.

@@ -238,11 +238,11 @@ def test_what_stopped_builds_left_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_columns_of_other_releases_are_read(tmp_path: Path, kind: str) -> None:
-    """Names for titles, numbers as text or with gaps, other columns, none of the optional ones."""
+    """Numbers as text or with gaps, other columns, none of the optional ones."""
     people = pd.DataFrame(
         {
             "id": ["a", "b", "c"],
-            "name": ["A", "B", "C"],
+            "title": ["A", "B", "C"],
             "human_readable_id": [5.0, None, 7.0],
             "graph_embedding": [None, None, None],
         }

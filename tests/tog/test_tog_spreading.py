@@ -21,14 +21,14 @@ from support.tog_world import (
 
 from graphrag.config.models.tog_search_config import PPRSearchConfig
 from graphrag.query.structured_search.tog_search import GraphStore, PPRSearch, spreading
-from graphrag.query.structured_search.tog_search.names import hash_keys, index_names, title_of
+from graphrag.query.structured_search.tog_search.building import hash_keys, index_names, title_of
 from graphrag.query.structured_search.tog_search.spreading import (
     N_SEEDS,
+    Passages,
     Seeds,
     find_seeds,
     spread,
 )
-from graphrag.query.structured_search.tog_search.state import Passages
 from graphrag.query.structured_search.tog_search.store import TextUnits
 from graphrag.text.ranking import WordIndexes
 from graphrag.text.terms import word_keys

@@ -1,9 +1,10 @@
 """From paths and ranked texts to a context, from the context to a cited answer and data frames."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, cast
 
 import pandas as pd
@@ -19,19 +20,17 @@ from graphrag.query.structured_search.tog_search.asking import (
     csv_line,
     fill,
 )
-from graphrag.query.structured_search.tog_search.state import (
-    Exploration,
-    Passages,
-    Path,
-    Round,
-    ScoredEdge,
-)
 from graphrag.query.structured_search.tog_search.store import (
     EntityRow,
     GraphStore,
     RelationshipRow,
     TextUnit,
     TextUnits,
+)
+from graphrag.query.structured_search.tog_search.walk import (
+    Exploration,
+    Path,
+    ScoredEdge,
 )
 from graphrag.query.usage import OutputBound, phase
 from graphrag.text.path_tree import name_row
@@ -52,36 +51,30 @@ _MAX_UNITS = 300
 _N_CACHED_COUNTS = 2048
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
-    """What a check-and-answer call is shown: the tables as they are sent, and their rows."""
+    """What a check-and-answer call is shown: rows by their number, and the text they make.
+
+    ``n_tokens`` are those of the headings and of each line counted alone.
+    """
 
     text: str = ""
-    paths: tuple[Path, ...] = ()
-    entities: tuple[EntityRow, ...] = ()
-    relationships: tuple[RelationshipRow, ...] = ()
-    sources: tuple[TextUnit, ...] = ()
-
-
-class _Draft:
-    """The rows chosen so far, each with its rendered line, and the tokens they take."""
-
-    def __init__(self) -> None:
-        self.used = 0
-        self.paths: dict[Path, str] = {}
-        self.relationships: dict[int, tuple[RelationshipRow, str]] = {}
-        self.entities: dict[int, tuple[EntityRow, str]] = {}
-        self.sources: list[tuple[TextUnit, str]] = []
+    n_tokens: int = 0
+    paths: dict[Path, str] = field(default_factory=dict[Path, str])
+    entities: dict[int, EntityRow] = field(default_factory=dict[int, EntityRow])
+    relationships: dict[int, RelationshipRow] = field(default_factory=dict[int, RelationshipRow])
+    sources: list[TextUnit] = field(default_factory=list[TextUnit])
 
     def render(self) -> str:
-        """Join the lines to the context; a section without rows keeps its heading."""
-        sources = [line for _, line in self.sources]
-        entities = [line for _, line in self.entities.values()]
-        relationships = [line for _, line in self.relationships.values()]
+        """Write the tables; a section without rows keeps its heading."""
         sections = (
-            ["-----Sources-----", "id|text", *sources],
-            ["-----Entities-----", "id|entity|description", *entities],
-            ["-----Relationships-----", "id|source|target|description", *relationships],
+            ["-----Sources-----", "id|text", *map(_line, self.sources)],
+            ["-----Entities-----", "id|entity|description", *map(_line, self.entities.values())],
+            [
+                "-----Relationships-----",
+                "id|source|target|description",
+                *map(_line, self.relationships.values()),
+            ],
             ["-----Paths-----", *self.paths.values()],
         )
         return "\n\n".join(map("\n".join, sections))
@@ -101,6 +94,19 @@ class _Draft:
         else:
             return False
         return True
+
+
+_Row = TextUnit | EntityRow | RelationshipRow
+_CELLS: dict[type[_Row], Callable[[_Row], Sequence[object]]] = {
+    TextUnit: attrgetter("human_readable_id", "text"),
+    EntityRow: attrgetter("human_readable_id", "title", "description"),
+    RelationshipRow: attrgetter("human_readable_id", "source", "target", "description"),
+}
+"""What is shown of a row."""
+
+
+def _line(row: _Row) -> str:
+    return csv_line(_CELLS[type(row)](row))
 
 
 class Grounder:
@@ -125,75 +131,61 @@ class Grounder:
         self._graph_share = config.graph_share
         self._texts_first = texts_first
 
-    def build(self, starts: Sequence[int], paths: Sequence[Path], passages: Passages) -> Context:
+    def build(
+        self, starts: Sequence[int], paths: Sequence[Path], masses: Mapping[int, float]
+    ) -> Context:
         """Choose and render what the model is shown.
 
-        Paths, relationships and entities take at most ``graph_share`` of ``max_context_tokens``
-        (all of it where no text unit is there or fits), text units the rest.
-
-        Parameters
-        ----------
-        starts : sequence of int
-            Nodes that the search started from; shown after those on the paths.
-        paths : sequence of Path
-            Best first.
-        passages : Passages
-            Ranks the text units.
+        Paths, best first, their relationships and entities, and then the ``starts``, take at most
+        ``graph_share`` of ``max_context_tokens`` (all of it where no text unit is there or fits),
+        text units the rest; these are ranked by the mass (> 0) of their rows.
         """
-        draft = _Draft()
-        draft.used = self._count_line(draft.render())
+        context = Context()
+        context.n_tokens = self._count_line(context.render())
         share = int(self._budget * self._graph_share)
         if not self._texts_first:
-            self._add_graph(draft, starts, paths, share)
-        for unit in self._text_units.best(passages.units, _MAX_UNITS):
-            line = csv_line((unit.human_readable_id, unit.text))
-            if self._take(draft, [line], self._budget):
-                draft.sources.append((unit, line))
-        if self._texts_first or not draft.sources:
-            left = min(self._budget, draft.used + share) if draft.sources else self._budget
-            self._add_graph(draft, starts, paths, left)
+            self._add_graph(context, starts, paths, share)
+        for unit in self._text_units.best(masses, _MAX_UNITS):
+            if self._takes(context, [_line(unit)], self._budget):
+                context.sources.append(unit)
+        if self._texts_first or not context.sources:
+            left = min(self._budget, context.n_tokens + share) if context.sources else self._budget
+            self._add_graph(context, starts, paths, left)
+        context.text = context.render()
         # Joined rows may take a few tokens more than the rows counted one by one.
-        while self._count(text := draft.render()) > self._budget and draft.drop_last():
-            pass
-        return Context(
-            text=text,
-            paths=tuple(draft.paths),
-            entities=tuple(row for row, _ in draft.entities.values()),
-            relationships=tuple(row for row, _ in draft.relationships.values()),
-            sources=tuple(unit for unit, _ in draft.sources),
-        )
+        while self._count(context.text) > self._budget and context.drop_last():
+            context.text = context.render()
+        return context
 
     def _add_graph(
-        self, draft: _Draft, starts: Sequence[int], paths: Sequence[Path], limit: int
+        self, context: Context, starts: Sequence[int], paths: Sequence[Path], limit: int
     ) -> None:
         for path in paths:
-            if path not in draft.paths:
-                self._add_path(draft, path, limit)
-        for node in (*(node for path in draft.paths for node in path.nodes), *starts):
-            if node not in draft.entities:
+            if path not in context.paths:
+                self._add_path(context, path, limit)
+        for node in (*(node for path in context.paths for node in path.nodes), *starts):
+            if node not in context.entities:
                 row = self._store.entity_row(node)
-                line = csv_line((row.human_readable_id, row.title, row.description))
-                if self._take(draft, [line], limit):
-                    draft.entities[node] = (row, line)
+                if self._takes(context, [_line(row)], limit):
+                    context.entities[node] = row
 
-    def _add_path(self, draft: _Draft, path: Path, limit: int) -> None:
+    def _add_path(self, context: Context, path: Path, limit: int) -> None:
         line = path_line(path, self._store)
-        new: dict[int, tuple[RelationshipRow, str]] = {}
-        for step in path.steps:
-            for link in step.edge.links:
-                if link.relationship not in draft.relationships:
-                    row = self._store.relationship_row(link.relationship)
-                    cells = (row.human_readable_id, row.source, row.target, row.description)
-                    new[link.relationship] = (row, csv_line(cells))
-        if self._take(draft, [line, *(text for _, text in new.values())], limit):
-            draft.paths[path] = line
-            draft.relationships.update(new)
+        new = {
+            link.relationship: self._store.relationship_row(link.relationship)
+            for step in path.steps
+            for link in step.edge.links
+            if link.relationship not in context.relationships
+        }
+        if self._takes(context, [line, *map(_line, new.values())], limit):
+            context.paths[path] = line
+            context.relationships |= new
 
-    def _take(self, draft: _Draft, lines: Sequence[str], limit: int) -> bool:
+    def _takes(self, context: Context, lines: Sequence[str], limit: int) -> bool:
         cost = sum(self._count_line(line + "\n") for line in lines)
-        if draft.used + cost > limit:
+        if context.n_tokens + cost > limit:
             return False
-        draft.used += cost
+        context.n_tokens += cost
         return True
 
 
@@ -218,17 +210,10 @@ def path_line(path: Path, store: GraphStore) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one check.
+    """What came of one check: the text for the user, citations included.
 
-    Attributes
-    ----------
-    response : str
-        The text for the user, citations included.
-    abstained : bool
-        Whether the response says no more than that the answer was not found.
-    note : str
-        Which cited ids the context did not hold, and what the model says that it lacks; "" where
-        there is nothing to say.
+    ``abstained`` when it says no more than that the answer was not found. The note, or "", says
+    how many cited ids the context did not hold, and what the model says that it lacks.
     """
 
     response: str
@@ -262,10 +247,7 @@ class LiveText:
 
 @dataclass(frozen=True, slots=True)
 class Reasoner:
-    """Asks whether the context suffices, and for the answer in the form of ``response_type``.
-
-    The prompt has the fields {context_data} and {response_type}; the bound is each reply's.
-    """
+    """Asks whether the context suffices, and for the answer in the form of ``response_type``."""
 
     model: CompletionModel
     prompt: str
@@ -335,11 +317,8 @@ def _settle(reply: ReasonedAnswer, context: Context) -> Verdict:
     relationships, sources = _known_ids(reply, context)
     answer, missing = _clean(reply.answer), " ".join(reply.missing.split())
     notes: list[str] = []
-    if (
-        n_dropped := len({*reply.relationships})
-        + len({*reply.sources})
-        - len([*relationships, *sources])
-    ):
+    cited_ids = len({*reply.relationships}) + len({*reply.sources})
+    if n_dropped := cited_ids - len(relationships) - len(sources):
         notes.append(f"{n_dropped} cited ids were not in the context")
     abstained = not (answer and (relationships or sources))
     if abstained:
@@ -358,10 +337,9 @@ def _settle(reply: ReasonedAnswer, context: Context) -> Verdict:
 
 
 def _known_ids(reply: ReasonedAnswer, context: Context) -> tuple[list[int], list[int]]:
-    return (
-        sorted({*reply.relationships} & {row.human_readable_id for row in context.relationships}),
-        sorted({*reply.sources} & {unit.human_readable_id for unit in context.sources}),
-    )
+    known = {row.human_readable_id for row in context.relationships.values()}
+    sources = {unit.human_readable_id for unit in context.sources}
+    return sorted(known & {*reply.relationships}), sorted(sources & {*reply.sources})
 
 
 def _clean(answer: str) -> str:
@@ -386,19 +364,16 @@ def context_frames(
 ) -> dict[str, pd.DataFrame]:
     """Return the context and the course of the search as data frames.
 
-    Returns
-    -------
-    dict of str to pandas.DataFrame
-        ``paths`` (a row for each relationship of each hop; source and target as stored, hop
-        from 1, score the product up to that hop in [0, 1]), ``entities``, ``relationships``,
-        ``sources``, ``exploration``, ``starts`` and ``edges`` (a row for each edge that was
-        scored, by its heaviest relationship; source and target as it was walked, score its own,
-        path_score the product up to it, fate "walked", "kept" or "pruned", rests_on the rows of
-        ``relationships`` and ``sources`` that speak for it, as citations name them; none in
-        connect mode, which scores no edge). Ids are human_readable_id, ``text_unit_ids`` the ids of
-        the text units table. Every column is there even without rows.
+    ``paths`` has a row for each relationship of each hop, source and target as stored, hop from 1,
+    score the product up to that hop in [0, 1]; ``edges`` one for each edge that was scored, by its
+    heaviest relationship, source and target as it was walked, score its own, path_score the product
+    up to it, fate "walked", "kept" or "pruned", rests_on the rows of ``relationships`` and
+    ``sources`` that speak for it, as citations name them. Connect mode scores no edge. Ids are
+    human_readable_id, ``text_unit_ids`` the ids of the text units table. Every column is there even
+    without rows.
     """
-    numbers = {row.human_readable_id for row in context.relationships}
+    rows = context.relationships.values()
+    numbers = {row.human_readable_id for row in rows}
     texts = {unit.id: unit.human_readable_id for unit in context.sources}
 
     def frame(columns: str, rows: Iterable[Sequence[object]]) -> pd.DataFrame:
@@ -410,21 +385,15 @@ def context_frames(
             _path_rows(context.paths, store),
         ),
         "entities": frame(
-            "id entity description",
-            ((row.human_readable_id, row.title, row.description) for row in context.entities),
+            "id entity description", map(_CELLS[EntityRow], context.entities.values())
         ),
         "relationships": frame(
             "id source target description weight",
-            (
-                (row.human_readable_id, row.source, row.target, row.description, row.weight)
-                for row in context.relationships
-            ),
+            ((*_CELLS[RelationshipRow](row), row.weight) for row in rows),
         ),
-        "sources": frame(
-            "id text", ((unit.human_readable_id, unit.text) for unit in context.sources)
-        ),
+        "sources": frame("id text", map(_CELLS[TextUnit], context.sources)),
         "exploration": frame(
-            "depth strategy_used n_edges n_kept note", (_round_row(each) for each in walked.rounds)
+            "depth strategy_used n_edges n_kept note", map(astuple, walked.rounds)
         ),
         "starts": frame(
             "id entity",
@@ -437,11 +406,7 @@ def context_frames(
     }
 
 
-def _round_row(each: Round) -> Sequence[object]:
-    return (each.depth, each.strategy_used, each.n_edges, each.n_kept, each.note)
-
-
-def _path_rows(paths: Sequence[Path], store: GraphStore) -> Iterable[Sequence[object]]:
+def _path_rows(paths: Iterable[Path], store: GraphStore) -> Iterable[Sequence[object]]:
     for path_id, path in enumerate(paths):
         for hop, step in enumerate(path.steps, start=1):
             score = Path(path.start, path.steps[:hop]).score

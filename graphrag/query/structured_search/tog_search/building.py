@@ -1,47 +1,158 @@
-"""From an index's tables to the arrays that a graph is searched with."""
+"""From an index's tables to the arrays that a graph is searched with, and names in texts."""
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from pandas.util import hash_array
 
-from graphrag.query.structured_search.tog_search.names import (
-    Ints,
-    NameIndex,
-    hash_keys,
-    index_names,
-    titles_of_units,
+from graphrag.query.structured_search.tog_search.tables import (
+    DOCUMENTS,
+    ENTITIES,
+    RELATIONSHIPS,
+    TEXT_UNITS,
+    Batch,
+    Column,
+    Source,
+    arrow,
+    compute,
 )
-from graphrag.query.structured_search.tog_search.tables import Batch, Column, arrow, compute
 from graphrag.text.terms import word_keys
 
 # Each join builds a hash table of all titles, so it is given at least so many rows at once.
 _MIN_JOINED_ROWS = 1 << 20
-_CHUNK = 1 << 21
 # A single word as short as this is more often another word than the name that it could be.
 _SHORTEST_WORD = 4
 _LONGEST_NAME = 8
-_NONE = np.empty(0, np.int32)
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+# A name in 16 places of the sieve: one window of words in 16 is looked up in vain.
+_SIEVE_PLACES = 16
+_FILE_NAME = re.compile(r"^\S.*\.[A-Za-z][A-Za-z0-9]{0,4}$")
+_MAX_HEADING_CHARS = 120
+_SENTENCE_ENDS = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "：", "、")  # noqa: RUF001
+_MARKUP = "#=*_ \t"
 
 Write = Callable[[str, Batch], None]
+Ints = npt.NDArray[np.int32]
+Hashes = npt.NDArray[np.uint64]
 Pointers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
 _Ends = tuple[Ints, Ints, Floats]
 
+_NONE = np.empty(0, np.int32)
+_hash_array = cast("Callable[[npt.NDArray[np.object_]], Hashes]", hash_array)
+
 
 @dataclass(frozen=True, slots=True)
-class TableStreams:
-    """The tables of an index as record batches in the forms of ``tables``.
+class NameIndex:
+    """Names by 64-bit hashes of their words: two names never share one in practice.
 
-    Text units are read twice, so theirs is opened anew each time.
+    ``hashes`` ascend and are all different; of names with the same words ``names`` has the first.
+    ``longest`` is in words. The ``sieve``, for looking many texts through, says whether a name's
+    hash may begin with the bits of a place.
     """
 
-    entities: Iterator[Batch]
-    relationships: Iterator[Batch]
-    text_units: Callable[[], Iterator[Batch]]
-    documents: Iterator[Batch]
+    hashes: Hashes
+    names: Ints
+    longest: int
+    sieve: npt.NDArray[np.bool_] | None = None
+
+    def find(self, texts: Sequence[str], n_names: int | None = None) -> tuple[Ints, Ints]:
+        """Find names in texts; one inside a longer one that also stands there does not count.
+
+        Only names below ``n_names`` are looked for. Returned are places in ``texts``, and names;
+        the longest first, then by where they stand.
+        """
+        split = [key.split() for key in word_keys(texts)]
+        text_of = np.repeat(np.arange(len(texts), dtype=np.int32), [len(each) for each in split])
+        begins, sizes, found = self._matches(_hash_words(split), text_of)
+        if n_names is not None:
+            wanted = found < n_names
+            begins, sizes, found = begins[wanted], sizes[wanted], found[wanted]
+        taken = np.zeros(len(text_of), np.bool_)
+        kept: list[int] = []
+        for match in np.lexsort((begins, -sizes)).tolist():
+            span = slice(begins[match], begins[match] + sizes[match])
+            if not taken[span].any():
+                taken[span] = True
+                kept.append(match)
+        return text_of[begins[kept]], found[kept]
+
+    def _matches(self, words: Hashes, text_of: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return where names begin, of how many words they are, and which they are."""
+        at = np.arange(len(words), dtype=np.int32)
+        value = np.zeros(len(words), np.uint64)
+        begins, sizes, found = [at[:0]], [at[:0]], [at[:0]]
+        for size in range(1, self.longest + 1):
+            n_fit = int(np.searchsorted(at, len(words) - size + 1))
+            at, value = at[:n_fit], value[:n_fit]
+            together = text_of[at] == text_of[at + (size - 1)]
+            at, value = at[together], value[together]
+            if not len(at):
+                break
+            value = _join(value, words[at + (size - 1)])
+            hit, names = self.look_up(value)
+            begins.append(at[hit])
+            sizes.append(np.full(len(hit), size, np.int32))
+            found.append(names)
+        return np.concatenate(begins), np.concatenate(sizes), np.concatenate(found)
+
+    def look_up(self, values: Hashes) -> tuple[Ints, Ints]:
+        """Return the places of the hashes that are a name's, and the names."""
+        likely = np.arange(len(values), dtype=np.int32)
+        if self.sieve is not None:
+            likely = likely[self.sieve[_first_bits(values, self.sieve)]]
+        if not len(self.hashes):
+            return likely[:0], self.names
+        place = np.searchsorted(self.hashes, values[likely])
+        place = np.minimum(place, len(self.hashes) - 1)
+        known = self.hashes[place] == values[likely]
+        return likely[known], self.names[place[known]]
+
+
+def index_names(hashes: Hashes, n_words: Ints, names: Ints, sieved: bool = False) -> NameIndex:
+    """Index ascending names by what :func:`hash_keys` gives of them, those without words left out.
+
+    ``sieved`` says that many texts will be looked through.
+    """
+    some = n_words > 0
+    known, first = np.unique(hashes[some], return_index=True)
+    sieve = None
+    if sieved:
+        sieve = np.zeros(1 << max(8, (_SIEVE_PLACES * len(known)).bit_length()), np.bool_)
+        sieve[_first_bits(known, sieve)] = True
+    return NameIndex(known, names[some][first], int(n_words.max(initial=0)), sieve)
+
+
+def hash_keys(keys: Sequence[str]) -> tuple[Hashes, Ints]:
+    """Return the hash of each name's words, as ``word_keys`` has them, and how many they are."""
+    split = [key.split() for key in keys]
+    words = _hash_words(split)
+    n_words = np.fromiter(map(len, split), np.int32, len(split))
+    begins = np.cumsum(n_words) - n_words
+    value = np.zeros(len(split), np.uint64)
+    for place in range(int(n_words.max(initial=0))):
+        longer = np.flatnonzero(n_words > place)
+        value[longer] = _join(value[longer], words[begins[longer] + place])
+    return value, n_words
+
+
+def _hash_words(split: Iterable[list[str]]) -> Hashes:
+    # Not Python's own hash, which differs from one process to the next.
+    words = np.array([word for each in split for word in each], dtype=object)
+    return _hash_array(words)
+
+
+def _join(before: Hashes, words: Hashes) -> Hashes:
+    joined = (before ^ words) * _FACTOR
+    return joined ^ (joined >> np.uint64(29))
+
+
+def _first_bits(values: Hashes, sieve: npt.NDArray[np.bool_]) -> Hashes:
+    return values >> np.uint64(65 - len(sieve).bit_length())
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +161,12 @@ class GraphArrays:
 
     A name is an entity's node, or, from the number of entities on, a title that no entity has.
 
-    Attributes
-    ----------
-    edge_ptr : numpy.ndarray
-        int64, shape (n_nodes + 1,): the edges of a node, both ways, by falling weight, then by
-        relationship.
-    edge_nodes : numpy.ndarray
-        int32: where each edge leads.
-    edge_rows : numpy.ndarray
-        int32: row of the relationship plus one, negative where the node is its stored target.
-    edge_weights : numpy.ndarray
-        float32.
-    key_hashes, key_names : numpy.ndarray
-        As in ``NameIndex``.
-    longest_key : numpy.ndarray
-        int64, shape (1,): words of the longest name.
-    unit_ptr, unit_names : numpy.ndarray
-        int64 and int32: the names in a text unit, ascending.
-    name_ptr, name_units : numpy.ndarray
-        int64 and int32: the rows of the text units with a name, ascending.
-    unit_topics : numpy.ndarray
-        int32, shape (n_units,): the name that is the title of the text unit's document, -1
-        without one.
+    Of a node's edges, both ways, by falling weight and then by relationship, ``edge_nodes`` says
+    where each leads, ``edge_rows`` the row of the relationship plus one, negative where the node is
+    its stored target. ``key_hashes``, ``key_names`` and ``longest_key``, of shape (1,), are those
+    of :class:`NameIndex`. ``unit_names`` are the names in a text unit, ``name_units`` the rows of
+    the text units with a name, both ascending; ``unit_topics`` has of each text unit the name that
+    is the title of its document, -1 without one.
     """
 
     edge_ptr: Pointers
@@ -88,22 +183,19 @@ class GraphArrays:
     unit_topics: Ints
 
 
-def build_arrays(tables: TableStreams, write: Write) -> GraphArrays:
-    """Read each table front to back.
+def build_arrays(
+    entities: Source, relationships: Source, text_units: Source, documents: Source, write: Write
+) -> GraphArrays:
+    """Read each table front to back; text units twice.
 
     The ids in ``text_unit_ids``, each of which stands in many rows, are replaced by numbers.
-
-    Parameters
-    ----------
-    tables : TableStreams
-    write : callable
-        Takes ("entities" | "relationships" | "text_units" | "cited_ids", record batch) to keep;
-        row i of ``cited_ids`` is the id with the number i.
+    ``write`` takes ("entities" | "relationships" | "text_units" | "cited_ids", record batch) to
+    keep; row i of ``cited_ids`` is the id with the number i.
     """
     cited, names = _Numbering(), _Names()
     titles: list[Column] = []
     cited_by: list[tuple[Ints, Ints]] = []
-    for batch in tables.entities:
+    for batch in ENTITIES.stream(entities):
         rows = np.arange(names.n, names.n + batch.num_rows, dtype=np.int32)
         names.add(word_keys(batch.column("title").to_pylist()))
         titles.append(batch.column("title"))
@@ -112,15 +204,17 @@ def build_arrays(tables: TableStreams, write: Write) -> GraphArrays:
         counts = compute.list_value_length(lists).to_numpy()
         cited_by.append((lists.flatten().to_numpy(), np.repeat(rows, counts)))
         write("entities", coded)
-    edges = _sort_edges(_read_ends(tables.relationships, titles, cited, write), names.n)
-    topics = _read_topics(tables, names)
+    ends = _read_ends(RELATIONSHIPS.stream(relationships), titles, cited, write)
+    edges = _sort_edges(ends, names.n)
+    topics = _read_topics(TEXT_UNITS.stream(text_units), DOCUMENTS.stream(documents), names)
     index = names.index()
     scanned = names.index(scanned=True)
-    unit_of = np.full(cited.n, -1, np.int32)
+    unit_of = np.full(len(cited.numbers), -1, np.int32)
     pairs = [np.flatnonzero(topics >= 0).astype(np.int32)], [topics[topics >= 0]]
     first = 0
-    for batch in tables.text_units():
-        for row, number in enumerate(map(cited.number_of, batch.column("id").to_pylist()), first):
+    for batch in TEXT_UNITS.stream(text_units):
+        for row, name in enumerate(batch.column("id").to_pylist(), first):
+            number = cited.numbers.get(name)
             if number is not None and unit_of[number] < 0:
                 unit_of[number] = row
         units, found = scanned.find(batch.column("text").to_pylist())
@@ -128,7 +222,8 @@ def build_arrays(tables: TableStreams, write: Write) -> GraphArrays:
         pairs[1].append(found)
         first += batch.num_rows
         write("text_units", batch)
-    write("cited_ids", cited.ids())
+    ids = arrow.array(list(cited.numbers), type=arrow.string())
+    write("cited_ids", arrow.RecordBatch.from_pydict({"id": ids}))
     for numbers, nodes in cited_by:
         known = unit_of[numbers] >= 0
         pairs[0].append(unit_of[numbers][known])
@@ -166,19 +261,12 @@ class _Names:
         return index_names(hashes, n_words, rows, sieved=scanned)
 
 
-def _read_topics(tables: TableStreams, names: _Names) -> Ints:
+def _read_topics(text_units: Iterator[Batch], documents: Iterator[Batch], names: _Names) -> Ints:
     """Find what each text unit's document is about; titles that no entity has are new names."""
-    documents = {
-        name: title
-        for batch in tables.documents
-        for name, title in zip(*_columns(batch, "id", "title"), strict=True)
-    }
-    units = (
-        unit
-        for batch in tables.text_units()
-        for unit in zip(*_columns(batch, "document_id", "human_readable_id", "text"), strict=True)
+    titles = titles_of_units(
+        _rows(text_units, "document_id", "human_readable_id", "text"),
+        dict(_rows(documents, "id", "title")),
     )
-    titles = titles_of_units(units, documents)
     keys = word_keys(titles)
     distinct = [key for key in dict.fromkeys(keys) if key]
     known, entities = names.index().look_up(hash_keys(distinct)[0])
@@ -191,6 +279,11 @@ def _read_topics(tables: TableStreams, names: _Names) -> Ints:
     return np.array([number.get(key, -1) for key in keys], np.int32)
 
 
+def _rows(batches: Iterator[Batch], *columns: str) -> Iterator[tuple[Any, ...]]:
+    for batch in batches:
+        yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+
 def _read_ends(
     batches: Iterator[Batch], titles: list[Column], cited: "_Numbering", write: Write
 ) -> _Ends:
@@ -199,23 +292,15 @@ def _read_ends(
     # An entity without a title is no end of anything.
     known = compute.if_else(compute.equal(known, ""), None, known)
     waiting: list[Batch] = []
-    joined: list[Future[_Ends]] = []
-    with ThreadPoolExecutor(1) as reader, ThreadPoolExecutor(1) as joiner:
-        coming = reader.submit(next, batches, None)
-        while (batch := coming.result()) is not None:
-            coming = reader.submit(next, batches, None)
-            write("relationships", cited.apply(batch))
-            waiting.append(batch.select(["source", "target", "weight"]))
-            if sum(part.num_rows for part in waiting) >= max(_MIN_JOINED_ROWS, len(known)):
-                joined.append(joiner.submit(_find_ends, waiting, known))
-                waiting = []
-        joined.append(joiner.submit(_find_ends, waiting, known))
-    parts = [future.result() for future in joined]
-    return (
-        np.concatenate([part[0] for part in parts]),
-        np.concatenate([part[1] for part in parts]),
-        np.concatenate([part[2] for part in parts]),
-    )
+    parts: list[_Ends] = []
+    for batch in batches:
+        write("relationships", cited.apply(batch))
+        waiting.append(batch.select(["source", "target", "weight"]))
+        if sum(part.num_rows for part in waiting) >= max(_MIN_JOINED_ROWS, len(known)):
+            parts.append(_find_ends(waiting, known))
+            waiting = []
+    sources, targets, weights = zip(*parts, _find_ends(waiting, known), strict=True)
+    return np.concatenate(sources), np.concatenate(targets), np.concatenate(weights)
 
 
 def _find_ends(batches: list[Batch], titles: Column) -> _Ends:
@@ -231,42 +316,19 @@ def _find_ends(batches: list[Batch], titles: Column) -> _Ends:
 
 
 def _sort_edges(ends: _Ends, n_nodes: int) -> tuple[Pointers, Ints, Ints, Floats]:
-    """Sort relationships into rows; self-loops and those with a missing end are left out.
-
-    Takes about 60 bytes a relationship while it works and 24 in the end.
-    """
+    """Sort relationships into rows; self-loops and those with a missing end are left out."""
     source, target, weight = ends
     if max(n_nodes, len(source)) >= 2**31 - 1:
         msg = "A graph of more than 2,147,483,646 entities or relationships can't be searched."
         raise ValueError(msg)
     usable = np.flatnonzero((source >= 0) & (target >= 0) & (source != target)).astype(np.int32)
-    order = usable[np.argsort(-weight[usable], kind="stable")]
-    n = len(order)
+    heaviest = usable[np.argsort(-weight[usable], kind="stable")]
     # The two ends of each relationship side by side, heaviest relationship first.
-    pairs = np.empty(2 * n, dtype=np.int32)
-    pairs[::2], pairs[1::2] = source[order], target[order]
-    weight = weight[order]
-    del ends, usable, source, target
-    pointers = _pointers(pairs, n_nodes)
-    # One sort of integers does it: the node in the upper bits, its place among all ends below.
-    shift = (2 * n).bit_length()
-    keys = pairs.astype(np.int64)
-    keys <<= shift
-    for begin in range(0, 2 * n, _CHUNK):
-        keys[begin : begin + _CHUNK] |= np.arange(begin, min(begin + _CHUNK, 2 * n))
-    keys.sort()
-    nodes, rows = np.empty(2 * n, np.int32), np.empty(2 * n, np.int32)
-    weights = np.empty(2 * n, np.float32)
-    for begin in range(0, 2 * n, _CHUNK):
-        chunk = slice(begin, begin + _CHUNK)
-        place = keys[chunk] & ((1 << shift) - 1)
-        nodes[chunk] = pairs[place ^ 1]
-        is_target = (place & 1).astype(bool)
-        place >>= 1
-        row = order[place] + 1
-        rows[chunk] = np.negative(row, out=row, where=is_target)
-        weights[chunk] = weight[place]
-    return pointers, nodes, rows, weights
+    pairs = np.column_stack((source[heaviest], target[heaviest])).reshape(-1)
+    order = np.argsort(pairs, kind="stable").astype(np.int32 if len(pairs) < 2**31 else np.int64)
+    row = heaviest[order >> 1]
+    signed = np.where(order & 1, -1 - row, 1 + row)
+    return _pointers(pairs, n_nodes), pairs[order ^ 1], signed, weight[row]
 
 
 def _sort_mentions(
@@ -294,15 +356,17 @@ class _Numbering:
     """Gives each text unit id the number of its first appearance."""
 
     def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
 
     def apply(self, batch: Batch) -> Batch:
         """Put numbers in place of the ids in a batch's ``text_unit_ids``."""
         lists = batch.column("text_unit_ids")
         ids = compute.fill_null(lists.flatten(), "").dictionary_encode()
-        numbers = self._numbers
         of_batch = np.fromiter(
-            (numbers.setdefault(name, len(numbers)) for name in ids.dictionary.to_pylist()),
+            (
+                self.numbers.setdefault(name, len(self.numbers))
+                for name in ids.dictionary.to_pylist()
+            ),
             dtype=np.int32,
         )
         ends = np.zeros(len(lists) + 1, dtype=np.int32)
@@ -312,17 +376,36 @@ class _Numbering:
         place = batch.schema.get_field_index("text_unit_ids")
         return batch.set_column(place, "text_unit_ids", column)
 
-    @property
-    def n(self) -> int:
-        return len(self._numbers)
 
-    def number_of(self, name: str) -> int | None:
-        return self._numbers.get(name)
+def title_of(title: str, text: str) -> str:
+    """Return what a document is about in its own words, "" if it does not say.
 
-    def ids(self) -> Batch:
-        ids = arrow.array(list(self._numbers), type=arrow.string())
-        return arrow.RecordBatch.from_pydict({"id": ids})
+    Its title (empty without one), unless that is the name of a file; else the first line of its
+    text, where that is short, does not end as a sentence does, and more follows it.
+    """
+    if title.strip() and not _FILE_NAME.match(title.strip()):
+        return title.strip()
+    first, _, rest = text.lstrip("\ufeff").strip().partition("\n")
+    heading = first.strip(_MARKUP + "\r")
+    is_heading = (
+        0 < len(heading) <= _MAX_HEADING_CHARS
+        and not heading.endswith(_SENTENCE_ENDS)
+        and bool(rest.strip())
+    )
+    return heading if is_heading else ""
 
 
-def _columns(batch: Batch, *names: str) -> list[list[str]]:
-    return [batch.column(name).to_pylist() for name in names]
+def titles_of_units(units: Iterable[tuple[str, int, str]], titles: Mapping[str, str]) -> list[str]:
+    """Return the title of each text unit's document, given document id, number and text of each.
+
+    ``titles`` are those of documents by id. A text unit without a document is one of its own.
+    """
+    documents: list[str] = []
+    beginnings: dict[str, tuple[int, str]] = {}
+    for row, (document, number, text) in enumerate(units):
+        document = document or f"\x00{row}"
+        documents.append(document)
+        if document not in beginnings or number < beginnings[document][0]:
+            beginnings[document] = (number, text[: 2 * _MAX_HEADING_CHARS].lstrip())
+    topics = {name: title_of(titles.get(name, ""), text) for name, (_, text) in beginnings.items()}
+    return [topics[document] for document in documents]

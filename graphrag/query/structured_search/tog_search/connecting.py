@@ -5,14 +5,19 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, combinations, groupby, islice, pairwise, zip_longest
+from typing import NamedTuple
 
 from graphrag.config.models.tog_search_config import ToGSearchConfig
 from graphrag.query.structured_search.tog_search.asking import ToGSearchError
-from graphrag.query.structured_search.tog_search.state import Edge, Link, Path, Round, Step
 from graphrag.query.structured_search.tog_search.store import GraphStore
 from graphrag.query.structured_search.tog_search.walk import (
     MAX_PATHS,
     MAX_TITLE_CHARS,
+    Edge,
+    Link,
+    Path,
+    Round,
+    Step,
     find_starts,
 )
 from graphrag.text.phrases import counted
@@ -59,11 +64,8 @@ def join_ends(
 ) -> tuple[list[Path], list[Round], str]:
     """Join each two of the entities; see :func:`connect`.
 
-    Returns
-    -------
-    tuple
-        The cheapest path of each pair, then the second of each, and so on, at most ten; a round
-        for each pair; a sentence for each pair without a path, joined.
+    Returned are the cheapest path of each pair, then the second of each, and so on, at most ten; a
+    round for each pair; a sentence for each pair without a path, joined.
     """
     joined = [connect(store, a, b, config) for a, b in combinations(ends, 2)]
     by_rank = chain.from_iterable(zip_longest(*(pair.paths for pair in joined)))
@@ -79,19 +81,11 @@ def join_ends(
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """What joins two entities.
+    """What joins two entities: ``paths`` from source to target, at most ``width``.
 
-    Attributes
-    ----------
-    source, target : int
-        Nodes.
-    paths : tuple of Path
-        From source to target, at most ``width``; empty when none was found.
-    is_cut : bool
-        Whether relationships were left out of the search that may have joined them: without
-        paths, they are not connected only if this is False.
-    n_edges : int
-        Relationships looked at, each as often as an entity of it was.
+    ``is_cut`` says whether relationships were left out of the search that may have joined them:
+    without paths, they are not connected only if it is False. ``n_edges`` counts the relationships
+    looked at, each as often as an entity of it was.
     """
 
     source: int
@@ -174,11 +168,9 @@ class _Surroundings:
         """Return a node's neighbours, each with the weight of the heaviest joining relationship."""
         if node not in self._around:
             near = self._store.neighbours(node, self.cap)
-            pairs = zip(near.nodes.tolist(), near.weights.tolist(), strict=True)
-            # Heaviest first, so of one neighbour the first counts.
-            self._around[node] = {}
-            for other, weight in pairs:
-                self._around[node].setdefault(other, weight)
+            # Heaviest first, so of one neighbour the first counts: it is written last.
+            pairs = zip(near.nodes.tolist()[::-1], near.weights.tolist()[::-1], strict=True)
+            self._around[node] = dict(pairs)
             self.n_edges += len(near.nodes)
         return self._around[node]
 
@@ -212,12 +204,12 @@ class _Surroundings:
         return Edge(source, target, ordered, links[ordered[0]])
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
-    """The cheapest way to a node in a number of hops; the node itself not passed."""
+class _Reached(NamedTuple):
+    """A way to a node in a number of hops, the node itself not passed; the least is the best."""
 
     cost: int
-    weight: float
+    minus_weight: float
+    title_of_parent: str
     parent: int
 
 
@@ -226,10 +218,9 @@ class _Side:
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.levels: list[dict[int, _Reached]] = [{start: _Reached(0, 0.0, -1)}]
+        self.levels: list[dict[int, _Reached]] = [{start: _Reached(0, 0.0, "", -1)}]
         self.least: dict[int, int] = {start: 0}
         self.is_cut = False
-        self.effort: int | None = None
 
     def way_to(self, node: int, n_hops: int) -> list[int]:
         """Return the nodes to the start from a node that is reached in so many hops."""
@@ -292,9 +283,8 @@ class _Meeting:
         return [n for n in side.levels[-1] if n == side.start or n not in self._ends]
 
     def _effort(self, side: _Side) -> tuple[int, str]:
-        if side.effort is None:
-            side.effort = sum(self._graph.degree(node) for node in self._passable(side))
-        return (side.effort, self._graph.title(side.start))
+        effort = sum(self._graph.degree(node) for node in self._passable(side))
+        return (effort, self._graph.title(side.start))
 
     def _advance(self, side: _Side) -> None:
         graph, last = self._graph, side.levels[-1]
@@ -310,7 +300,7 @@ class _Meeting:
         for node in frontier:
             side.is_cut = side.is_cut or graph.degree(node) > graph.cap
             passed = 0 if node == side.start else graph.passing(node)
-            cost = last[node].cost + passed + _HOP
+            cost, title = last[node].cost + passed + _HOP, graph.title(node)
             for other, weight in graph.around(node).items():
                 is_direct = node in self._ends and other in self._ends
                 if other in self._barred or (is_direct and self._bars_direct):
@@ -318,14 +308,7 @@ class _Meeting:
                 # In no more hops it was reached as cheaply before.
                 if cost >= side.least.get(other, cost + 1):
                     continue
-                new = _Reached(cost, weight, node)
-                if other not in level or self._is_better(new, level[other]):
-                    level[other] = new
+                new = _Reached(cost, -weight, title, node)
+                level[other] = min(new, level.get(other, new))
         side.levels.append(level)
-        side.effort = None
-        side.least.update((node, reached.cost) for node, reached in level.items())
-
-    def _is_better(self, new: _Reached, known: _Reached) -> bool:
-        if (new.cost, -new.weight) != (known.cost, -known.weight):
-            return (new.cost, -new.weight) < (known.cost, -known.weight)
-        return self._graph.title(new.parent) < self._graph.title(known.parent)
+        side.least |= {node: reached.cost for node, reached in level.items()}

@@ -8,7 +8,7 @@ Personalised PageRank asks once, from the texts that most of a question reaches.
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -38,15 +38,20 @@ from graphrag.query.structured_search.tog_search.asking import (
 from graphrag.query.structured_search.tog_search.connecting import find_ends, join_ends
 from graphrag.query.structured_search.tog_search.spreading import (
     N_SEEDS,
+    Passages,
     Seeds,
     find_seeds,
     join_paths,
     spread,
 )
-from graphrag.query.structured_search.tog_search.state import Exploration, Passages, Path, Round
 from graphrag.query.structured_search.tog_search.store import GraphStore, TextUnits
 from graphrag.query.structured_search.tog_search.walk import (
+    Candidate,
+    Exploration,
+    Path,
     Pruner,
+    Round,
+    Scores,
     find_starts,
     is_unimproved,
     keep_best,
@@ -64,9 +69,6 @@ from graphrag.query.usage import (
 from graphrag.text.ranking import load_bm25
 
 _NO_CALLS = {"exploration": 0, "reasoning": 0}
-# The walk of PageRank, which no model chose.
-_WIDTH = 3
-_DEPTH = 3
 
 
 @dataclass
@@ -88,38 +90,27 @@ class _Outcome:
 class GraphSearch(ABC):
     """A search over one graph; made once, safe for concurrent searches.
 
-    Parameters
-    ----------
-    model : CompletionModel
-        A graphrag_llm completion.
-    graph : GraphStore
-    text_units : pandas.DataFrame or TextUnits
-        A table with ``id``, ``human_readable_id`` and ``text``, or mapped text units. Without
-        rows a search answers from the graph alone.
-    config : PPRSearchConfig
-        Paths of prompt files must be absolute.
-    response_type : str
-        Form of the answer, free text.
-
-    Raises
-    ------
-    ToGSearchError
-        If a prompt file can't be used.
+    ``model`` is a graphrag_llm completion. Text units are a table with ``id``,
+    ``human_readable_id`` and ``text``, or mapped; without rows a search answers from the graph
+    alone. Paths of prompt files must be absolute; one that can't be used raises ToGSearchError.
+    ``response_type`` is the form of the answer, free text.
     """
 
     section: str
     """Its section of settings.yaml."""
     texts_first: bool
-    """Whether paths and entities are shown only where text units leave room."""
+    """Whether a text ranker: paths and entities are shown only where text units leave room."""
 
     def __init__(
         self,
+        *,
         model: CompletionModel,
         graph: GraphStore,
         text_units: pd.DataFrame | TextUnits,
-        config: PPRSearchConfig,
-        response_type: str,
+        config: PPRSearchConfig | None = None,
+        response_type: str = "Multiple Paragraphs",
     ) -> None:
+        config = config or PPRSearchConfig()
         if not isinstance(text_units, TextUnits):
             text_units = TextUnits.from_table(text_units)
         self.graph = graph
@@ -137,10 +128,13 @@ class GraphSearch(ABC):
             response_type,
             OutputBound(config.max_answer_tokens, f"{self.section}.max_answer_tokens"),
         )
+        self._width, self._depth = 3, 3
 
     @abstractmethod
-    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
-        """Search and answer."""
+    async def _score(
+        self, question: str, candidates: Sequence[Candidate], masses: Mapping[int, float]
+    ) -> Scores:
+        """Score the edges ahead; ``masses`` are those of the question at nodes."""
 
     async def search(self, query: str, **_: object) -> GraphSearchResult:
         """Answer a question; see :meth:`run`. Further arguments of other searches are ignored."""
@@ -169,27 +163,15 @@ class GraphSearch(ABC):
     async def run(
         self, query: str, on_text: Callable[[str], None] | None = None
     ) -> GraphSearchResult:
-        """Answer a question.
+        """Answer a question; ``on_text`` takes the response while it is written.
 
-        Parameters
-        ----------
-        query : str
-            The question.
-        on_text : callable or None
-            Takes the response piece by piece while it is written; see :meth:`stream_search`.
-
-        Returns
-        -------
-        GraphSearchResult
-            ``context_data`` holds the data frames ``paths``, ``entities``,
-            ``relationships``, ``sources``, ``exploration``, ``starts`` and ``edges``,
-            ``context_text`` what the last call was shown. A search that finds nothing of the
-            question in the index, or in connect mode no path, asks no model: it says so, the
-            context text is empty and ``exploration`` and ``starts``
-            the only frames with rows. The
-            counters are those of this search's calls, failed ones and retries included, by the
-            phases exploration and reasoning; in a scope that concurrent searches share they
-            can't be told apart.
+        ``context_data`` holds the data frames ``paths``, ``entities``, ``relationships``,
+        ``sources``, ``exploration``, ``starts`` and ``edges``, ``context_text`` what the last call
+        was shown. A search that finds nothing of the question in the index, or in connect mode no
+        path, asks no model: it says so, the context text is empty and ``exploration`` and
+        ``starts`` the only frames with rows. The counters are those of this search's calls, failed
+        ones and retries included, by the phases exploration and reasoning; in a scope that
+        concurrent searches share they can't be told apart.
 
         Raises
         ------
@@ -243,6 +225,26 @@ class GraphSearch(ABC):
         seeds = join_paths(seeds, paths, self.graph)
         return await asyncio.to_thread(spread, seeds, self.graph, self._cap)
 
+    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
+        """Walk to the end, then check and answer in one call."""
+        reached = await self._spread(seeds)
+        walked = find_starts(question, reached.entities, self.graph, self._width)
+        if not walked.starts and not reached.units:
+            return _without_asking(walked)
+        for _ in range(self._depth):
+            candidates = list_candidates(walked, self.graph, question, self._cap)
+            if not candidates:
+                break
+            scores = await self._score(question, candidates, reached.entities)
+            before = walked
+            walked = keep_best(walked, candidates, scores, self.graph, self._width)
+            if not self.texts_first and is_unimproved(before, walked):
+                break
+        paths = select_evidence(walked)
+        if not self.texts_first:
+            reached = await self._spread(seeds, paths)
+        return await self._conclude(question, walked, paths, reached, live)
+
     async def _conclude(
         self,
         question: str,
@@ -252,7 +254,7 @@ class GraphSearch(ABC):
         live: LiveText | None,
     ) -> _Outcome:
         """Answer from paths, and from the texts that most mass reached; note what they lacked."""
-        context = await asyncio.to_thread(self._grounder.build, walked.starts, paths, reached)
+        context = await asyncio.to_thread(self._grounder.build, walked.starts, paths, reached.units)
         verdict = await self._reasoner.check(question, context, live)
         last = walked.rounds[-1]
         note = "; ".join(filter(None, [last.note, verdict.note]))
@@ -285,8 +287,14 @@ class ToGSearch(GraphSearch):
         response_type: str = "Multiple Paragraphs",
     ) -> None:
         config = config or ToGSearchConfig()
-        super().__init__(model, graph, text_units, config, response_type)
-        self._config = config
+        super().__init__(
+            model=model,
+            graph=graph,
+            text_units=text_units,
+            config=config,
+            response_type=response_type,
+        )
+        self._config, self._width, self._depth = config, config.width, config.depth
         prompt = read_prompt(
             config.scoring_prompt, "tog_search.scoring_prompt", EDGE_SCORING_PROMPT
         )
@@ -298,30 +306,16 @@ class ToGSearch(GraphSearch):
             max_tokens=max(LEAST_SCORING, config.max_context_tokens // SCORING_SHARE),
         )
 
-    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
-        """Walk to the end, or join; then check and answer in one call."""
-        config, graph = self._config, self.graph
-        reached = await self._spread(seeds)
-        if config.mode == "connect":
-            return await self._connect(question, reached, live)
-        walked = find_starts(question, reached.entities, graph, config.width)
-        if not walked.starts and not reached.units:
-            return _without_asking(walked)
-        for _ in range(config.depth):
-            candidates = list_candidates(walked, graph, question, self._cap)
-            if not candidates:
-                break
-            scores = await self._pruner.score(question, candidates, reached.entities)
-            before = walked
-            walked = keep_best(walked, candidates, scores, graph, config.width)
-            if is_unimproved(before, walked):
-                break
-        paths = select_evidence(walked)
-        reached = await self._spread(seeds, paths)
-        return await self._conclude(question, walked, paths, reached, live)
+    async def _score(
+        self, question: str, candidates: Sequence[Candidate], masses: Mapping[int, float]
+    ) -> Scores:
+        return await self._pruner.score(question, candidates, masses)
 
-    async def _connect(self, question: str, reached: Passages, live: LiveText | None) -> _Outcome:
-        """Join the question's entities, and answer from the paths; without a path, ask nobody."""
+    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
+        if self._config.mode == "explore":
+            return await super()._find(question, seeds, live)
+        reached = await self._spread(seeds)
+        # Join the question's entities, and answer from the paths; without a path, ask nobody.
         ends, note = find_ends(question, self.graph, reached.entities, self._config)
         paths, rounds, unconnected = join_ends(ends, self.graph, self._config)
         start = Round(0, "start", 0, len(ends), note)
@@ -343,27 +337,7 @@ class PPRSearch(GraphSearch):
     section = "ppr_search"
     texts_first = True
 
-    def __init__(
-        self,
-        *,
-        model: CompletionModel,
-        graph: GraphStore,
-        text_units: pd.DataFrame | TextUnits,
-        config: PPRSearchConfig | None = None,
-        response_type: str = "Multiple Paragraphs",
-    ) -> None:
-        super().__init__(model, graph, text_units, config or PPRSearchConfig(), response_type)
-
-    async def _find(self, question: str, seeds: Seeds, live: LiveText | None) -> _Outcome:
-        """Rank, walk where mass and words lead, show, ask."""
-        reached = await self._spread(seeds)
-        walked = find_starts(question, reached.entities, self.graph, _WIDTH)
-        if not walked.starts and not reached.units:
-            return _without_asking(walked)
-        for _ in range(_DEPTH):
-            candidates = list_candidates(walked, self.graph, question, self._cap)
-            if not candidates:
-                break
-            scores = await score_by_reach(question, candidates, reached.entities, self.graph)
-            walked = keep_best(walked, candidates, scores, self.graph, _WIDTH)
-        return await self._conclude(question, walked, select_evidence(walked), reached, live)
+    async def _score(
+        self, question: str, candidates: Sequence[Candidate], masses: Mapping[int, float]
+    ) -> Scores:
+        return await score_by_reach(question, candidates, masses, self.graph)

@@ -1,25 +1,21 @@
 """Spreading a question over entities and the texts that name them: personalised PageRank.
 
-A question's mass starts at the text units that fit its words best, and at what it names. It
-spreads along relationships, and between a name and the text units that it stands in. Where it
-gathers is what the question is about: text units that many of these ways lead to come first,
-also those that share no word with the question. It takes no model call and no vector.
-
-After HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its second version
-(arXiv 2502.14802), which puts passages into the graph; seeds, titles and weights are this
-project's.
+A question's mass starts at the text units that fit its words best, and at what it names, and
+spreads along relationships, and between a name and the text units that it stands in. It takes no
+model call and no vector. After HippoRAG (Gutiérrez et al., NeurIPS 2024, arXiv 2405.14831) and its
+second version (arXiv 2502.14802); seeds, titles and weights are this project's.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from graphrag.query.structured_search.tog_search.state import Passages, Path
 from graphrag.query.structured_search.tog_search.store import GraphStore
+from graphrag.query.structured_search.tog_search.walk import Path
 
 N_SEEDS = 50
 _POWER = 3
@@ -42,6 +38,7 @@ _MAX_MENTIONS = 100
 
 _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
+_Number = TypeVar("_Number", np.float64, np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,14 @@ class Seeds:
     units: Mapping[int, float]
     names: Mapping[int, float]
     restart: float
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """The mass > 0 of a question that reached each row of the text units table, and each node."""
+
+    units: Mapping[int, float]
+    entities: Mapping[int, float]
 
 
 def find_seeds(question: str, scored: Sequence[tuple[int, float]], store: GraphStore) -> Seeds:
@@ -129,12 +134,8 @@ def spread(seeds: Seeds, store: GraphStore, cap: int) -> Passages:
     units are looked at; what flows to further text units is lost. A step looks at the 1,000
     places that hold most and were not looked at before, a search at 2,000: the work does not
     grow with the graph.
-
-    Returns
-    -------
-    Passages
-        Entities hold what text units pass on to them at the end, too, so that there are some
-        even where mass stays where it started.
+    Entities hold what text units pass on to them at the end, too, so that there are some even where
+    mass stays where it started.
     """
     graph = _Surroundings(seeds, store, cap)
     total = np.zeros(len(graph.places))
@@ -203,7 +204,7 @@ class _Surroundings:
         self._target = np.concatenate([at[self._target], np.searchsorted(self.places, target)])
         self._share = np.concatenate([self._share, share])
 
-        def grown(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        def grown(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
             more = np.zeros(len(self.places), values.dtype)
             more[at] = values
             return more

@@ -9,13 +9,13 @@ import tempfile
 import time
 import uuid
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,19 +23,16 @@ import pandas as pd
 
 from graphrag.query.structured_search.tog_search.building import (
     GraphArrays,
-    TableStreams,
+    NameIndex,
     build_arrays,
 )
-from graphrag.query.structured_search.tog_search.names import NameIndex
 from graphrag.query.structured_search.tog_search.tables import (
-    DOCUMENTS,
     ENTITIES,
     RELATIONSHIPS,
     TEXT_UNITS,
     Batch,
+    TableForm,
     arrow,
-    stream_file,
-    stream_frame,
 )
 from graphrag.text.ranking import WordIndex, WordIndexes
 
@@ -49,14 +46,11 @@ _BUILDING = "building-"
 # A build takes minutes at most; what is older was left behind by a process that was stopped.
 _ABANDONED_AFTER_S = 6 * 3600
 _PROBED_BYTES = 1 << 16
-# With twice as many a build takes a fifth more time and memory: buffers are made anew for each.
-_BATCH_ROWS = 1 << 16
-# A text unit takes some kilobytes, a relationship some hundred bytes.
-_TEXT_BATCH_ROWS = 1 << 12
 _N_CACHED_ROWS = 4096
 
 _Table: TypeAlias = Any
 """A pyarrow.Table."""
+_Row = TypeVar("_Row", "EntityRow", "RelationshipRow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class EntityRow:
-    """What the entities table says about one entity; ``human_readable_id`` is what is cited."""
+    """What the entities table says, by column, about one entity; its short id is what is cited."""
 
     id: str
     human_readable_id: int
@@ -81,7 +75,7 @@ class EntityRow:
 
 @dataclass(frozen=True, slots=True)
 class RelationshipRow:
-    """What the relationships table says about one relationship, in its stored direction."""
+    """What the relationships table says, by column, about one, in its stored direction."""
 
     human_readable_id: int
     source: str
@@ -120,11 +114,7 @@ class GraphStore:
     Made with :meth:`from_tables`, or mapped from files by :func:`open_graph`. Self-loops, and
     relationships with an end that is no entity, are never walked; their rows stay readable.
 
-    Parameters
-    ----------
-    arrays : GraphArrays
-    tables : mapping
-        ``entities``, ``relationships`` and ``cited_ids``, see ``build_arrays``.
+    ``tables`` are ``entities``, ``relationships`` and ``cited_ids``, see ``build_arrays``.
     """
 
     def __init__(self, arrays: GraphArrays, tables: Mapping[str, _Table]) -> None:
@@ -134,10 +124,15 @@ class GraphStore:
         cited = _Rows(tables["cited_ids"])
         self.n_entities, self.n_relationships = self._entities.n, relationships.n
         # A search reads a row for scoring it, ranking it, rendering it and for its texts.
-        self._entity = lru_cache(_N_CACHED_ROWS)(partial(_read_entity, self._entities, cited))
-        self._relationship = lru_cache(_N_CACHED_ROWS)(
-            partial(_read_relationship, relationships, cited)
+        cache = lru_cache(_N_CACHED_ROWS)
+        self.entity_row: Callable[[int], EntityRow] = cache(
+            partial(_read_row, EntityRow, ENTITIES, self._entities, cited)
         )
+        """Reads a row of the entities table; a missing human_readable_id is the row number."""
+        self.relationship_row: Callable[[int], RelationshipRow] = cache(
+            partial(_read_row, RelationshipRow, RELATIONSHIPS, relationships, cited)
+        )
+        """Reads a row of the relationships table by its row number."""
         self._counting = Lock()
 
     @classmethod
@@ -150,33 +145,18 @@ class GraphStore:
     ) -> "GraphStore":
         """Build the store from an index's tables.
 
-        Parameters
-        ----------
-        entities : pandas.DataFrame
-            ``id`` and ``title``; optional ``human_readable_id``, ``description``,
-            ``text_unit_ids``. Of entities with the same title the first is used.
-        relationships : pandas.DataFrame
-            ``source`` and ``target`` (titles); optional ``human_readable_id``,
-            ``description``, ``weight``, ``text_unit_ids``. A missing weight counts as 1.
-        text_units : pandas.DataFrame or None
-            ``id`` and ``text``; optional ``human_readable_id``, ``document_id``. In which of them
-            entities stand is told by these texts.
-        documents : pandas.DataFrame or None
-            ``id`` and ``title``.
-
-        Raises
-        ------
-        UnreadableTableError
-            If a needed column is missing.
+        Entities have ``id`` and ``title``, relationships ``source`` and ``target`` (titles), both
+        optionally ``human_readable_id``, ``description`` and ``text_unit_ids``, relationships
+        ``weight`` (default 1); text units ``id``, ``text`` and optionally ``human_readable_id`` and
+        ``document_id``; documents ``id`` and ``title``. Of entities with the same title the first
+        is used. Raises UnreadableTableError if a needed column is missing.
         """
         batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
         arrays = build_arrays(
-            TableStreams(
-                stream_frame(entities, "entities", ENTITIES, ("id", "title")),
-                stream_frame(relationships, "relationships", RELATIONSHIPS, ("source", "target")),
-                lambda: stream_frame(text_units, "text units", TEXT_UNITS, ("id", "text")),
-                stream_frame(documents, "documents", DOCUMENTS, ("id",)),
-            ),
+            entities,
+            relationships,
+            text_units,
+            documents,
             lambda name, batch: batches[name].append(batch),
         )
         del batches["text_units"]
@@ -191,8 +171,7 @@ class GraphStore:
     def nodes_named_in(self, text: str) -> list[int]:
         """Return the entities whose whole title stands in a text, the longest titles first.
 
-        Case, width and punctuation don't matter. A title inside a longer one that also
-        stands there ("OZ" in "WIZARD OF OZ") does not count.
+        Case, width and punctuation don't matter; "OZ" in "WIZARD OF OZ" does not count.
         """
         return list(dict.fromkeys(self._names.find([text], self.n_entities)[1].tolist()))
 
@@ -202,14 +181,6 @@ class GraphStore:
         From the number of entities on they are titles that no entity has.
         """
         return list(dict.fromkeys(self._names.find([text])[1].tolist()))
-
-    def entity_row(self, node: int) -> EntityRow:
-        """Read one row of the entities table; a missing human_readable_id is the row number."""
-        return self._entity(node)
-
-    def relationship_row(self, row: int) -> RelationshipRow:
-        """Read one row of the relationships table by its row number."""
-        return self._relationship(row)
 
     def rank_by_words(self, question: str, k: int) -> list[int]:
         """Return the `k` best entities by BM25 over titles and descriptions, best first.
@@ -242,28 +213,17 @@ class GraphStore:
         return int(self.arrays.edge_ptr[node + 1]) - int(self.arrays.edge_ptr[node])
 
 
-def _read_entity(entities: _Rows, cited: _Rows, row: int) -> EntityRow:
-    name, short, title, text, units = entities.values(row, *ENTITIES)
-    return EntityRow(name, short, title, text, _unit_ids(cited, units))
-
-
-def _read_relationship(relationships: _Rows, cited: _Rows, row: int) -> RelationshipRow:
-    short, source, target, text, weight, units = relationships.values(row, *RELATIONSHIPS)
-    return RelationshipRow(short, source, target, text, weight, _unit_ids(cited, units))
-
-
-def _unit_ids(cited: _Rows, numbers: list[int]) -> tuple[str, ...]:
-    return tuple(cited.values(number, "id")[0] for number in numbers)
+def _read_row(
+    make: Callable[..., _Row], form: TableForm, table: _Rows, cited: _Rows, row: int
+) -> _Row:
+    *values, units = table.values(row, *form.columns)
+    return make(*values, tuple(cited.values(number, "id")[0] for number in units))
 
 
 class TextUnits:
     """Ranks text units and reads them; made with :meth:`from_table` or by :func:`open_graph`.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    words : WordIndexes or None
-        Where the words of all texts are counted; None: here alone.
+    ``words`` is where the words of all texts are counted; None: here alone.
     """
 
     def __init__(self, table: _Table, words: WordIndexes | None = None) -> None:
@@ -275,20 +235,12 @@ class TextUnits:
 
     @classmethod
     def from_table(cls, table: pd.DataFrame) -> "TextUnits":
-        """Keep the text units of a table in memory.
+        """Keep in memory the text units of a table with the columns ``id`` and ``text``.
 
-        Parameters
-        ----------
-        table : pandas.DataFrame
-            ``id`` and ``text``; optional ``human_readable_id`` (default: the row number).
-
-        Raises
-        ------
-        UnreadableTableError
-            If a needed column is missing.
+        ``human_readable_id`` is optional, by default the row number. Raises UnreadableTableError
+        if a needed column is missing.
         """
-        batches = stream_frame(table, "text units", TEXT_UNITS, ("id", "text"))
-        return cls(arrow.Table.from_batches(list(batches)))
+        return cls(arrow.Table.from_batches(list(TEXT_UNITS.stream(table))))
 
     def counted_in(self, words: WordIndexes) -> "TextUnits":
         """Return the same text units, their words counted where others find them too."""
@@ -355,18 +307,10 @@ class DamagedGraphError(ValueError):
 def open_graph(files: TableFiles) -> OpenedGraph:
     """Map the graph of an index, building it first where that was not done since it changed.
 
-    The graph lies in the folder ``tog_graph`` beside the entities table, in one that is named by
-    the tables' fingerprint and put there whole. Any number of processes may open it at once, also
-    while it is built: each builds its own if need be, and the first to finish is the one that
-    stays. Where that folder can't be written the graph is built in a temporary one, which goes
-    with the last reader.
-
-    Raises
-    ------
-    UnreadableTableError
-        If a table lacks a column or can't be read.
-    OSError
-        If a table can't be opened, or there is no space for the graph anywhere.
+    It lies in the folder ``tog_graph`` beside the entities table, in one that is named by the
+    tables' fingerprint and put there whole; of processes that build it at once the first to finish
+    wins. Where that can't be written, the graph is built in a temporary folder, which goes with the
+    last reader. Raises UnreadableTableError if a table lacks a column or can't be read.
     """
     home = files.entities.parent / FOLDER
     place = home / fingerprint_files(files)
@@ -397,10 +341,8 @@ def open_graph(files: TableFiles) -> OpenedGraph:
 def fingerprint_files(files: TableFiles) -> str:
     """Return a hash that changes when a table does, without reading the tables.
 
-    It covers each file's name, length and time of change, and its first and last 64 KiB: a
-    Parquet file ends with its row counts, offsets and column statistics, so that even a
-    rewritten table with the old length and time is noticed. Hashing whole tables would take a
-    second a gigabyte at every opening.
+    It covers each file's name, length and time of change, and its first and last 64 KiB: a Parquet
+    file ends with row counts and column statistics, so that a rewritten one is noticed, too.
     """
     digest = hashlib.blake2b(f"{_FORMAT}".encode(), digest_size=16)
     for path in filter(None, (getattr(files, field.name) for field in fields(files))):
@@ -416,14 +358,6 @@ def fingerprint_files(files: TableFiles) -> str:
 def _write_graph(folder: Path, files: TableFiles) -> None:
     """Build a graph in an empty folder: ``.npy`` arrays and uncompressed Arrow IPC tables."""
     began = time.perf_counter()
-    streams = TableStreams(
-        stream_file(files.entities, ENTITIES, ("id", "title"), _BATCH_ROWS),
-        stream_file(files.relationships, RELATIONSHIPS, ("source", "target"), _BATCH_ROWS),
-        lambda: stream_file(files.text_units, TEXT_UNITS, ("id", "text"), _TEXT_BATCH_ROWS),
-        stream_file(files.documents, DOCUMENTS, ("id",), _TEXT_BATCH_ROWS)
-        if files.documents
-        else iter(()),
-    )
     with ExitStack() as open_files:
         writers: dict[str, Any] = {}
 
@@ -435,7 +369,9 @@ def _write_graph(folder: Path, files: TableFiles) -> None:
             if batch.num_rows:
                 writers[name].write_batch(batch)
 
-        arrays = build_arrays(streams, write)
+        arrays = build_arrays(
+            files.entities, files.relationships, files.text_units, files.documents, write
+        )
     for field in fields(arrays):
         np.save(folder / f"{field.name}.npy", getattr(arrays, field.name), allow_pickle=False)
     for path in folder.iterdir():

@@ -1,9 +1,9 @@
 """An index's tables piece by piece, in one known form: from Parquet, CSV or a data frame."""
 
-import csv as plain_csv
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -18,32 +18,9 @@ Batch: TypeAlias = Any
 """A pyarrow.RecordBatch."""
 
 Kind = Literal["text", "whole", "number", "ids"]
-Form = dict[str, Kind]
+Source = Path | pd.DataFrame | None
+"""A ``.parquet`` or ``.csv`` file, a data frame, or None: a table without rows."""
 
-ENTITIES: Form = {
-    "id": "text",
-    "human_readable_id": "whole",
-    "title": "text",
-    "description": "text",
-    "text_unit_ids": "ids",
-}
-RELATIONSHIPS: Form = {
-    "human_readable_id": "whole",
-    "source": "text",
-    "target": "text",
-    "description": "text",
-    "weight": "number",
-    "text_unit_ids": "ids",
-}
-TEXT_UNITS: Form = {
-    "id": "text",
-    "human_readable_id": "whole",
-    "text": "text",
-    "document_id": "text",
-}
-DOCUMENTS: Form = {"id": "text", "title": "text"}
-
-_CSV_BLOCK_BYTES = 1 << 24
 # Read column chunks in pieces of this size instead of whole row groups.
 _PARQUET_BUFFER_BYTES = 1 << 20
 
@@ -52,108 +29,100 @@ class UnreadableTableError(ValueError):
     """A table of the index lacks a column or holds what can't be read."""
 
 
-def stream_file(
-    path: Path, form: Form, needed: tuple[str, ...], batch_rows: int
-) -> Iterator[Batch]:
-    """Read a ``.parquet`` or ``.csv`` table in pieces, in the table's order.
+@dataclass(frozen=True, slots=True)
+class TableForm:
+    """A table's columns, those that must be there, and the most rows of a piece of it."""
 
-    Every missing value is replaced: a text is empty, a whole number the number of its row, a
-    number 1, a list empty. A list may be written out as text, as CSV holds it.
+    name: str
+    columns: dict[str, Kind]
+    needed: tuple[str, ...]
+    # With twice as many a build takes a fifth more time and memory: buffers are made anew for each.
+    batch_rows: int = 1 << 16
 
-    Parameters
-    ----------
-    path : Path
-    form : dict
-        The columns to read. An entity's ``title`` may be called ``name``, as it was once.
-    needed : tuple of str
-        Columns that must be there.
-    batch_rows : int
-        At most so many rows in a piece of a Parquet file.
+    def stream(self, source: Source) -> Iterator[Batch]:
+        """Read a table in pieces, in its order; a data frame and CSV are one piece.
 
-    Raises
-    ------
-    UnreadableTableError
-        If a needed column is missing or a value is not what its column should hold.
-    """
-    columns = [*form, "name"] if "title" in form else list(form)
-    if path.suffix == ".csv":
-        return _in_form(_stream_csv(path, columns), path.stem, form, needed)
-    return _in_form(_stream_parquet(path, columns, batch_rows), path.stem, form, needed)
-
-
-def stream_frame(
-    frame: pd.DataFrame | None, name: str, form: Form, needed: tuple[str, ...]
-) -> Iterator[Batch]:
-    """Give a data frame as one piece, None as none; otherwise as :func:`stream_file`."""
-    if frame is None:
-        return iter(())
-    columns = {
-        key: _from_pandas(frame[key], kind) for key, kind in form.items() if key in frame.columns
-    }
-    rows = arrow.RecordBatch.from_pydict(columns) if columns else arrow.record_batch({})
-    return _in_form(iter([rows]), name, form, needed)
-
-
-def _in_form(
-    raw: Iterator[Batch], name: str, form: Form, needed: tuple[str, ...]
-) -> Iterator[Batch]:
-    first_row = 0
-    for batch in raw:
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        if "title" in needed and "title" not in columns and "name" in columns:
-            columns["title"] = columns["name"]
-        missing = [column for column in needed if column not in columns]
-        if missing:
-            msg = f"The {name} table has no column {', '.join(missing)}; build the index again."
-            raise UnreadableTableError(msg)
-        nothing = arrow.nulls(batch.num_rows)
-        try:
-            rows = arrow.RecordBatch.from_pydict(
-                {
+        Every missing value is replaced: a text is empty, a whole number the number of its row, a
+        number 1, a list empty. A list may be written out as text, as CSV holds it. Raises
+        UnreadableTableError if a needed column is missing or a value is not what its column
+        should hold.
+        """
+        if source is None:
+            return
+        if isinstance(source, Path) and source.suffix == ".csv":
+            source = pd.read_csv(source, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        first_row = 0
+        pieces = self._of_parquet(source) if isinstance(source, Path) else self._of_frame(source)
+        for columns in pieces:
+            missing = [column for column in self.needed if column not in columns]
+            if missing:
+                raise self._unreadable(f"has no column {', '.join(missing)}")
+            n_rows = len(columns[self.needed[0]])
+            nothing = arrow.nulls(n_rows)
+            try:
+                rows = {
                     key: _CONVERT[kind](columns.get(key, nothing), first_row)
-                    for key, kind in form.items()
+                    for key, kind in self.columns.items()
                 }
-            )
-        except arrow.ArrowException as error:
-            msg = f"The {name} table can't be read ({error}); build the index again."
-            raise UnreadableTableError(msg) from error
-        first_row += rows.num_rows
-        yield rows
+            except arrow.ArrowException as error:
+                raise self._unreadable(f"can't be read ({error})") from error
+            first_row += n_rows
+            yield arrow.RecordBatch.from_pydict(rows)
+
+    def _unreadable(self, fault: str) -> UnreadableTableError:
+        return UnreadableTableError(f"The {self.name} table {fault}; build the index again.")
+
+    def _of_frame(self, frame: pd.DataFrame) -> Iterator[dict[str, Column]]:
+        yield {
+            key: _from_pandas(cast("Any", frame[key]), kind)
+            for key, kind in self.columns.items()
+            if key in frame.columns
+        }
+
+    def _of_parquet(self, path: Path) -> Iterator[dict[str, Column]]:
+        import pyarrow.parquet as parquet
+
+        with parquet.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
+            stream: Any = file
+            # An empty table gives no batches, but its columns are checked as well.
+            empty = arrow.RecordBatch.from_pylist([], schema=stream.schema_arrow)
+            names = [name for name in self.columns if name in stream.schema_arrow.names]
+            yield {name: empty.column(name) for name in names}
+            for batch in stream.iter_batches(batch_size=self.batch_rows, columns=names):
+                yield dict(zip(names, batch.columns, strict=True))
 
 
-def _stream_parquet(path: Path, columns: list[str], batch_rows: int) -> Iterator[Batch]:
-    import pyarrow.parquet as parquet
-
-    with parquet.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as file:
-        stream: Any = file
-        # An empty table gives no batches, but its columns are checked as well.
-        yield arrow.RecordBatch.from_pylist([], schema=stream.schema_arrow)
-        present = [name for name in columns if name in stream.schema_arrow.names]
-        yield from stream.iter_batches(batch_size=batch_rows, columns=present)
-
-
-def _stream_csv(path: Path, columns: list[str]) -> Iterator[Batch]:
-    import pyarrow.csv as csv
-
-    reader: Any = csv
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        header: list[str] = next(plain_csv.reader(file), list[str]())
-    present = [name for name in columns if name in header]
-    yield arrow.RecordBatch.from_pydict({name: arrow.nulls(0) for name in header})
-    if not present:
-        return
-    with path.open("rb") as file:
-        yield from reader.open_csv(
-            file,
-            read_options=reader.ReadOptions(block_size=_CSV_BLOCK_BYTES),
-            parse_options=reader.ParseOptions(newlines_in_values=True),
-            convert_options=reader.ConvertOptions(
-                # Types are not guessed: a guess from the first block may fail at a later one.
-                column_types=dict.fromkeys(present, arrow.string()),
-                include_columns=present,
-                strings_can_be_null=False,
-            ),
-        )
+ENTITIES = TableForm(
+    "entities",
+    {
+        "id": "text",
+        "human_readable_id": "whole",
+        "title": "text",
+        "description": "text",
+        "text_unit_ids": "ids",
+    },
+    needed=("id", "title"),
+)
+RELATIONSHIPS = TableForm(
+    "relationships",
+    {
+        "human_readable_id": "whole",
+        "source": "text",
+        "target": "text",
+        "description": "text",
+        "weight": "number",
+        "text_unit_ids": "ids",
+    },
+    needed=("source", "target"),
+)
+# A text unit takes some kilobytes, a relationship some hundred bytes.
+TEXT_UNITS = TableForm(
+    "text units",
+    {"id": "text", "human_readable_id": "whole", "text": "text", "document_id": "text"},
+    needed=("id", "text"),
+    batch_rows=1 << 12,
+)
+DOCUMENTS = TableForm("documents", {"id": "text", "title": "text"}, ("id",), 1 << 12)
 
 
 def _from_pandas(column: Any, kind: Kind) -> Column:

@@ -1,9 +1,11 @@
 """Walking the graph: where it starts, which edges lie ahead, what they score, which are kept."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -15,18 +17,6 @@ from graphrag.query.structured_search.tog_search.asking import (
     ShownEdge,
     ask,
     render_rows,
-)
-from graphrag.query.structured_search.tog_search.state import (
-    Candidate,
-    Edge,
-    Exploration,
-    Fate,
-    Link,
-    Path,
-    Round,
-    ScoredEdge,
-    Scores,
-    Step,
 )
 from graphrag.query.structured_search.tog_search.store import GraphStore
 from graphrag.query.usage import OutputBound, phase
@@ -55,26 +45,149 @@ _BOUND_SETTING = "call_args.max_tokens of the model in settings.yaml"
 # Masses that differ by less are equal.
 _EQUAL = 1e-12
 
+Strategy = Literal["start", "llm", "bm25", "pagerank", "connect"]
+Fate = Literal["walked", "kept", "pruned"]
+"""What became of a scored edge: walked on from, kept as evidence alone, or neither."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A row of the relationships table, and whether it is walked as it is stored."""
+
+    relationship: int
+    forward: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """All that joins the node ``source`` to its neighbour ``target``.
+
+    ``links`` are the parallel relationships, heaviest first and never empty; ``weight`` is that of
+    the heaviest.
+    """
+
+    source: int
+    target: int
+    links: tuple[Link, ...]
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An edge that was walked, and its score in [0, 1]."""
+
+    edge: Edge
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A walk from a starting node over connected steps, no entity twice."""
+
+    start: int
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[int, ...]:
+        """The entities on the path, in walking order."""
+        return (self.start, *(step.edge.target for step in self.steps))
+
+    @property
+    def end(self) -> int:
+        """The entity that the path has reached."""
+        return self.nodes[-1]
+
+    @property
+    def score(self) -> float:
+        """Product of the steps' scores in [0, 1]; 1 without steps."""
+        return math.prod((step.score for step in self.steps), start=1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A path of the beam, and an edge from its end to a new entity that may lengthen it."""
+
+    path: Path
+    edge: Edge
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Scores in [0, 1] of candidates in their order, who gave them, and what went wrong or ""."""
+
+    values: tuple[float, ...]
+    strategy: Strategy
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredEdge:
+    """An edge, the round that scored it (from 1), its own score and that of the path it ends."""
+
+    depth: int
+    edge: Edge
+    score: float
+    path_score: float
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One depth of the exploration as it is reported: edges scored, and retained as evidence.
+
+    Depth 0 finds the starting entities, and retains them. In connect mode there is a round for
+    each pair of entities: depth is the hops allowed, the counts are of edges looked at and paths.
+    """
+
+    depth: int
+    strategy_used: Strategy
+    n_edges: int
+    n_kept: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration:
+    """How far a search has walked.
+
+    Attributes
+    ----------
+    starts : tuple of int
+        Nodes that the walk started from.
+    beam : tuple of Path
+        The paths walked on from: at most ``width``, no two with the same end.
+    strong : tuple of Path
+        Every path that has been in a beam, or scored as well but ended where the walk had
+        been before (it joins two known entities); best first.
+    weaker : tuple of Path
+        The other paths retained as evidence, best first.
+    expanded : frozenset of int
+        Nodes whose edges have been looked at.
+    judged : frozenset of int
+        Relationship rows that were scored; each is scored once a search.
+    rounds : tuple of Round
+    scored : tuple of ScoredEdge
+        In the order of the candidates.
+    """
+
+    starts: tuple[int, ...]
+    beam: tuple[Path, ...] = ()
+    strong: tuple[Path, ...] = ()
+    weaker: tuple[Path, ...] = ()
+    expanded: frozenset[int] = frozenset()
+    judged: frozenset[int] = frozenset()
+    rounds: tuple[Round, ...] = ()
+    scored: tuple[ScoredEdge, ...] = ()
+
 
 def find_starts(
     question: str, reached: Mapping[int, float], store: GraphStore, width: int
 ) -> Exploration:
-    """Choose the entities to start from.
+    """Choose the entities to start from: a beam of paths without steps, empty if there are none.
 
-    Parameters
-    ----------
-    question : str
-    reached : mapping of int to float
-        Node -> mass of the question.
-    store : GraphStore
-    width : int
-        At most so many entities named in the question, and as many of the others with most mass.
-        Where there are neither, as many by BM25 over titles and descriptions.
-
-    Returns
-    -------
-    Exploration
-        A beam of paths without steps, named entities first; empty when none was found.
+    At most ``width`` entities named in the question come first, then as many of the others with
+    most mass (``reached``: node -> mass); without either, as many by BM25 over titles and
+    descriptions.
     """
     named = store.nodes_named_in(question)[:width]
     nodes = np.fromiter(reached, np.int64, len(reached))
@@ -83,9 +196,8 @@ def find_starts(
     nodes, masses = nodes[unnamed], masses[unnamed]
     if len(nodes) > width:  # titles are read of those only that may be among the best
         nodes = nodes[masses >= np.partition(masses, -width)[-width] - 2 * _EQUAL]
-    others: list[int] = nodes.tolist()
     # By title where masses are equal: rows may stand in any order.
-    others.sort(key=lambda node: (-round(reached[node], 12), store.title(node)))
+    others = sorted(nodes.tolist(), key=lambda node: (-round(reached[node], 12), store.title(node)))
     starts = [*named, *others[:width]] or store.rank_by_words(question, width)
     note = f"{len(named)} named in the question, {len(starts) - len(named)} near it"
     return Exploration(
@@ -162,32 +274,27 @@ def keep_best(
     longer = [
         Path(candidate.path.start, (*candidate.path.steps, Step(candidate.edge, score)))
         for candidate, score in zip(candidates, scores.values, strict=True)
-        if score > 0
     ]
     expanded = walked.expanded | {path.end for path in walked.beam}
     beam: list[Path] = []
     strong: list[Path] = []
     weaker: list[Path] = []
-    n_of_source: dict[int, int] = {}
-    for path in _in_order(longer, store):
+    n_of_source: Counter[int] = Counter()
+    for path in _in_order([path for path in longer if path.steps[-1].score > 0], store):
         source = path.steps[-1].edge.source
-        if n_of_source.setdefault(source, 0) == retained:
+        if n_of_source[source] == retained:
             continue
         n_of_source[source] += 1
         (strong if len(beam) < width else weaker).append(path)
-        ends = expanded | {other.end for other in beam}
-        if len(beam) < width and path.end not in ends:
+        if len(beam) < width and path.end not in expanded | {other.end for other in beam}:
             beam.append(path)
     depth, n_kept = len(walked.rounds), len(strong) + len(weaker)
-    this_round = Round(depth, scores.strategy, len(candidates), n_kept, scores.note)
     fates: dict[Edge, Fate] = {path.steps[-1].edge: "kept" for path in (*strong, *weaker)}
     fates |= {path.steps[-1].edge: "walked" for path in beam}
+    ends = [path.steps[-1] for path in longer]
     scored = [
-        ScoredEdge(depth, edge, score, path.score * score, fates.get(edge, "pruned"))
-        for path, edge, score in (
-            (each.path, each.edge, score)
-            for each, score in zip(candidates, scores.values, strict=True)
-        )
+        ScoredEdge(depth, end.edge, end.score, path.score, fates.get(end.edge, "pruned"))
+        for path, end in zip(longer, ends, strict=True)
     ]
     return replace(
         walked,
@@ -195,10 +302,11 @@ def keep_best(
         strong=_in_order((*walked.strong, *strong), store),
         weaker=_in_order((*walked.weaker, *weaker), store),
         expanded=expanded,
-        judged=walked.judged.union(
-            link.relationship for candidate in candidates for link in candidate.edge.links
+        judged=walked.judged.union(link.relationship for end in ends for link in end.edge.links),
+        rounds=(
+            *walked.rounds,
+            Round(depth, scores.strategy, len(candidates), n_kept, scores.note),
         ),
-        rounds=(*walked.rounds, this_round),
         scored=(*walked.scored, *scored),
     )
 
