@@ -50,6 +50,11 @@ class Match:
     coverage: float
     rank: float
 
+    @property
+    def text(self) -> str:
+        """The sentence, cut where it is long."""
+        return shorten(self.sentence, _MAX_ANSWER_WORDS)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -57,12 +62,12 @@ class Question:
 
     text: str
     weights: tuple[tuple[str, float], ...]
-    total: float
 
     def share_covered(self, present: Collection[str]) -> float:
         """Return the share of the weight, in [0, 1], of the terms that are present."""
+        total = sum(weight for _, weight in self.weights)
         hit = sum(weight for term, weight in self.weights if term in present)
-        return hit / self.total if self.total else 0.0
+        return hit / total if total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +80,12 @@ class Answer:
     @property
     def text(self) -> str:
         """The sentences as prose, without citations; `NOT_FOUND` when there are none."""
-        return " ".join(shorten(m.sentence, _MAX_ANSWER_WORDS) for m in self.matches) or NOT_FOUND
+        return " ".join(match.text for match in self.matches) or NOT_FOUND
 
     @property
     def cited(self) -> str:
         """The sentences, each followed by ``[Data: Table (id)]``."""
-        cited = (
-            f"{shorten(m.sentence, _MAX_ANSWER_WORDS)} [Data: {m.record.table} ({m.record.id})]"
-            for m in self.matches
-        )
+        cited = (f"{m.text} [Data: {m.record.table} ({m.record.id})]" for m in self.matches)
         return " ".join(cited) or NOT_FOUND
 
     @property
@@ -114,7 +116,7 @@ def weigh_question(question: str, bags: Sequence[frozenset[str]]) -> Question:
         )
         for term in sorted(set(terms(question)))
     )
-    return Question(question, weights, sum(weight for _, weight in weights))
+    return Question(question, weights)
 
 
 @dataclass(frozen=True, slots=True)

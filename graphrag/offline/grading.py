@@ -15,21 +15,16 @@ from graphrag.offline.answering import CITATION, fits_type
 from graphrag.offline.requests import Request, find_json_object
 from graphrag.text.words import normalize, sentences, share_covered, terms
 
-CORRECT_RECALL = 0.6
-"""Least share of the ground truth's terms that a correct response contains."""
-
-FAITHFUL_SHARE = 0.7
-"""Least share of each sentence's terms that the context contains."""
-
-RELEVANT_SHARE = 0.6
-"""Least share of the question's terms that a relevant context contains."""
-
-COMPLETE_SHARE = 0.3
-"""Share of the question's terms from which a response counts as being about it."""
-
-TIE_WITHIN = 0.1
-"""Two answers whose worth differs by no more than this are a tie."""
-
+# Least share of the ground truth's terms that a correct response contains,
+_CORRECT = 0.6
+# of each sentence's terms that the context contains,
+_FAITHFUL = 0.7
+# of the question's terms that a relevant context contains,
+_RELEVANT = 0.6
+# and from which a response counts as being about the question.
+_COMPLETE = 0.3
+# Two answers whose worth differs by no more are a tie.
+_TIE_WITHIN = 0.1
 _ABSTENTION = re.compile(
     r"^\W*(?:error:|i (?:could|can|did|do) ?n(?:o|')t (?:find|know|answer|have|determine)"
     r"|i(?:'m| am) (?:sorry|unable|not able)|i don't know|unknown\W*$|n/a\W*$"
@@ -47,8 +42,8 @@ def is_abstention(text: str) -> bool:
     return not bare or _ABSTENTION.match(bare) is not None
 
 
-def judge_correctness(ground_truth: str, predicted: str) -> Verdict:
-    """1 when `CORRECT_RECALL` of the ground truth's distinct terms are in the response.
+def _judge_correctness(ground_truth: str, predicted: str) -> Verdict:
+    """1 when 0.6 of the ground truth's distinct terms are in the response.
 
     Terms are stemmed content words with numbers as digits, all weighing the same; a ground
     truth of stop words alone ("No.") is compared with stop words kept. An abstention is 1 where the
@@ -60,53 +55,42 @@ def judge_correctness(ground_truth: str, predicted: str) -> Verdict:
         return f"There is no answer, and the response {done}.", int(abstains)
     if abstains:
         return "The response abstains.", 0
-    share = _recall(ground_truth, CITATION.sub("", predicted))
-    return (
-        f"The response holds {share:.2f} of the ground truth's words (needed: {CORRECT_RECALL}).",
-        int(share >= CORRECT_RECALL),
-    )
+    share = _recall(ground_truth, _bare(predicted))
+    reason = f"The response holds {share:.2f} of the ground truth's words (needed: {_CORRECT})."
+    return reason, int(share >= _CORRECT)
 
 
-def judge_faithfulness(context: str, answer: str) -> Verdict:
-    """1 when the context contains `FAITHFUL_SHARE` of the terms of every sentence.
-
-    An abstention claims nothing and is 1. Citations are left out.
-    """
+def _judge_faithfulness(context: str, answer: str) -> Verdict:
+    """1 when the context contains 0.7 of the terms of every sentence; an abstention is 1."""
     if is_abstention(answer):
         return "The response claims nothing.", 1
-    lowest = _least_supported(CITATION.sub("", answer), set(terms(context)))
-    return (
-        f"The least supported sentence has {lowest:.2f} of its words in the context "
-        f"(needed: {FAITHFUL_SHARE}).",
-        int(lowest >= FAITHFUL_SHARE),
-    )
+    lowest = _least_supported(_bare(answer), set(terms(context)))
+    share = f"{lowest:.2f} of its words in the context (needed: {_FAITHFUL})"
+    return f"The least supported sentence has {share}.", int(lowest >= _FAITHFUL)
 
 
-def judge_relevance(question: str, context: str) -> Verdict:
-    """1 when the context contains `RELEVANT_SHARE` of the question's terms; an empty one is 0."""
+def _judge_relevance(question: str, context: str) -> Verdict:
+    """1 when the context contains 0.6 of the question's terms; an empty one is 0."""
     wanted = terms(question) or terms(question, keep_stop_words=True)
     share = share_covered(wanted, set(terms(context, keep_stop_words=True)) | set(terms(context)))
-    return (
-        f"The context holds {share:.2f} of the question's words (needed: {RELEVANT_SHARE}).",
-        int(share >= RELEVANT_SHARE),
-    )
+    reason = f"The context holds {share:.2f} of the question's words (needed: {_RELEVANT})."
+    return reason, int(share >= _RELEVANT)
 
 
-def judge_completeness(question: str, answer: str) -> Verdict:
+def _judge_completeness(question: str, answer: str) -> Verdict:
     """1 when a response does not abstain and fits the question.
 
-    It fits when it holds the kind of thing asked for (who: a name, when: a number, ...), or
-    `COMPLETE_SHARE` of the question's terms.
+    It fits when it holds the kind of thing asked for (who: a name, when: a number, ...), or 0.3 of
+    the question's terms.
     """
     if is_abstention(answer):
         return "The response abstains.", 0
-    answer = CITATION.sub("", answer)
-    share = share_covered(terms(question), set(terms(answer)))
-    fits = fits_type(question, answer)
+    share = share_covered(terms(question), set(terms(_bare(answer))))
+    fits = fits_type(question, _bare(answer))
     return (
         f"The response {'holds' if fits else 'lacks'} the kind of thing asked for and {share:.2f} "
         "of the question's words.",
-        int(fits or share >= COMPLETE_SHARE),
+        int(fits or share >= _COMPLETE),
     )
 
 
@@ -118,10 +102,10 @@ class Rule(NamedTuple):
 
 
 RULES: dict[str, Rule] = {
-    "correctness": Rule(("question", "ground_truth", "predicted"), judge_correctness),
-    "faithfulness": Rule(("context", "answer"), judge_faithfulness),
-    "relevance": Rule(("question", "context"), judge_relevance),
-    "completeness": Rule(("question", "answer"), judge_completeness),
+    "correctness": Rule(("question", "ground_truth", "predicted"), _judge_correctness),
+    "faithfulness": Rule(("context", "answer"), _judge_faithfulness),
+    "relevance": Rule(("question", "context"), _judge_relevance),
+    "completeness": Rule(("question", "answer"), _judge_completeness),
 }
 """Metric -> its rule; nothing else is judged."""
 
@@ -148,10 +132,10 @@ def grade_rubric(request: Request) -> dict[str, object]:
 
     The shares: relevance, the question's terms in the answer (at least 0.75 when it holds the
     kind of thing asked for); faithfulness, the terms of the least supported sentence in the
-    retrieved material (1 for an abstention, which claims nothing); completeness, 1, 0.5 or 0
-    when both, one or none hold of the kind of thing asked for and enough of the question's
-    terms; coherence, sentences that are no repetition; groundedness, the answer's terms in the
-    material. An abstention has 0 in relevance, completeness and groundedness.
+    retrieved material (1 for an abstention); completeness, half for the kind of thing asked for and
+    half for enough of the question's terms; coherence, sentences that are no repetition;
+    groundedness, the answer's terms in the material. An abstention has 0 in relevance, completeness
+    and groundedness.
     """
     retrieved = ("entities", "relationships", "texts")
     material = _material(request, {"question", "answer", *retrieved})
@@ -217,7 +201,7 @@ def grade_quality(request: Request) -> dict[str, object]:
 
 
 def compare_answers(request: Request) -> dict[str, object]:
-    """Name the answer that covers more of the question; equal within `TIE_WITHIN` is a tie.
+    """Name the answer that covers more of the question; equal within 0.1 is a tie.
 
     The worth is the rubric's relevance and completeness, averaged; an abstention is worth 0.
     The order of the answers changes nothing.
@@ -235,7 +219,7 @@ def compare_answers(request: Request) -> dict[str, object]:
     return {
         "reasoning": f"By the question's words the first is worth {first:.2f}, "
         f"the second {second:.2f}.",
-        "winner": winner if abs(first - second) > TIE_WITHIN else "tie",
+        "winner": winner if abs(first - second) > _TIE_WITHIN else "tie",
     }
 
 
@@ -267,7 +251,7 @@ def _relevance(question: str, answer: str) -> float:
 
 
 def _completeness(question: str, answer: str) -> float:
-    covers = share_covered(terms(question), set(terms(answer))) >= COMPLETE_SHARE
+    covers = share_covered(terms(question), set(terms(answer))) >= _COMPLETE
     return (fits_type(question, answer) + covers) / 2
 
 

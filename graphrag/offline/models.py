@@ -1,8 +1,8 @@
-"""The embedded models behind graphrag's completion and embedding interfaces."""
+"""The embedded models behind graphrag's interfaces, and which rules reply to which request."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from difflib import get_close_matches
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 from graphrag_llm.completion import LLMCompletion
 from graphrag_llm.config import ModelConfig
 from graphrag_llm.embedding import LLMEmbedding
-from graphrag_llm.middleware import with_middleware_pipeline
 from graphrag_llm.types import (
     LLMChoice,
     LLMChoiceChunk,
@@ -24,9 +23,9 @@ from graphrag_llm.types import (
 )
 from graphrag_llm.types import LLMEmbedding as EmbeddingRow
 
-from graphrag.offline import OfflineModelError, note_call
-from graphrag.offline.dispatch import reply
-from graphrag.offline.requests import plain_messages, read_request
+from graphrag.offline import OfflineModelError, grading, note_call, search_replies, summaries
+from graphrag.offline.extraction import answer_extraction
+from graphrag.offline.requests import Reply, Request, plain_messages, read_request
 from graphrag.offline.vectors import (
     WORDLLAMA,
     WORDLLAMA_LENGTHS,
@@ -34,28 +33,107 @@ from graphrag.offline.vectors import (
     find_wordllama,
     hash_text,
 )
+from graphrag.text.tables import context_region, read_context
 
 if TYPE_CHECKING:
     from graphrag_llm.metrics import MetricsStore
     from graphrag_llm.tokenizer import Tokenizer
 
-DEFAULT_DIMENSIONS = 384
-"""Length of the vectors of hashed n-grams when the settings name none; of learnt words: 256."""
-
+_HASHED_LENGTH = 384
 _WORDS_A_CHUNK = re.compile(r"(?:\s*\S+){1,8}|\s+")
-_UNSUPPORTED = ("tools", "functions", "audio", "prediction", "logprobs")
 _FACTORY_ARGUMENTS = frozenset(
     {"metrics_processor", "rate_limiter", "retrier", "cache", "cache_key_creator"}
 )
 
+_SUPPORTED = (
+    "graphrag's index prompts (extract graph, summarize descriptions, community reports)",
+    "its local, basic, global and drift search prompts, and that of agentic search",
+    "Think-on-Graph's edge scoring and check-and-answer",
+    "the evaluation's judge prompts (the four metrics, rubric, quality, pairwise)",
+)
+
+_STRUCTURED: dict[frozenset[str], Callable[[Request], Mapping[str, object] | None]] = {
+    frozenset(fields.split()): handler
+    for fields, handler in {
+        "scores": search_replies.score_edges,
+        "sufficient answer relationships sources missing": search_replies.check_and_answer,
+        "missing query": search_replies.name_next_search,
+        "reason score": grading.judge,
+        "relevance faithfulness completeness coherence groundedness overall_score summary": (
+            grading.grade_rubric
+        ),
+        "reasoning accuracy completeness relevance overall_score": grading.grade_quality,
+        "reasoning winner": grading.compare_answers,
+        "intermediate_answer score follow_up_queries": search_replies.answer_primer,
+        "title summary findings rating rating_explanation": summaries.answer_community_report,
+    }.items()
+}
+
+
+def _answer_connectivity(request: Request) -> str | None:
+    is_test = "LLM connectivity test" in request.user and len(request.user.split()) < 20
+    return "Hello World" if is_test else None
+
+
+_PLAIN: tuple[Callable[[Request], str | None], ...] = (
+    answer_extraction,
+    summaries.answer_description_summary,
+    _answer_connectivity,
+    search_replies.answer_hypothesis,
+    search_replies.answer_rating,
+)
+
+
+def reply(request: Request) -> Reply:
+    """Reply to a request; in JSON of the reply's class where it names one.
+
+    Raises
+    ------
+    OfflineModelError
+        When the request is none that the rules know. Nothing is ever made up instead.
+    """
+    if request.reply_type is not None:
+        handler = _STRUCTURED.get(request.fields)
+        values = handler(request) if handler else None
+        if values is None:
+            raise _unknown(f"a reply with the fields {', '.join(sorted(request.fields))}")
+        return Reply(request.reply_type.model_validate(values).model_dump_json())
+    texts = (handler(request) for handler in _PLAIN)
+    text = next((text for text in texts if text is not None), None)
+    return _reply_from_context(request) if text is None else Reply(text)
+
+
+def _reply_from_context(request: Request) -> Reply:
+    region = context_region(request.system)
+    instructions = request.system.replace(region, "", 1)
+    if "---Example questions---" in instructions:
+        raise _unknown("new questions to be made up")
+    if "---Analyst Reports---" in instructions or "---Data Reports---" in instructions:
+        return search_replies.answer_reduce(request)
+    if "---Data tables---" in instructions:
+        if '"points"' in instructions:
+            return search_replies.answer_map(request)
+        if "follow_up_queries" in instructions:
+            return search_replies.answer_drift_local(request)
+        return search_replies.answer_from_tables(request)
+    if read_context(request.system) or "-----Sources-----" in request.system:
+        return search_replies.answer_from_tables(request)
+    raise _unknown("something else")
+
+
+def _unknown(what: str) -> OfflineModelError:
+    return OfflineModelError(
+        f"The request asks for {what}, which the offline model can't do. "
+        f"It answers {'; '.join(_SUPPORTED)}. For anything else configure a language model."
+    )
+
 
 class _OfflineModel:
-    """What both models are: a tokenizer, and metrics that are added up somewhere.
+    """What both models are: a name and a tokenizer, and no state, so that threads may share one.
 
-    They hold no state between calls, so threads may share one. Cache, retries and rate limits of
-    the settings are not used: there is nothing to spare or to wait for. What the model does not
-    know among its settings, or graphrag's factory passes beyond its own arguments, raises an
-    OfflineModelError that names the nearest known setting.
+    Cache, retries, rate limits and metrics of the settings are not used: there is nothing to spare
+    or to wait for. Unknown settings, or what graphrag's factory passes beyond its own arguments,
+    raise an OfflineModelError that names the nearest known setting.
     """
 
     _role: ClassVar[Literal["completion", "embedding"]]
@@ -68,58 +146,31 @@ class _OfflineModel:
         model_config: ModelConfig,
         tokenizer: "Tokenizer",
         metrics_store: "MetricsStore",
-        **kwargs: Any,
+        **kwargs: object,
     ) -> None:
         unknown = {*(model_config.model_extra or {}), *kwargs} - _FACTORY_ARGUMENTS
-        known = [*ModelConfig.model_fields, *self._further_settings]
-        _refuse_unknown(f"The {self._role} model {model_id}", unknown, known)
+        known = sorted([*ModelConfig.model_fields, *self._further_settings])
+        for name in sorted(unknown - {*known}):
+            near = get_close_matches(name, known, n=1, cutoff=0.6)
+            advice = (
+                f"did you mean `{near[0]}`?" if near else f"it may have only: {', '.join(known)}."
+            )
+            raise OfflineModelError(
+                f"The {self._role} model {model_id} has no setting `{name}`; {advice}"
+            )
         self._model_id = model_id
         self._tokenizer = tokenizer
         self._metrics_store = metrics_store
-        self._tracks_metrics = kwargs.get("metrics_processor") is not None
-        pipeline: Any = with_middleware_pipeline
-        self._call, _ = pipeline(
-            model_config=model_config,
-            model_fn=self._respond,
-            async_model_fn=None,  # the async pipeline would do the same, and nothing here waits
-            metrics_processor=kwargs.get("metrics_processor"),
-            cache=None,
-            cache_key_creator=kwargs.get("cache_key_creator"),
-            request_type="chat" if self._role == "completion" else "embedding",
-            tokenizer=tokenizer,
-            rate_limiter=None,
-            retrier=None,
-        )
 
     @property
     def metrics_store(self) -> "MetricsStore":
-        """Where metrics of all calls are added up."""
+        """Where metrics of all calls would be added up."""
         return self._metrics_store
 
     @property
     def tokenizer(self) -> "Tokenizer":
         """What the usage is counted with."""
         return self._tokenizer
-
-    def _respond(self, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-    def _run(self, kwargs: dict[str, Any]) -> Any:
-        note_call(self._role, self._model_id)
-        metrics: dict[str, float] | None = kwargs.pop("metrics", None)
-        if not self._tracks_metrics:
-            return self._call(metrics=None, **kwargs)
-        metrics = {} if metrics is None else metrics
-        try:
-            return self._call(metrics=metrics, **kwargs)
-        finally:
-            self._metrics_store.update_metrics(metrics=metrics)
-
-    async def _run_async(self, kwargs: dict[str, Any]) -> Any:
-        # Nothing else here waits: of a thousand calls at once none would let Ctrl-C through.
-        await asyncio.sleep(0)
-        response = self._run(kwargs)
-        return _as_async(cast("Any", response)) if isinstance(response, Iterator) else response
 
 
 class OfflineCompletion(_OfflineModel, LLMCompletion):
@@ -130,6 +181,13 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
 
     _role = "completion"
 
+    async def completion_async(self, /, **kwargs: Any) -> Any:
+        """Reply to messages; `completion` with an async iterator when streaming."""
+        # Nothing else here waits: of a thousand calls at once none would let Ctrl-C through.
+        await asyncio.sleep(0)
+        response = self.completion(**kwargs)
+        return _as_async(cast("Any", response)) if isinstance(response, Iterator) else response
+
     def completion(self, /, **kwargs: Any) -> Any:
         """Reply to `messages`, a string or role-content mappings, or raise an OfflineModelError.
 
@@ -137,18 +195,7 @@ class OfflineCompletion(_OfflineModel, LLMCompletion):
         tokenizer, then comes on a last chunk if ``stream_options={"include_usage": True}``. Where
         a search's question has no answer in its context, ``refusal`` has the text too.
         """
-        return self._run(kwargs)
-
-    async def completion_async(self, /, **kwargs: Any) -> Any:
-        """Reply to messages; `completion` with an async iterator when streaming."""
-        return await self._run_async(kwargs)
-
-    def _respond(self, **kwargs: Any) -> Any:
-        for name in _UNSUPPORTED:
-            if kwargs.get(name):
-                raise OfflineModelError(f"The offline model does not support `{name}`.")
-        if kwargs.get("n") not in {None, 1}:
-            raise OfflineModelError("The offline model gives one reply; `n` must be 1.")
+        note_call(self._role, self._model_id)
         messages = plain_messages(kwargs.get("messages"))
         request = read_request(messages, kwargs.get("response_format"))
         answer = reply(request)
@@ -222,25 +269,21 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
         self._is_learnt = model_config.model == WORDLLAMA
         if self._is_learnt:
             find_wordllama()
-        default = max(WORDLLAMA_LENGTHS) if self._is_learnt else DEFAULT_DIMENSIONS
+        default = max(WORDLLAMA_LENGTHS) if self._is_learnt else _HASHED_LENGTH
         self._dimensions = self._check_length(default if dimensions is None else dimensions)
-
-    def embedding(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
-        """Embed `input`, a list of texts, or one: a vector each, of Euclidean norm 1.
-
-        `dimensions` is another length than the settings name; usage is counted by the tokenizer.
-        """
-        return self._run(kwargs)
 
     async def embedding_async(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
         """Embed texts; the same as `embedding`."""
-        return await self._run_async(kwargs)
+        await asyncio.sleep(0)
+        return self.embedding(**kwargs)
 
-    def _respond(self, **kwargs: Any) -> LLMEmbeddingResponse:
-        given = cast("str | Sequence[str] | None", kwargs.get("input"))
-        if given is None:
-            raise OfflineModelError("Embedding needs `input`, a list of texts.")
-        texts = [given] if isinstance(given, str) else list(given)
+    def embedding(self, /, **kwargs: Any) -> LLMEmbeddingResponse:
+        """Embed `input`, a list of texts: a vector each, of Euclidean norm 1.
+
+        `dimensions` is another length than the settings name; usage is counted by the tokenizer.
+        """
+        note_call(self._role, self._model_id)
+        texts: list[str] = kwargs["input"]
         dimensions = self._check_length(kwargs.get("dimensions") or self._dimensions)
         tokens = sum(self._tokenizer.num_tokens(text) for text in texts)
         vectors = (
@@ -262,11 +305,8 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
         length = dimensions if isinstance(dimensions, int) and dimensions is not True else 0
         if length in WORDLLAMA_LENGTHS if self._is_learnt else length >= 8:
             return length
-        *shorter, longest = WORDLLAMA_LENGTHS
         allowed = (
-            f"{', '.join(map(str, shorter))} or {longest} of {WORDLLAMA}"
-            if self._is_learnt
-            else "a whole number of at least 8"
+            f"64, 128 or 256 of {WORDLLAMA}" if self._is_learnt else "a whole number of at least 8"
         )
         raise OfflineModelError(f"`dimensions` must be {allowed}, not {dimensions!r}.")
 
@@ -274,12 +314,3 @@ class OfflineEmbedding(_OfflineModel, LLMEmbedding):
 async def _as_async(chunks: Iterator[LLMCompletionChunk]) -> AsyncIterator[LLMCompletionChunk]:
     for chunk in chunks:
         yield chunk
-
-
-def _refuse_unknown(model: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse settings that nothing would read, naming the nearest known one."""
-    listed = sorted(known)
-    for name in sorted(set(names) - set(listed)):
-        near = get_close_matches(name, listed, n=1, cutoff=0.6)
-        advice = f"did you mean `{near[0]}`?" if near else f"it may have only: {', '.join(listed)}."
-        raise OfflineModelError(f"{model} has no setting `{name}`; {advice}")

@@ -69,12 +69,9 @@ def read_request(messages: Iterable[Message], reply_type: object = None) -> Requ
 
 
 def _text(content: object) -> str:
-    if content is None or isinstance(content, str):
-        return content or ""
-    parts = cast("Iterable[object]", content)
-    return "\n".join(
-        str(cast("Message", part).get("text", "")) for part in parts if isinstance(part, Mapping)
-    )
+    if content is not None and not isinstance(content, str):
+        raise OfflineModelError("A message's `content` must be text.")
+    return content or ""
 
 
 def find_json_object(text: str) -> dict[str, object] | None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from graphrag.offline import OFFLINE_LABEL, OfflineModelError
+from graphrag.offline import OfflineModelError
 
 SYSTEM = (
     "-----Sources-----\nid|text\n1|Mara sold the silver clock to Otto in the harbour of Rome.\n"
@@ -65,22 +64,6 @@ async def test_a_stream_joins_to_the_response_whose_usage_is_counted(completion,
     assert all(c.usage is None for c in plain)
 
 
-def test_metrics_tell_of_calls_and_failures_and_are_added_up(completion, embedding):
-    def n_successful(model):
-        return model.metrics_store.get_metrics().get("successful_response_count", 0)
-
-    before, metrics = n_successful(completion), {"asked": 1.0}
-    completion.completion(messages=MESSAGES, metrics=metrics)
-    assert n_successful(completion) == before + 1
-    assert metrics["successful_response_count"] == 1
-    assert metrics["prompt_tokens"] > 0
-    with pytest.raises(OfflineModelError):
-        completion.completion(messages="Sing.", metrics=metrics)
-    assert metrics["failed_response_count"] == 1
-    embedding.embedding(input=["Ann"])
-    assert n_successful(embedding) >= 1
-
-
 @pytest.mark.parametrize(
     ("request_args", "message"),
     [
@@ -89,8 +72,6 @@ def test_metrics_tell_of_calls_and_failures_and_are_added_up(completion, embeddi
         ({"messages": []}, "at least one message"),
         ({"messages": [{"content": "Hello"}]}, "`role`"),
         ({"messages": [{"role": "system", "content": SYSTEM}]}, "user message"),
-        ({"messages": MESSAGES, "tools": [{"type": "function"}]}, "`tools`"),
-        ({"messages": MESSAGES, "n": 2}, "`n`"),
     ],
 )
 async def test_what_it_cannot_do_it_refuses(completion, request_args, message):
@@ -116,7 +97,9 @@ def test_a_setting_that_nothing_could_read_is_refused(create, field, value, mess
 
 
 PROBE = """
-from graphrag.offline.dispatch import reply
+import sys, graphrag.offline
+assert not {"litellm", "numpy"} & {*sys.modules}
+from graphrag.offline.models import reply
 from graphrag.offline.requests import read_request
 from graphrag.offline.vectors import hash_text
 from graphrag.prompts.index.extract_graph import GRAPH_EXTRACTION_PROMPT
@@ -127,41 +110,13 @@ print(hash_text(text, 384).tolist())
 """
 
 
-def run_python(code, **environment):
-    command = [sys.executable, "-c", code]
-    env = {**os.environ, **environment}
-    return subprocess.run(command, env=env, capture_output=True, check=True, text=True).stdout
-
-
 def test_another_process_gives_the_same_bytes():
-    one, other = (run_python(PROBE, PYTHONHASHSEED=seed) for seed in ("1", "2"))
-    assert "MARA" in one
-    assert one == other
-
-
-def test_importing_the_package_loads_no_model_library():
-    code = "import sys, graphrag.offline; print(sorted({'litellm', 'numpy'} & set(sys.modules)))"
-    assert run_python(code).strip() == "[]"
-    assert OFFLINE_LABEL == "offline baseline models"
-
-
-def test_threads_share_one_model(completion, embedding):
-    expected = completion.completion(messages=MESSAGES).content
-    vector = embedding.embedding(input=["a silver clock"]).first_embedding
-    seen = []
-
-    def work():
-        for _ in range(20):
-            seen.append(completion.completion(messages=MESSAGES).content == expected)
-            seen.append(embedding.embedding(input=["a silver clock"]).first_embedding == vector)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 160
-    assert all(seen)
+    outputs = []
+    for seed in "12":
+        command, env = [sys.executable, "-c", PROBE], {**os.environ, "PYTHONHASHSEED": seed}
+        outputs.append(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+    assert b"MARA" in outputs[0]
+    assert outputs[0] == outputs[1]
 
 
 async def test_vectors_have_the_length_asked_for_and_their_tokens_are_counted(embedding):
@@ -171,8 +126,6 @@ async def test_vectors_have_the_length_asked_for_and_their_tokens_are_counted(em
     assert all(type(x) is float for x in response.first_embedding)
     assert response.usage.prompt_tokens == sum(len(embedding.tokenizer.encode(t)) for t in texts)
     assert len(embedding.embedding(input=["x"], dimensions=64).first_embedding) == 64
-    with pytest.raises(OfflineModelError, match="input"):
-        embedding.embedding()
 
 
 @settings(max_examples=60, deadline=None)

@@ -123,9 +123,8 @@ def test_map_gives_points_the_released_parser_reads(ask):
     ids=["global", "drift"],
 )
 def test_reduce_keeps_the_citation(ask, system):
-    assert ask("Who sold the silver clock?", system) == (
-        "Mara sold the silver clock. [Data: Reports (2)]"
-    )
+    point = "Mara sold the silver clock. [Data: Reports (2)]"
+    assert ask("Who sold the silver clock?", system) == point
 
 
 def test_drift_steps_give_what_the_release_reads(ask):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 GRAPHRAG = Path(sys.executable).with_name("graphrag")
@@ -22,6 +23,7 @@ def run(*words):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_block_of_the_docs_makes_a_project_that_answers(project_root, tmp_path):
     text = (project_root / "docs" / "embedded_models.md").read_text(encoding="utf-8")
     block, _ = re.findall(r"^```yaml\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
