@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +23,9 @@ from graphrag.redaction import redact, redact_error
 from graphrag.text.controls import ShownStream, strip_controls
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from rich.tree import Tree
+
     from graphrag.query.counted_result import CountedSearchResult
 
 
@@ -203,15 +206,57 @@ def run_own_query(
 
 def _show_paths(result: "CountedSearchResult") -> None:
     """Print what the search walked; on stderr, as the response alone is what a pipe is given."""
-    from graphrag.cli.tog_paths import searches_of, tree_of
     from graphrag.eval.cli.terminal import open_console
 
     console = open_console(stderr=True)
-    for line in searches_of(result.context_data):
-        console.print(line, soft_wrap=True)
-    tree = tree_of(result.context_data, str(result.response))
+    for row in _rows(result, "searches"):
+        parts = [f"search {row['round']}: {row['query']}"]
+        parts += [f"{name}: {row[name]}" for name in ("missing", "note") if row[name]]
+        console.print("; ".join(parts), soft_wrap=True)
+    tree = _tree_of(result)
     if tree is not None:
         console.print(tree)
+
+
+def _rows(result: "CountedSearchResult", name: str) -> list[dict[str, Any]]:
+    frames = cast("Mapping[str, pd.DataFrame]", result.context_data)
+    return cast("list[dict[str, Any]]", frames[name].to_dict("records")) if name in frames else []
+
+
+def _tree_of(result: "CountedSearchResult") -> "Tree | None":
+    """Return every edge that was scored, or the paths of a search that scores none.
+
+    None of a search that found nothing to start from. Of the edges that were scored it is said
+    which lead to what the response cites.
+    """
+    from graphrag.eval.scorers.citations import read_citations
+    from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
+
+    def shown(row: Mapping[str, Any], depth: str, fate: str, ends: Sequence[str]) -> ShownEdge:
+        return ShownEdge(
+            int(row[depth]),
+            *ends,
+            relationship=str(row["relationship_id"]),
+            forward=bool(row["traversed_forward"]),
+            score=float(row["score"]),
+            fate=fate,
+            rests_on=tuple(row.get("rests_on", ())),
+        )
+
+    starts = [str(row["entity"]) for row in _rows(result, "starts")]
+    edges: dict[Hashable, ShownEdge] = {}
+    for row in _rows(result, "edges"):
+        edges[len(edges)] = shown(row, "depth", row["fate"], (row["source"], row["target"]))
+    cited = [name_row(each.table, each.id) for each in read_citations(str(result.response))]
+    if not edges:
+        cited = []
+        for row in _rows(result, "paths"):  # parallel relationships are one edge
+            ends = (row["source"], row["target"])[:: 1 if row["traversed_forward"] else -1]
+            edges.setdefault((row["hop"], *ends), shown(row, "hop", "kept", ends))
+    if not starts and not edges:
+        return None
+    told = {(r["source"], r["target"]): r["description"] for r in _rows(result, "relationships")}
+    return path_tree("Paths", starts, name_edges(edges.values(), told), cited=cited)
 
 
 def describe_usage(result: "CountedSearchResult") -> list[str]:
