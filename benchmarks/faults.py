@@ -25,7 +25,6 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -87,7 +86,7 @@ class Faults:
     _attempts: Counter[str] = field(default_factory=Counter[str])
     _down_since: float | None = None
 
-    def __call__(self, number: int, request: dict[str, Any]) -> Fault | None:
+    def __call__(self, number: int, request: dict[str, object]) -> Fault | None:
         if self.setting.has_outage and number >= N * (1 + len(DEFAULT_METRICS)) // 2:
             self._down_since = self._down_since or time.monotonic()
             if time.monotonic() - self._down_since < OUTAGE_S:
@@ -115,7 +114,7 @@ class Faults:
         return fault
 
 
-def reply(request: dict[str, Any]) -> str:
+def reply(request: dict[str, object]) -> str:
     """Answer in words, and judge by a score, that depend on what was asked first alone.
 
     A judge whose reply could not be read is asked again with more words, about the same material.
@@ -130,7 +129,7 @@ def reply(request: dict[str, Any]) -> str:
 
 async def run(server: LocalServer, kind: str, folder: Path) -> RunOutcome:
     """Ask and judge all questions."""
-    given: Any = {
+    given = {
         **({"type": kind} if kind == "litellm" else {}),
         "model_provider": "openai",
         "model": "gpt-4o",

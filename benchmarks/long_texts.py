@@ -27,7 +27,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 METHODS = ("tog", "ppr", "bm25", "local", "basic")
 N_ASKED = 20
@@ -137,7 +136,7 @@ def step_search(folder: Path, method: str) -> dict[str, float]:
     async def search() -> dict[str, float]:
         index = await GraphIndex.open(folder / "project")
         seconds: list[float] = []
-        answers: list[Any] = []
+        answers: list = []
         samples = _samples(folder)
         for sample in samples:
             began = time.perf_counter()
@@ -170,7 +169,7 @@ def step_paint(folder: Path, _: Size) -> dict[str, float]:
         page.wait_for_selector("html[data-listed=yes]", state="attached")
         listed_ms = 1000 * (time.perf_counter() - began)
         page.wait_for_selector("html[data-drawn=yes]", state="attached")
-        paints: list[dict[str, Any]] = page.evaluate(
+        paints: list[dict[str, object]] = page.evaluate(
             "performance.getEntriesByType('paint').map(e => ({name: e.name, at: e.startTime}))"
         )
         browser.close()
@@ -178,7 +177,7 @@ def step_paint(folder: Path, _: Size) -> dict[str, float]:
     return {"first_paint_ms": painted, "listed_ms": listed_ms}
 
 
-def _samples(folder: Path) -> list[Any]:
+def _samples(folder: Path) -> list:
     from graphrag.eval.dataset.samples import Sample
 
     rows = json.loads((folder / "questions.json").read_text())
@@ -199,7 +198,7 @@ def run_step(name: str, folder: Path, size: Size) -> dict[str, float]:
 # Measuring ----------------------------------------------------------------------------------
 
 
-def run_process(command: Sequence[str], folder: Path) -> dict[str, Any]:
+def run_process(command: Sequence[str], folder: Path) -> dict[str, object]:
     """Run a command; wall and CPU seconds, peak MB, and what it printed.
 
     This process must stay small: Linux counts the peak of the process that starts another one
@@ -229,7 +228,7 @@ def run_process(command: Sequence[str], folder: Path) -> dict[str, Any]:
     }
 
 
-def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
+def measure(size: Size, folder: Path) -> dict[str, dict[str, object]]:
     """Do every step for one size and return step -> figures."""
     own = [sys.executable, str(Path(__file__).resolve()), "--folder", str(folder)]
     own += ["--size", size.name, "--documents", str(size.n_documents)]
@@ -248,7 +247,7 @@ def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
     }
     if shutil.which("chromium") is not None and find_spec("playwright") is not None:
         commands["paint"] = [*own, "--step", "paint"]
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, object]] = {}
     for name, command in commands.items():
         found[name] = run_process(command, folder)
         said = found[name].pop("printed")
@@ -260,7 +259,7 @@ def measure(size: Size, folder: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def print_tables(results: dict[str, dict[str, dict[str, Any]]]) -> None:
+def print_tables(results: dict[str, dict[str, dict[str, object]]]) -> None:
     """Print figures, and ratios to the smallest size and to indexing."""
     smallest = next(iter(results.values()))
     print(
@@ -324,7 +323,7 @@ def main() -> None:
         return
     sizes = QUICK if chosen.quick else SIZES
     wanted = chosen.sizes or [size.name for size in sizes]
-    results: dict[str, dict[str, dict[str, Any]]] = {}
+    results: dict[str, dict[str, dict[str, object]]] = {}
     with TemporaryDirectory() as made:
         for size in sizes:
             if size is not sizes[0] and size.name not in wanted:

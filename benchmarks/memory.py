@@ -20,7 +20,6 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 WAYS = ("run", "held", "show")
 METRICS = ("correctness", "faithfulness", "relevance", "completeness")
@@ -49,7 +48,7 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
     from graphrag.query.structured_search.base import SearchResult
 
     class Judge(ScriptedJudge):
-        def _ask(self, metric: str, material: dict[str, str]) -> Any:
+        def _ask(self, metric: str, material: dict[str, str]):
             return grade_by_containment(metric, material)  # and remembers nothing of it
 
     def answer(method: str, question: str, key: str) -> SearchResult:
@@ -61,7 +60,7 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
         {"id": f"q{i}", "imdb_key": "a", "question": f"Who kept {i}", "answer": f"Keeper {i}"}
         for i in range(items)
     ]
-    settings: Any = {
+    settings = {
         "root": folder,
         "methods": ["local"],
         "metrics": METRICS,
@@ -69,7 +68,7 @@ def fill(folder: Path, items: int, characters: int, holds_contexts: bool) -> Non
     }
     config = EvaluationConfig(**settings)
     samples = as_samples(rows, ["a"])
-    described: Any = {"a": {"local": {"models": {}}}}
+    described = {"a": {"local": {"models": {}}}}
     setup = describe_setup(config, samples, described, {"model": "scripted"})
     units = plan_run(samples, ["local"], described)
     with EvaluationStore(folder / "eval.db") as store:

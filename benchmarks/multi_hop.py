@@ -28,7 +28,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
@@ -98,8 +97,8 @@ def write_project(root: Path, passages: Sequence[str], model: str) -> None:
 def varied(index: GraphIndex, spec: str, budget: int) -> tuple[str, GraphIndex]:
     """Return a method and the index under its settings, checked as those of a file are."""
     method, *given = spec.split(",")
-    section: Any = index.header.section(method)
-    changes: dict[str, Any] = {"max_context_tokens": budget}
+    section = index.header.section(method)
+    changes: dict[str, object] = {"max_context_tokens": budget}
     if method == UNRANKED:
         table = index.tables.columns("text_units", ("n_tokens",))
         assert table is not None
@@ -162,7 +161,7 @@ async def main(given: argparse.Namespace) -> None:
     files = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in given.files}
     passages = [text for data in files.values() for text in data["passages"]]
     index = await open_project("+".join(files), passages, given.embedding, given.work)
-    table: Any = index.tables.columns("text_units", ("id", "document_id"))
+    table = index.tables.columns("text_units", ("id", "document_id"))
     unit_at = dict(zip(map(int, table["document_id"]), table["id"], strict=True))
     before = 0
     for name, data in files.items():

@@ -11,7 +11,6 @@ import os
 import resource
 import sys
 import time
-from typing import Any
 
 N_METRICS = 4
 CONTEXT = "Marta Quill keeps the lighthouse on Gannet Isle. " * 40
@@ -25,7 +24,7 @@ def begin() -> None:
     _TIMES["cpu_before"], _TIMES["started"] = time.process_time(), time.perf_counter()
 
 
-def end(scores: list[Any], calls: int) -> None:
+def end(scores: list, calls: int) -> None:
     """Note that the last call has ended; every judgement must have come back."""
     _TIMES["wall"] = time.perf_counter() - _TIMES["started"]
     _TIMES["cpu"] = time.process_time() - _TIMES["cpu_before"]
@@ -51,10 +50,10 @@ def autoevals(url: str, concurrency: int, calls: int) -> None:
         for n in range(N_METRICS)
     ]
 
-    async def run() -> list[Any]:
+    async def run() -> list:
         places = asyncio.Semaphore(concurrency)
 
-        async def one(judge: Any, n: int) -> Any:
+        async def one(judge, n: int):
             async with places:
                 found = await judge.eval_async(output=ANSWER, input=f"{QUESTION} ({n})")
                 return found.score
@@ -86,7 +85,7 @@ def pydantic_evals(url: str, concurrency: int, calls: int) -> None:
         for name in names
     ]
     cases = [Case(name=str(n), inputs=f"{QUESTION} ({n})") for n in range(calls // N_METRICS)]
-    dataset: Any = Dataset(name="throughput", cases=cases, evaluators=judges)
+    dataset = Dataset(name="throughput", cases=cases, evaluators=judges)
 
     async def answer(_: str) -> str:
         return ANSWER
@@ -109,8 +108,8 @@ def inspect_ai(url: str, concurrency: int, calls: int) -> None:
     template = PROMPT + "\n{question} {answer} {criterion} {instructions}"
 
     @solver
-    def given() -> Any:
-        async def solve(state: Any, generate: Any) -> Any:
+    def given():
+        async def solve(state, generate):
             state.output = ModelOutput.from_content("given", ANSWER)
             return state
 
@@ -194,7 +193,7 @@ def ragas(url: str, concurrency: int, calls: int) -> None:
         for n in range(calls // N_METRICS)
     ]
     begin()
-    found: Any = evaluate(
+    found = evaluate(
         EvaluationDataset(samples),
         metrics=metrics,
         show_progress=False,

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -69,7 +68,7 @@ def measure(page: Page, path: Path) -> dict[str, float]:
     page.wait_for_selector("html[data-listed=yes]", state="attached")
     listed = 1000 * (time.perf_counter() - began)
     page.wait_for_selector("html[data-drawn=yes]", state="attached")
-    paints: list[dict[str, Any]] = page.evaluate(
+    paints: list[dict[str, object]] = page.evaluate(
         "performance.getEntriesByType('paint').map(e => ({name: e.name, at: e.startTime}))"
     )
     paint = next(each["at"] for each in paints if each["name"] == "first-contentful-paint")

@@ -1,4 +1,4 @@
-"""What it takes to go on with a run, and what a finished item costs in memory.
+"""What it takes to go on with a run.
 
 Given answers are judged on four metrics directly, against the service of
 ``throughput.py``, each run in a process of its own:
@@ -8,21 +8,18 @@ Given answers are judged on four metrics directly, against the service of
   killed just before: each call is answered from the store.
 
 The seconds are those from opening the store to the outcome. Beside them stand those of one item
-in a process of its own, which is what start-up costs. No call may reach the service. Memory is the
-peak of a fresh run over so many items; the last column is what each item more than the least
-number adds.
+in a process of its own, which is what start-up costs. No call may reach the service. What finished
+items take of memory is measured by ``memory.py``.
 """
 
 import argparse
 import asyncio
 import json
-import resource
 import subprocess
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from throughput import count_calls, environment, service
 from throughput_client import CONTEXT, N_METRICS, configured, make_rows
@@ -30,12 +27,12 @@ from throughput_client import CONTEXT, N_METRICS, configured, make_rows
 HERE = Path(__file__).parent
 
 
-def open_runner(url: str, folder: Path) -> Any:
+def open_runner(url: str, folder: Path):
     """Return a runner of given answers, judged by the model of the project."""
     from graphrag.eval.runner.evaluation_runner import EvaluationRunner
     from graphrag.eval.runner.methods import MethodAnswer
 
-    async def given(question: str) -> Any:
+    async def given(question: str):
         return MethodAnswer("Jonas Feld.", (CONTEXT,))
 
     config = configured(url, "direct", 32, folder)
@@ -43,7 +40,7 @@ def open_runner(url: str, folder: Path) -> Any:
 
 
 async def run(what: str, url: str, folder: Path, items: int) -> None:
-    """Make, or go on with, one run; print its seconds, its peak and how many items it has."""
+    """Make, or go on with, one run; print its seconds and how many items it has."""
     from graphrag.eval.dataset.samples import as_samples
     from graphrag.eval.runner.plan import plan_run
     from graphrag.eval.runner.queue import RunRequest
@@ -54,7 +51,7 @@ async def run(what: str, url: str, folder: Path, items: int) -> None:
     class Unclaimed(StoredSession):
         """Keeps calls but no verdicts."""
 
-        def keep_verdicts(self, *given: Any) -> None:
+        def keep_verdicts(self, *given) -> None:
             super(StoredSession, self).keep_verdicts(*given)
 
     runner = open_runner(url, folder)
@@ -65,13 +62,12 @@ async def run(what: str, url: str, folder: Path, items: int) -> None:
         run_id = (runs[0] if runs else store.add_run(RunSetup({}))).run_id
         kind = Unclaimed if what == "replayed" else StoredSession
         outcome = await runner.run(RunRequest(units, kind(store, run_id)))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     seconds, cpu = time.perf_counter() - started, time.process_time() - before
-    print(json.dumps([seconds, cpu, peak, len(outcome.results), outcome.stopped]))
+    print(json.dumps([seconds, cpu, len(outcome.results), outcome.stopped]))
 
 
-def ask(what: str, url: str, folder: Path, items: int) -> tuple[float, float, float, int]:
-    """Do that in a process of its own; return seconds, CPU seconds, megabytes and new calls."""
+def ask(what: str, url: str, folder: Path, items: int) -> tuple[float, float, int]:
+    """Do that in a process of its own; return seconds, CPU seconds and new calls."""
     before = count_calls(url)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", __file__, what, url, folder, str(items)],
@@ -80,15 +76,14 @@ def ask(what: str, url: str, folder: Path, items: int) -> tuple[float, float, fl
         text=True,
         env=environment(folder),
     )
-    seconds, cpu, peak, n_results, stopped = json.loads(done.stdout.splitlines()[-1])
+    seconds, cpu, n_results, stopped = json.loads(done.stdout.splitlines()[-1])
     assert (n_results, stopped) == (0 if what == "replayed" else items, None), done.stdout
-    return seconds, cpu, peak, count_calls(url) - before
+    return seconds, cpu, count_calls(url) - before
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=5400)
-    parser.add_argument("--items", type=int, nargs="+", default=[250, 1000, 4000])
     given = parser.parse_args()
     items = given.calls // N_METRICS
     with service(0.0) as url, TemporaryDirectory() as name:
@@ -97,34 +92,21 @@ def main() -> None:
         subprocess.run([*command, folder], check=True, capture_output=True)
         for number in (1, items):
             for what in ("kept", "replayed"):
-                assert ask(what, url, folder, number)[3] == N_METRICS * number
+                assert ask(what, url, folder, number)[2] == N_METRICS * number
         heads = f"{'':12}{'calls':>7}{'s':>8}{'one item s':>12}{'beyond s':>10}{'CPU s':>7}"
         print(f"{heads}{'asked anew':>12}")
         for what in ("kept", "replayed"):
             one, *_ = ask(f"resume-{what}", url, folder, 1)
-            seconds, cpu, _, made = ask(f"resume-{what}", url, folder, items)
+            seconds, cpu, made = ask(f"resume-{what}", url, folder, items)
             print(
                 f"{what:12}{N_METRICS * items:7}{seconds:8.2f}{one:12.2f}{seconds - one:10.2f}"
                 f"{cpu:7.2f}{made:12}",
                 flush=True,
             )
-        print(f"\n{'items':>12}{'peak MB':>9}{'KB an item':>12}")
-        least: tuple[int, float] | None = None
-        for number in given.items:
-            peak = ask("kept", url, folder, number)[2]
-            least = least or (number, peak)
-            more = number - least[0]
-            each = f"{1024 * (peak - least[1]) / more:12.2f}" if more else f"{'-':>12}"
-            print(f"{number:12}{peak:9.1f}{each}", flush=True)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 5 and sys.argv[1] in {
-        "kept",
-        "replayed",
-        "resume-kept",
-        "resume-replayed",
-    }:
+    if len(sys.argv) == 5:
         asyncio.run(run(sys.argv[1], sys.argv[2], Path(sys.argv[3]), int(sys.argv[4])))
     else:
         main()

@@ -12,7 +12,6 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
@@ -31,7 +30,7 @@ QUESTION = "Who repaired the great lamp with Marta Quill?"
 CONTEXT = "Marta Quill keeps the lighthouse on Gannet Isle. " * 40
 
 
-def body() -> dict[str, Any]:
+def body() -> dict[str, object]:
     """Return a request as large as a judge's."""
     prompt = "You grade one response. " * 60 + CONTEXT
     messages = [{"role": "user", "content": prompt}]
@@ -68,9 +67,7 @@ async def litellm(url: str, concurrency: int, calls: int, folder: Path) -> None:
 
     async def work() -> None:
         for _ in left:
-            reply: Any = await litellm.acompletion(
-                **given, api_base=url, api_key="none", max_retries=0
-            )
+            reply = await litellm.acompletion(**given, api_base=url, api_key="none", max_retries=0)
             json.loads(reply.choices[0].message.content)["score"]
 
     begin()
@@ -89,7 +86,7 @@ def settings(kind: str, url: str) -> str:
     )
 
 
-def configured(url: str, kind: str, concurrency: int, folder: Path, **more: Any) -> Any:
+def configured(url: str, kind: str, concurrency: int, folder: Path, **more):
     """Return the configuration of an evaluation of the index in a folder."""
     from graphrag.eval.config.evaluation import EvaluationConfig
 
@@ -119,7 +116,7 @@ async def judged(kind: str, url: str, concurrency: int, calls: int, folder: Path
 
     config = configured(url, kind, concurrency, folder)
 
-    async def given(question: str) -> Any:
+    async def given(question: str):
         if not _TIMES:  # what was read and opened before counts towards the whole process
             begin()
         return MethodAnswer("Jonas Feld.", (CONTEXT,))
@@ -143,7 +140,7 @@ async def searched(kind: str, url: str, concurrency: int, calls: int, folder: Pa
     runner = EvaluationRunner(config, None, {"isle": folder})
     search = runner.search_unit
 
-    async def timed(*given: Any) -> Any:
+    async def timed(*given):
         if not _TIMES:
             begin()
         return await search(*given)
@@ -174,7 +171,7 @@ async def build(folder: Path) -> None:
     await build_index(folder, lambda _: None)
 
 
-def make_rows(number: int) -> list[dict[str, Any]]:
+def make_rows(number: int) -> list[dict[str, object]]:
     """Return so many questions."""
     return [
         {"imdb_key": "isle", "question": f"{QUESTION} ({n})", "ground_truth": "Jonas Feld"}

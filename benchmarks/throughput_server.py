@@ -8,13 +8,12 @@ import asyncio
 import json
 import re
 import sys
-from typing import Any
 
 _LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 _VECTOR = [1.0, *([0.0] * 383)]
 
 
-def minimal(schema: dict[str, Any], top: dict[str, Any]) -> Any:
+def minimal(schema: dict[str, object], top: dict[str, object]):
     """Return the least value that has a schema."""
     if "$ref" in schema:
         return minimal(top["$defs"][schema["$ref"].rsplit("/", 1)[-1]], top)
@@ -48,7 +47,7 @@ def answer(path: bytes, body: bytes) -> bytes:
         text = '{"score": 8, "reason": "as the text says"}'
     elif b'\\"verdict\\"' in body:  # ragas, likewise
         text = '{"reason": "as the text says", "verdict": 1}'
-    message: dict[str, Any] = {"role": "assistant", "content": text}
+    message: dict[str, object] = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     if request.get("tools"):  # as other libraries ask for a form
         tool = request["tools"][0]["function"]
@@ -69,7 +68,7 @@ class Service(asyncio.Protocol):
     calls = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport: Any = transport
+        self._transport = transport
         self._held = b""
 
     def data_received(self, data: bytes) -> None:

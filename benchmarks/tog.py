@@ -23,7 +23,6 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -55,16 +54,16 @@ def write_index(folder: Path, n_entities: int) -> None:
         [f"{words[i % len(words)].upper()} {words[i % 29].upper()} {i}" for i in range(n_entities)]
     )
 
-    def texts(n: int) -> Any:
+    def texts(n: int):
         halves = [sentences.take(pa.array(rng.integers(0, 5000, n))) for _ in range(2)]
         return pa.compute.binary_join_element_wise(*halves, " ")
 
-    def cited(n: int) -> Any:
+    def cited(n: int):
         ends = np.concatenate([[0], np.cumsum(rng.integers(1, 3, n))]).astype(np.int32)
         chosen = unit_ids.take(pa.array(rng.integers(0, n_units, ends[-1])))
         return pa.ListArray.from_arrays(pa.array(ends), chosen)
 
-    def write(name: str, n: int, columns: Callable[[int, int], dict[str, Any]]) -> None:
+    def write(name: str, n: int, columns: Callable[[int, int], dict[str, object]]) -> None:
         writer = None
         for begin in range(0, n, 1_000_000):
             size = min(1_000_000, n - begin)
@@ -79,7 +78,7 @@ def write_index(folder: Path, n_entities: int) -> None:
         assert writer is not None
         writer.close()
 
-    def ends(size: int) -> Any:
+    def ends(size: int):
         return titles.take(pa.array((n_entities * rng.random(size) ** EXPONENT).astype(np.int64)))
 
     write(
@@ -124,7 +123,7 @@ def sample_titles(folder: Path, n: int) -> list[str]:
 # The steps, each run in a process of its own ----------------------------------------------
 
 
-def open_store(folder: Path) -> Any:
+def open_store(folder: Path):
     """Open the graph store, building it if it is not there."""
     from graphrag.query.structured_search.tog_search import TableFiles, open_graph
 
@@ -192,7 +191,7 @@ class InstantModel:
 
         self.tokenizer = create_tokenizer(TokenizerConfig(model_id="openai/gpt-4o"))
 
-    async def completion_async(self, /, **kwargs: Any) -> Any:
+    async def completion_async(self, /, **kwargs):
         from graphrag.query.models import read_reply
 
         form = kwargs["response_format"]
@@ -205,19 +204,19 @@ class InstantModel:
         content = json.dumps(reply)
         return SimpleNamespace(content=content, formatted_response=read_reply(content, form))
 
-    def _scores(self, shown: str) -> dict[str, Any]:
+    def _scores(self, shown: str) -> dict[str, object]:
         numbers = re.findall(r"^(\d+)\|", shown, re.MULTILINE)
         return {"scores": [{"edge": int(number), "score": 0.5} for number in numbers]}
 
 
-def search(store: Any, titles: Sequence[str]) -> dict[str, float]:
+def search(store, titles: Sequence[str]) -> dict[str, float]:
     """Ask how pairs of entities are related; the first, which warms up, is not counted."""
     from graphrag.query.structured_search.tog_search import ToGSearch
 
     touched: list[int] = []
     neighbours = store.graph.neighbours
 
-    def counted(node: int, cap: int) -> Any:
+    def counted(node: int, cap: int):
         found = neighbours(node, cap)
         touched[-1] += len(found.nodes)
         return found
@@ -244,7 +243,7 @@ def search(store: Any, titles: Sequence[str]) -> dict[str, float]:
 # Measuring and printing -------------------------------------------------------------------
 
 
-def timed(do: Callable[[], Any]) -> float:
+def timed(do: Callable[[], object]) -> float:
     """Return the seconds that a call takes."""
     began = time.perf_counter_ns()
     do()

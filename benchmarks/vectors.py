@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +78,7 @@ def write_table(store: LanceDBVectorStore, vectors: np.ndarray) -> None:
     table = store.document_collection
     for first in range(0, len(vectors), 10_000):
         batch = vectors[first : first + 10_000]
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             name: pa.nulls(len(batch), "string") for name in table.schema.names
         }
         columns["id"] = [str(first + at) for at in range(len(batch))]

@@ -25,7 +25,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from throughput import service
 from throughput_client import build, settings
@@ -57,7 +56,7 @@ def ray_workers() -> list[int]:
     return found
 
 
-async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: int) -> Any:
+async def measure(way: str, url: str, folder: Path, concurrency: int, n_items: int):
     """Do the items and return what they took."""
     from graphrag.eval.config.evaluation import EvaluationConfig
     from graphrag.eval.dataset.samples import Sample
