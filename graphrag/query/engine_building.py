@@ -89,10 +89,9 @@ def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "O
     table lacks a column or can't be read.
     """
     from graphrag.query.structured_search.tog_search import (
-        GraphStore,
         OpenedGraph,
         TableFiles,
-        TextUnits,
+        build_in_memory,
         open_graph,
     )
     from graphrag.text.ranking import WordIndexes
@@ -102,18 +101,13 @@ def open_graph_of(tables: IndexTables, words: "WordIndexes | None" = None) -> "O
         read = (paths[name] for name in ("entities", "relationships", "text_units"))
         opened = open_graph(TableFiles(*read, documents=paths.get("documents")))
     else:
-        import pandas as pd
-
-        # Without them a walk answers from its paths alone.
-        none = pd.DataFrame({"id": [], "text": []}, dtype=str)
-        units = tables.table("text_units") if tables.has("text_units") else none
-        graph = GraphStore.from_tables(
+        opened = build_in_memory(
             tables.table("entities"),
             tables.table("relationships"),
-            units,
+            # Without them a walk answers from its paths alone.
+            tables.table("text_units") if tables.has("text_units") else None,
             tables.columns("documents", ("id", "title")),
         )
-        opened = OpenedGraph(graph, TextUnits.from_table(units))
     return OpenedGraph(opened.graph, opened.text_units.counted_in(words or WordIndexes()))
 
 

@@ -7,6 +7,7 @@ from graphrag.query.structured_search.tog_search.store import (
     OpenedGraph,
     TableFiles,
     TextUnits,
+    build_in_memory,
     open_graph,
 )
 
@@ -19,5 +20,6 @@ __all__ = [
     "TextUnits",
     "ToGSearch",
     "ToGSearchError",
+    "build_in_memory",
     "open_graph",
 ]

@@ -5,10 +5,8 @@ import logging
 import mmap
 import os
 import shutil
-import tempfile
 import time
 import uuid
-import weakref
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, fields
@@ -31,6 +29,7 @@ from graphrag.query.structured_search.tog_search.tables import (
     RELATIONSHIPS,
     TEXT_UNITS,
     Batch,
+    Source,
     TableForm,
     arrow,
 )
@@ -151,18 +150,7 @@ class GraphStore:
         ``document_id``; documents ``id`` and ``title``. Of entities with the same title the first
         is used. Raises UnreadableTableError if a needed column is missing.
         """
-        batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
-        arrays = build_arrays(
-            entities,
-            relationships,
-            text_units,
-            documents,
-            lambda name, batch: batches[name].append(batch),
-        )
-        del batches["text_units"]
-        return cls(
-            arrays, {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
-        )
+        return build_in_memory(entities, relationships, text_units, documents).graph
 
     def title(self, node: int) -> str:
         """Return an entity's title."""
@@ -309,8 +297,8 @@ def open_graph(files: TableFiles) -> OpenedGraph:
 
     It lies in the folder ``tog_graph`` beside the entities table, in one that is named by the
     tables' fingerprint and put there whole; of processes that build it at once the first to finish
-    wins. Where that can't be written, the graph is built in a temporary folder, which goes with the
-    last reader. Raises UnreadableTableError if a table lacks a column or can't be read.
+    wins. Where that can't be written, the graph is built in memory. Raises UnreadableTableError if
+    a table lacks a column or can't be read.
     """
     home = files.entities.parent / FOLDER
     place = home / fingerprint_files(files)
@@ -325,17 +313,40 @@ def open_graph(files: TableFiles) -> OpenedGraph:
         home.mkdir(exist_ok=True)
         draft.mkdir()
     except OSError as error:
-        return _open_temporary(files, error)
+        return _build_anew(files, error)
     try:
         _write_graph(draft, files)
         with suppress(OSError):  # another process was faster
             draft.rename(place)
         return _map_graph(place)
     except (OSError, DamagedGraphError) as error:
-        return _open_temporary(files, error)
+        return _build_anew(files, error)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
         _remove_outdated(home, place)
+
+
+def build_in_memory(
+    entities: Source, relationships: Source, text_units: Source = None, documents: Source = None
+) -> OpenedGraph:
+    """Build the graph of an index, which leaves no file; see :func:`open_graph`."""
+    batches: dict[str, list[Batch]] = {name: [] for name in _TABLES}
+    arrays = build_arrays(
+        entities,
+        relationships,
+        text_units,
+        documents,
+        lambda name, batch: batches[name].append(batch),
+    )
+    tables = {name: arrow.Table.from_batches(parts) for name, parts in batches.items()}
+    return OpenedGraph(GraphStore(arrays, tables), TextUnits(tables["text_units"]))
+
+
+def _build_anew(files: TableFiles, cause: Exception) -> OpenedGraph:
+    _log.warning(
+        "The graph can't be kept beside the index, so every start builds it anew: %s", cause
+    )
+    return build_in_memory(files.entities, files.relationships, files.text_units, files.documents)
 
 
 def fingerprint_files(files: TableFiles) -> str:
@@ -401,21 +412,6 @@ def _map_table(path: Path) -> _Table:
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     return arrow.ipc.open_file(arrow.BufferReader(arrow.py_buffer(mapped))).read_all()
-
-
-def _open_temporary(files: TableFiles, cause: Exception) -> OpenedGraph:
-    _log.warning(
-        "The graph can't be kept beside the index, so every start builds it anew: %s", cause
-    )
-    folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}-"))
-    try:
-        _write_graph(folder, files)
-        opened = _map_graph(folder)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    weakref.finalize(opened.graph, shutil.rmtree, folder, ignore_errors=True)
-    return opened
 
 
 def _remove_outdated(home: Path, current: Path) -> None:

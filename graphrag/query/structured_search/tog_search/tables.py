@@ -48,7 +48,7 @@ class TableForm:
         should hold.
         """
         if source is None:
-            return
+            source = pd.DataFrame(columns=[*self.columns])
         if isinstance(source, Path) and source.suffix == ".csv":
             source = pd.read_csv(source, dtype=str, keep_default_na=False, encoding="utf-8-sig")
         first_row = 0
