@@ -137,13 +137,8 @@ def test_names_are_found_in_texts_whole_and_the_longest_first() -> None:
         index = index_names(*hash_keys(names), rows, sieved)
         units, found = index.find(texts)
         pairs = sorted(zip(units.tolist(), [names[i] for i in found.tolist()], strict=True))
-        assert pairs == [
-            (0, "emerald city"),
-            (0, "wizard of oz"),
-            (1, "art"),
-            (2, "东 京"),
-            (4, "oz"),
-        ]
+        expected = [(0, "emerald city"), (0, "wizard of oz"), (1, "art"), (2, "东 京"), (4, "oz")]
+        assert pairs == expected
         assert found.tolist().count(6) == 0
         assert [names[i] for i in index.find(texts[:1], 2)[1]] == ["wizard of oz"]
         assert [len(part) for part in index.find([])] == [0, 0]
@@ -170,28 +165,19 @@ def test_a_document_says_what_it_is_about(title: str, text: str, expected: str) 
 
 
 def articles() -> tuple[Any, Any, Any, Any]:
-    units = pd.DataFrame(
-        {
-            "id": ["a", "b", "c", "d", "e"],
-            "text": [
-                "Ada Brandt\nShe was born on Skerry Voe and became a sailor.",
-                "Skerry Voe\nAn island of the north.",
-                "Its harbour was built by monks in 1342.",
-                "Market day\nFish, bread, wool.",
-                "Weather\nRain, wind, hail.",
-            ],
-            "document_id": ["1", "2", "2", "3", "4"],
-        }
-    )
+    texts = {
+        "a": "Ada Brandt\nShe was born on Skerry Voe and became a sailor.",
+        "b": "Skerry Voe\nAn island of the north.",
+        "c": "Its harbour was built by monks in 1342.",
+        "d": "Market day\nFish, bread, wool.",
+        "e": "Weather\nRain, wind, hail.",
+    }
+    units = pd.DataFrame({"id": [*texts], "text": [*texts.values()], "document_id": [*"12234"]})
     people = pd.DataFrame(
         {"id": ["x", "y"], "title": ["ADA BRANDT", "MONKS"], "text_unit_ids": [["a"], ["c"]]}
     )
-    documents = pd.DataFrame(
-        {
-            "id": ["1", "2", "3", "4"],
-            "title": ["a.txt", "b.txt", "Market day", "d.txt"],
-        }
-    )
+    titles = ["a.txt", "b.txt", "Market day", "d.txt"]
+    documents = pd.DataFrame({"id": [*"1234"], "title": titles})
     return people, pd.DataFrame({"source": [], "target": []}), units, documents
 
 
@@ -219,8 +205,6 @@ def test_words_are_compared_by_their_stems_in_any_script() -> None:
     assert scored(units, "Which buckets are thrown?", 1) == ["t5"]
     assert scored(units, "富士山はどこから見えますか", 1) == ["t7"]
     assert scored(units, "zircon", 5) == []
-    empty = TextUnits.from_table(pd.DataFrame({"id": [], "text": []}))
-    assert empty.score_by_words("x", 1) == []
 
 
 def test_of_texts_that_fit_equally_the_first_number_leads() -> None:
@@ -253,22 +237,22 @@ async def test_it_asks_once_and_shows_where_mass_led(world: World) -> None:
 
 async def test_texts_come_first_and_the_graph_takes_no_more_than_its_share(world: World) -> None:
     """Small budgets hold as much text as without a graph; the best path is no exception."""
-    question = "How did Dorothy melt the wicked witch?"
-    for budget in range(200, 400, 20):
-        shown: list[list[int]] = []
-        for share in (0.9, 0.01):
-            search = world.ranked(ScriptedModel(), max_context_tokens=budget, graph_share=share)
-            shown.append(ids_in(str((await search.search(question)).context_text), "Sources"))
-        assert shown[0] == shown[1]
-        assert shown[0][0] == 5
-    text = str((await world.ranked(ScriptedModel()).search(question)).context_text)
-    share = 0.05
-    some = world.ranked(ScriptedModel(), max_context_tokens=2000, graph_share=share)
-    less = str((await some.search(question)).context_text)
-    graph_of = [part.partition("-----Entities-----")[2] for part in (text, less)]
-    assert (
-        TOKENIZER.num_tokens(graph_of[1]) <= 2000 * share + 40 < TOKENIZER.num_tokens(graph_of[0])
-    )
+
+    async def context(**settings: float) -> str:
+        search = world.ranked(ScriptedModel(), **settings)
+        found = await search.search("How did Dorothy melt the wicked witch?")
+        return str(found.context_text)
+
+    for budget in range(200, 400, 50):
+        much, little = [
+            ids_in(await context(max_context_tokens=budget, graph_share=share), "Sources")
+            for share in (0.9, 0.01)
+        ]
+        assert much == little
+        assert much[0] == 5
+    texts = [await context(), await context(max_context_tokens=2000, graph_share=0.05)]
+    whole, less = [TOKENIZER.num_tokens(t.partition("-----Entities-----")[2]) for t in texts]
+    assert less <= 2000 * 0.05 + 40 < whole
 
 
 async def test_where_no_text_fits_the_graph_may_take_all(world: World) -> None:
@@ -287,11 +271,8 @@ async def test_the_model_is_shown_the_most_promising_edges_only(world: World) ->
     search = world.search(model, max_scored_edges=3, depth=1)
     result: Any = await search.search("Who melts when DOROTHY throws water?")
     edges = model.scoring[0]["edges"]
-    assert len(edges) == 3
     assert [edge["edge"] for edge in edges] == [1, 2, 3]
-    assert "WICKED WITCH" in {edge["neighbour"] for edge in edges} | {
-        edge["source"] for edge in edges
-    }
+    assert "WICKED WITCH" in {end for edge in edges for end in (edge["neighbour"], edge["source"])}
     told = result.context_data["exploration"]
     assert told["note"][1].startswith("the model was shown the 3 most promising of ")
     scored_edges = result.context_data["edges"]
