@@ -79,10 +79,10 @@ def _query_command(released: Callable[..., None]) -> Callable[..., None]:
         # Not read from the settings: the release may have answered by what is refused here.
         with watch_offline() as asked, _redacted_errors(), _shown_stdout():
             released(**{**given, "method": SearchMethod(method.value)})
-        embeds_elsewhere = not asked.embedding and method is not QueryMethod.GLOBAL
+        embeds_elsewhere = not asked["embedding"] and method is not QueryMethod.GLOBAL
         _say_if_offline(
-            Part(frozenset(asked.completion), others=not asked.completion),
-            Part(frozenset(asked.embedding), others=embeds_elsewhere),
+            Part(frozenset(asked["completion"]), others=not asked["completion"]),
+            Part(frozenset(asked["embedding"]), others=embeds_elsewhere),
         )
 
     whole = signature(released)

@@ -11,7 +11,6 @@ The models themselves are in `graphrag.offline.models`; importing this package a
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Literal
 
 __all__ = ["NOT_FOUND", "OFFLINE_LABEL", "OfflineModelError", "note_call", "watch_offline"]
@@ -27,21 +26,16 @@ class OfflineModelError(ValueError):
     """A request or a setting that the embedded models don't support."""
 
 
-@dataclass(frozen=True, slots=True)
-class OfflineCalls:
-    """Names of the embedded models that were called, by what they were called for."""
+Calls = dict[Literal["completion", "embedding"], set[str]]
+"""Names of the embedded models that were called, by what they were called for."""
 
-    completion: set[str] = field(default_factory=set[str])
-    embedding: set[str] = field(default_factory=set[str])
-
-
-_calls: ContextVar[OfflineCalls | None] = ContextVar("gtog_offline_calls", default=None)
+_calls: ContextVar[Calls | None] = ContextVar("gtog_offline_calls", default=None)
 
 
 @contextmanager
-def watch_offline() -> Generator[OfflineCalls]:
+def watch_offline() -> Generator[Calls]:
     """Gather the embedded models that are called inside the ``with`` block."""
-    calls = OfflineCalls()
+    calls: Calls = {"completion": set(), "embedding": set()}
     token = _calls.set(calls)
     try:
         yield calls
@@ -53,4 +47,4 @@ def note_call(role: Literal["completion", "embedding"], model_id: str) -> None:
     """Note a call where a :func:`watch_offline` block is open."""
     calls = _calls.get()
     if calls is not None:
-        (calls.completion if role == "completion" else calls.embedding).add(model_id)
+        calls[role].add(model_id)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 import pandas as pd
 import pyarrow as pa
@@ -51,33 +51,35 @@ class TableForm:
             source = pd.DataFrame(columns=[*self.columns])
         if isinstance(source, Path) and source.suffix == ".csv":
             source = pd.read_csv(source, dtype=str, keep_default_na=False, encoding="utf-8-sig")
-        first_row = 0
         pieces = self._of_parquet(source) if isinstance(source, Path) else self._of_frame(source)
-        for columns in pieces:
-            missing = [column for column in self.needed if column not in columns]
-            if missing:
-                raise self._unreadable(f"has no column {', '.join(missing)}")
-            n_rows = len(columns[self.needed[0]])
-            nothing = arrow.nulls(n_rows)
-            try:
+        first_row = 0
+        try:
+            for columns in pieces:
+                missing = [column for column in self.needed if column not in columns]
+                if missing:
+                    raise self._unreadable(f"has no column {', '.join(missing)}")
+                n_rows = len(columns[self.needed[0]])
+                nothing = arrow.nulls(n_rows)
                 rows = {
                     key: _CONVERT[kind](columns.get(key, nothing), first_row)
                     for key, kind in self.columns.items()
                 }
-            except arrow.ArrowException as error:
-                raise self._unreadable(f"can't be read ({error})") from error
-            first_row += n_rows
-            yield arrow.RecordBatch.from_pydict(rows)
+                first_row += n_rows
+                yield arrow.RecordBatch.from_pydict(rows)
+        except arrow.ArrowException as error:
+            raise self._unreadable(f"can't be read ({error})") from error
 
     def _unreadable(self, fault: str) -> UnreadableTableError:
         return UnreadableTableError(f"The {self.name} table {fault}; build the index again.")
 
     def _of_frame(self, frame: pd.DataFrame) -> Iterator[dict[str, Column]]:
-        yield {
-            key: _from_pandas(cast("Any", frame[key]), kind)
-            for key, kind in self.columns.items()
-            if key in frame.columns
-        }
+        columns: dict[str, Column] = {}
+        for key in self.columns:
+            if key in frame.columns:
+                values = arrow.Array.from_pandas(frame[key])
+                is_chunked = isinstance(values, arrow.ChunkedArray)
+                columns[key] = values.combine_chunks() if is_chunked else values
+        yield columns
 
     def _of_parquet(self, path: Path) -> Iterator[dict[str, Column]]:
         import pyarrow.parquet as parquet
@@ -123,23 +125,6 @@ TEXT_UNITS = TableForm(
     batch_rows=1 << 12,
 )
 DOCUMENTS = TableForm("documents", {"id": "text", "title": "text"}, ("id",), 1 << 12)
-
-
-def _from_pandas(column: Any, kind: Kind) -> Column:
-    """Convert a column; one that mixes types is read value by value."""
-    try:
-        values = arrow.Array.from_pandas(column)
-    except (arrow.ArrowInvalid, arrow.ArrowTypeError):
-        values = arrow.array([_plain(value, kind) for value in column.tolist()])
-    return values.combine_chunks() if isinstance(values, arrow.ChunkedArray) else values
-
-
-def _plain(value: Any, kind: Kind) -> object:
-    if kind == "ids":
-        return None if value is None or isinstance(value, float) else [str(item) for item in value]
-    if value is None or value != value:
-        return None
-    return str(value) if kind == "text" else float(value)
 
 
 def _is_text(column: Column) -> bool:
