@@ -229,7 +229,7 @@ def _tree_of(result: "CountedSearchResult") -> "Tree | None":
     None of a search that found nothing to start from. Of the edges that were scored it is said
     which lead to what the response cites.
     """
-    from graphrag.eval.scorers.citations import read_citations
+    from graphrag.eval.scorers.traced import read_citations
     from graphrag.text.path_tree import ShownEdge, name_edges, name_row, path_tree
 
     def shown(row: Mapping[str, Any], depth: str, fate: str, ends: Sequence[str]) -> ShownEdge:

@@ -11,10 +11,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
-import yaml
 from click.testing import Result
 from support.clock_evaluation import Evaluation, MakeEvaluation, judging, wait_until
-from support.openai_server import Behaviour, Fault, LocalServer
+from support.openai_server import Behaviour, LocalServer
 
 from graphrag.eval.results.runs import list_runs
 from graphrag.eval.store.database import EvaluationStore
@@ -191,10 +190,16 @@ def test_samples_are_drawn_without_replacement_and_add_up(pinned: Evaluation, se
     assert (2 / 3) ** 15 < 0.05 / 8 < (2 / 3) ** 10
 
 
-def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
+def test_rounds_come_one_after_the_other(pinned: Evaluation):
     once = watch(pinned, "--every", "1s", "--rounds", "2", "--sample", "4", "-v")
     assert once.exit_code == DONE, once.output
     assert "The next round begins at" in flat(once.output)
+    assert [len(asked) for asked in asked_in(pinned)] == [4, 4]
+
+
+@pytest.mark.slow  # a process of its own, and a signal
+def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
+    assert watch(pinned, "--sample", "4", "-q").exit_code == DONE
     flags = ("monitor", "--every", "1d", "--sample", "4", "--webhook", "http://localhost/secret")
     with pinned.start(*flags, "--baseline-runs", "1") as watching:
         assert wait_until(lambda: "The next round begins" in watching.output)
@@ -205,7 +210,7 @@ def test_ctrl_c_between_rounds_ends_the_watch(pinned: Evaluation):
     assert "--every 1d" in text
     assert "secret" not in text
     assert "Traceback" not in text
-    assert len(set[str]().union(*asked_in(pinned))) == 12  # the pass went on in a new process
+    assert len(set[str]().union(*asked_in(pinned))) == 8  # the pass went on in a new process
 
 
 def test_what_a_bound_of_the_cost_left_is_asked_in_the_next_round(pinned: Evaluation):
@@ -271,89 +276,10 @@ def test_verdicts_that_fail_decide_nothing(pinned: Evaluation, server: LocalServ
     assert "not decided, as the judge gave 0.0% of the verdicts asked of it" in flat(result.output)
 
 
-def test_a_suite_is_watched_case_by_case(make_evaluation: MakeEvaluation):
-    evaluation = make_evaluation(methods=["basic"], metrics=["correctness"])
-    cases: list[dict[str, Any]] = [
-        {"id": f"c{i}", "input_data": {"question": f"Who is number {i}?"}} for i in range(12)
-    ]
-    suite = {"name": "fast", "evaluator": "query_response", "cases": cases}
-    folder = evaluation.root / "eval" / "suites"
-    folder.mkdir(parents=True)
-
-    def write() -> None:
-        (folder / "fast.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
-
-    for case in cases:
-        case["expected_output"] = {"time_limit_s": 60}
-    write()
-    ran = evaluation.run("suite", "fast", "-q")
-    assert ran.exit_code == DONE, ran.output
-    newest = list_runs(evaluation.store_path)[0].run_id
-    assert evaluation.run("compare", newest, "--pin").exit_code == DONE
-    same = evaluation.run("monitor", "--suite", "fast")
-    assert same.exit_code == DONE, same.output
-    assert [note["of_baseline"] for note in notes(evaluation)] == [True, True, False]
-    for case in cases:
-        case["expected_output"] = {"time_limit_s": 1e-9}
-    write()
-    fallen = evaluation.run("monitor", "--suite", "fast", "-q")
-    assert fallen.exit_code == ALARM, fallen.output
-    assert "50.0% of 24 answers right, 100.0% of 36 answers in 3 baseline runs" in flat(
-        fallen.output
-    )
-
-
-def test_a_suite_that_a_service_stops_goes_on_in_the_next_round(
-    make_evaluation: MakeEvaluation, server: LocalServer
-):
-    evaluation = make_evaluation(server.base_url, methods=["basic"], metrics=["correctness"])
-    evaluation.configure(concurrency=1, patience_s=0.3)
-    cases = [
-        {
-            "id": f"c{i}",
-            "input_data": {"question": f"Number {i}?"},
-            "expected_output": {"time_limit_s": 60},
-        }
-        for i in range(4)
-    ]
-    suite = {"name": "few", "evaluator": "query_response", "cases": cases}
-    folder = evaluation.root / "eval" / "suites"
-    folder.mkdir(parents=True)
-    (folder / "few.yaml").write_text(yaml.safe_dump(suite), encoding="utf-8")
-
-    begun = len(server.records)
-
-    def answered() -> int:
-        return sum(r.status == 200 and r.endpoint == "chat" for r in server.records[begun:])
-
-    server.behaviour = Behaviour(judging(lambda number: True))
-    first = evaluation.run("suite", "few", "-q")
-    assert first.exit_code == DONE, first.output
-    asked_once = answered()
-    newest = list_runs(evaluation.store_path)[0].run_id
-    assert evaluation.run("compare", newest, "--pin").exit_code == DONE
-    before = asked_once + 2 * (asked_once // len(cases))
-
-    def down(_: int, request: Any) -> Fault | None:
-        return Fault(status=503) if answered() >= before else None
-
-    server.behaviour = Behaviour(judging(lambda number: True), faults=down)
-    stopped = watch(evaluation, "--suite", "few")
-    assert stopped.exit_code == INCOMPLETE, stopped.output
-    assert "is part of the next round" in flat(stopped.output)
-    assert "--resume" not in stopped.output
-    server.behaviour = Behaviour(judging(lambda number: True))
-    went_on = watch(evaluation, "--suite", "few")
-    assert went_on.exit_code == DONE, went_on.output
-    assert "Round 1, pass 1" in flat(went_on.output)
-    assert answered() == 2 * asked_once, "what was answered before the outage is not asked again"
-
-
 WRONG = [
     (["--every", "daily"], "--every daily: give a number and a unit"),
     (["--every", "0s"], "--every 0s: give a number and a unit"),
     (["--rounds", "2"], "--rounds needs --every"),
-    (["--suite", "x", "--sample", "3"], "--sample does not apply to a suite"),
     (["--webhook", "hooks.example/x"], "--webhook takes an address"),
     (["--baseline", "nothing"], "holds no run 'nothing'"),
     (["--methods", "tog"], "holds basic, and none of tog"),

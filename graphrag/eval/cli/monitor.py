@@ -1,12 +1,38 @@
 """``graphrag eval monitor``: rounds of questions, and an alarm when a metric fell."""
 
-from dataclasses import dataclass, replace
+import json
+import re
+import signal
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
+from graphrag.command_lines import again, eval_line_here
 from graphrag.eval.cli.command import MaxCost, Quiet, Verbose, option
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.terminal import starting
+from graphrag.eval.cli.run_input import RunFlags, read_input, read_questions, split_names
+from graphrag.eval.cli.terminal import (
+    DONE,
+    FAILED,
+    INCOMPLETE,
+    INTERRUPTED,
+    USAGE,
+    explained,
+    say,
+    starting,
+)
+from graphrag.eval.errors import UsageError
+from graphrag.text.phrases import counted
+
+if TYPE_CHECKING:
+    from graphrag.eval.monitoring.watch import NextRound, WatchState
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_SECRET = {"--webhook": "URL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +43,6 @@ class MonitorFlags:
         str | None, option("Go on with a round every 30m, 6h, 1d; default: one round.")
     ] = None
     rounds: Annotated[int | None, option("With --every: end after this many.", min=1)] = None
-    suite: Annotated[str | None, option("A round runs this suite; a name, a file, or all.")] = None
     sample: Annotated[
         int | None, option("A round asks this many questions, drawn anew.", min=1)
     ] = None
@@ -46,9 +71,269 @@ def monitor(place: Place, flags: MonitorFlags) -> int:
     any interruption. Exit codes: 100 an alarm; 0 none; 1 error; 2 wrong usage; 3 the round is
     incomplete; 130 interrupted.
     """
-    is_suite = flags.suite is not None
-    source = place.find_run(flags.baseline, suites=is_suite, quiet=flags.quiet)
+    baseline = place.find_run(flags.baseline, quiet=flags.quiet)
+    every = None if flags.every is None else read_interval(flags.every)
+    if flags.rounds is not None and every is None:
+        msg = "--rounds needs --every; without it there is one round."
+        raise UsageError(msg)
     with starting(flags.quiet):
-        from graphrag.eval.cli.monitor_run import watch
+        watch = _Watch(place, flags, baseline)
+    n_done, begin = 0, time.monotonic()
+    while True:
+        code = watch.run_round()
+        n_done += 1
+        if code in (FAILED, INTERRUPTED, USAGE) or every is None or n_done == flags.rounds:
+            return code
+        # From the beginning of the round, so that a daily one stays at its hour.
+        begin = max(begin + every, time.monotonic())
+        if not _wait_until(begin, n_done, flags.quiet):
+            return INTERRUPTED
 
-    return watch(place, replace(flags, baseline=source))
+
+def read_interval(text: str) -> float:
+    """Return the seconds of a time such as 90s, 30m, 6h, 1d or 2w; UsageError if it is none."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip().lower())
+    seconds = float(match[1]) * _UNITS[match[2]] if match else 0.0
+    if seconds <= 0:
+        msg = f"--every {text}: give a number and a unit (s, m, h, d, w), such as 30m, 6h or 1d."
+        raise UsageError(msg)
+    return seconds
+
+
+class _Watch:
+    """The rounds of one watch; a round that failed does not end it."""
+
+    def __init__(self, place: Place, flags: MonitorFlags, baseline: str) -> None:
+        from graphrag.eval.monitoring.watch import check_webhook
+        from graphrag.eval.results.runs import read_rows
+
+        self._place, self._flags, self._source = place, flags, baseline
+        if flags.webhook is not None:
+            check_webhook(flags.webhook)
+        if not place.read_config().output.save_intermediate:
+            msg = "output.save_intermediate is off, and a watch lives in what is kept; turn it on."
+            raise UsageError(msg)
+        self._store_path = place.store_path()
+        self._baseline = read_rows(baseline, self._store_path)
+
+    def run_round(self) -> int:
+        """Run one round and look at the watch; return the exit code.
+
+        100: a metric fell; 130: interrupted; without an alarm that of what the round ran.
+        """
+        from graphrag.eval.monitoring.watch import LEVEL, describe_figure, plan_round
+        from graphrag.eval.stats.paired import MIN_COVERAGE
+        from graphrag.eval.stats.passes import LOOKS
+
+        flags = self._flags
+        methods, metrics = self._watched()
+        pool = self._read_pool()
+        before = self._read_state(pool)
+        if before.is_over(pool):
+            text = f"This watch was looked at for the last time after pass {LOOKS[-1]}; "
+            say(f"{text}pin a run to begin another.", stderr=True)
+            return FAILED if before.falls else INCOMPLETE
+        if not before.round_number:
+            code = self._complete_baseline(before, pool)
+            if code is not None:
+                return code
+            before = self._read_state(pool)
+            self._tell_power(before, methods, metrics)
+        code = self._ask(plan_round(before, pool, flags.sample, flags.seed))
+        if code in (INTERRUPTED, USAGE):
+            return code
+        state = self._read_state(pool)
+        if state.round_number == before.round_number:  # it got nowhere, and has said why
+            return code
+        if not state.figures:
+            say("No verdict of this round can be held against the baseline.", stderr=True)
+            return code or INCOMPLETE
+        number = state.round_number
+        self._say(f"Round {number}, pass {state.pass_number} over the questions:")
+        for figure in state.figures:
+            self._say(f"  {describe_figure(figure)}")
+        if state.falls:
+            self._raise_alarm(state)
+            return FAILED
+        which = f"Round {number}: no" if flags.quiet else "No"
+        say(f"{which} metric has fallen beyond doubt (level {100 * LEVEL:g} % over all looks).")
+        decided = all(figure.coverage >= MIN_COVERAGE for figure in state.figures)
+        return code if decided else code or INCOMPLETE
+
+    def _complete_baseline(self, state: "WatchState", pool: list[str]) -> int | None:
+        """Make the further runs of the baseline that are missing; None when there are all."""
+        from graphrag.eval.monitoring.watch import plan_baseline_run
+
+        wanted, last, code = self._flags.baseline_runs, 0, DONE
+        while state.strayed is None:
+            planned = plan_baseline_run(state, wanted, pool)
+            if planned is None:
+                return None
+            if planned.note.pass_number == last:
+                return code or INCOMPLETE  # a bound or a service stopped it: the next time goes on
+            if not last:
+                self._announce_baseline(planned)
+            code, last = self._ask(planned), planned.note.pass_number
+            if code not in (DONE, INCOMPLETE):
+                return code
+            state = self._read_state(pool)
+        run_id, changes = state.strayed
+        say(
+            f"Run {run_id} was to be one more of the baseline, but is of another system: {changes}."
+            f" Watch the system as it is now, with: {eval_line_here('compare', run_id, '--pin')}",
+            stderr=True,
+        )
+        return INCOMPLETE
+
+    def _announce_baseline(self, planned: "NextRound") -> None:
+        from graphrag.eval.report.cells import money
+        from graphrag.eval.results.runs import read_usages
+
+        name = self._baseline.metadata.run_id
+        n = self._flags.baseline_runs + 1 - planned.note.pass_number
+        usage = read_usages(self._store_path, (name,)).get(name) if name is not None else None
+        cost = None if usage is None else usage.cost_usd
+        price = "" if not cost else f" of about {money(cost, '$')} each, as the pinned run cost"
+        self._note(
+            f"This watch begins with {counted(n, 'further run')} of its baseline{price}, so that "
+            f"the luck of one is not the standard; then its rounds. --baseline-runs 1 leaves them "
+            "out, and sees less."
+        )
+
+    def _tell_power(self, state: "WatchState", methods: list[str], metrics: list[str]) -> None:
+        from graphrag.eval.monitoring.watch import describe_power
+
+        asked = [key for key in state.baseline_answers if key[0] in methods and key[1] in metrics]
+        lines = describe_power(state, asked)
+        if lines:
+            runs = counted(state.n_runs, "baseline run")
+            self._say(f"What this watch is expected to see, with {runs} (simulated):")
+        for line in lines:
+            self._say(f"  {line}")
+
+    def _ask(self, planned: "NextRound") -> int:
+        from graphrag.eval.cli.evaluate import evaluate
+
+        flags = self._flags
+        run = RunFlags(
+            methods=flags.methods,
+            max_cost=flags.max_cost,
+            verbose=flags.verbose,
+            quiet=flags.quiet,
+            round=planned,
+        )
+        return explained(
+            lambda: evaluate(run, read_input(self._place, run)), flags.verbose
+        )
+
+    def _watched(self) -> tuple[list[str], list[str]]:
+        """Return the methods and metrics of a round; checks that the baseline holds some of them.
+
+        That is told before the round is paid for.
+        """
+        from graphrag.eval.compare.compare import shared_metrics
+
+        config, given = self._place.read_config(), self._flags.methods
+        methods = list(config.methods) if given is None else split_names(given)
+        held = list(dict.fromkeys(row.method for row in self._baseline.rows))
+        if not set(methods) & set(held):
+            msg = (
+                f"The baseline {self._baseline.metadata.name} holds {', '.join(held)}, and none of "
+                f"{', '.join(methods)}; name one of them with --methods."
+            )
+            raise UsageError(msg)
+        shared_metrics(config.metrics, self._baseline.metrics)
+        return methods, list(config.metrics)
+
+    def _read_pool(self) -> list[str]:
+        """Return the questions that the baseline holds as they are asked now."""
+        from graphrag.eval.store.database import EvaluationStore
+
+        config, told = self._place.read_config(), self._baseline.metadata
+        samples, _ = read_questions(config)
+        then: dict[str, tuple[str, str]] = {}
+        if told.run_id is not None:
+            with EvaluationStore(self._store_path) as store:
+                then = {s.id: (s.question, s.ground_truth) for s in store.samples(told.run_id)}
+        held = {row.question_id for row in self._baseline.rows}
+        as_now = ((s.id, (s.question, s.ground_truth)) for s in samples if s.id in held)
+        pool = [key for key, asked in as_now if then.get(key, asked) == asked]
+        if not pool:
+            msg = (
+                f"The baseline {told.name} holds none of the questions in {config.dataset_path} as "
+                "they are now; pin a run of them."
+            )
+            raise UsageError(msg)
+        if len(pool) < len(samples):
+            self._note(
+                f"{counted(len(samples) - len(pool), 'question')} that the baseline does not hold, "
+                "or held with another text or answer, can't be watched."
+            )
+        return pool
+
+    def _read_state(self, pool: list[str]) -> "WatchState":
+        from graphrag.eval.monitoring.watch import read_watch
+        from graphrag.eval.store.database import EvaluationStore
+
+        with EvaluationStore(self._store_path) as store:
+            return read_watch(store, self._baseline, pool)
+
+    def _raise_alarm(self, state: "WatchState") -> None:
+        from graphrag.eval.monitoring.watch import describe_alarm, post_alarm
+        from graphrag.eval.results.runs import read_rows
+        from graphrag.eval.store.whole_files import write_file
+
+        last = state.figures[0].run_id
+        embedded_models = read_rows(last, self._store_path).metadata.embedded_models
+        alarm = describe_alarm(state, embedded_models)
+        say(f"ALARM: {alarm['message']}", "red", stderr=True)
+        self._note(
+            "It stands until another baseline is pinned. Look at what differs with: "
+            f"{eval_line_here('compare', last, self._source)}"
+        )
+        if self._flags.webhook is not None:
+            why = post_alarm(self._flags.webhook, alarm)
+            if why is not None:
+                say(f"Warning: {why}", "yellow", stderr=True)
+        if self._flags.alarm is not None:
+            text = json.dumps(alarm, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+            write_file(self._flags.alarm, text)
+            self._note(f"Alarm written to {self._flags.alarm}.")
+
+    def _say(self, text: str) -> None:
+        say(text, quiet=self._flags.quiet)
+
+    def _note(self, text: str) -> None:
+        say(text, stderr=True, quiet=self._flags.quiet)
+
+
+def _wait_until(moment: float, n_done: int, quiet: bool) -> bool:
+    """Wait for the next round; return False when the user ended the watch."""
+    left = moment - time.monotonic()
+    due = datetime.now(UTC) + timedelta(seconds=left)
+    try:
+        with _interruptible():
+            at = f"{due:%Y-%m-%d %H:%M:%S} UTC"
+            say(f"The next round begins at {at}; Ctrl-C ends the watch.", stderr=True, quiet=quiet)
+            time.sleep(max(0.0, left))
+    except KeyboardInterrupt:
+        say(
+            f"Interrupted between rounds; {counted(n_done, 'round')} of this watch "
+            f"{'is' if n_done == 1 else 'are'} kept. Go on with: {again(instead=_SECRET)}",
+            stderr=True,
+        )
+        return False
+    return True
+
+
+@contextmanager
+def _interruptible() -> Generator[None]:
+    """Let Ctrl-C and SIGTERM interrupt, also where an event loop holds them still."""
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in kept:
+        signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in kept.items():
+            signal.signal(number, handler)

@@ -65,7 +65,7 @@ class RoundNote:
     round_number: int
     of_baseline: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return JSON-ready values."""
         return asdict(self)
 
@@ -149,9 +149,9 @@ class WatchState:
     figures: tuple[WatchedFigure, ...]
     falls: tuple[WatchedFigure, ...]
 
-    def is_over(self, pool: Collection[str] | None) -> bool:
-        """Whether every look has been taken; a pass without a pool is one round."""
-        is_closed = self.round_number > 0 and _is_whole(self.asked, pool)
+    def is_over(self, pool: Collection[str]) -> bool:
+        """Whether every look has been taken."""
+        is_closed = self.round_number > 0 and set(pool) <= self.asked
         return self.pass_number + is_closed > LOOKS[-1]
 
 
@@ -200,12 +200,10 @@ def baseline_name(baseline: RunRows) -> str:
     return told.run_id or f"{told.name} of {told.started_at}"
 
 
-def read_watch(
-    store: EvaluationStore, baseline: RunRows, pool: Collection[str] | None = None
-) -> WatchState:
+def read_watch(store: EvaluationStore, baseline: RunRows, pool: Collection[str]) -> WatchState:
     """Compute a watch from the rounds that the store holds of it.
 
-    ``pool`` holds the ids of the questions that a pass asks; None: each round is a pass.
+    ``pool`` holds the ids of the questions that a pass asks.
 
     Notes
     -----
@@ -233,7 +231,7 @@ def read_watch(
         rows = _first_rows(store, given)
         now.add(_known(rows, pinned))
         asked = _ids(rows)
-        is_look = number in LOOKS and (given[-1] is not last or _is_whole(asked, pool))
+        is_look = number in LOOKS and (given[-1] is not last or set(pool) <= asked)
         if not is_look and given[-1] is not last:
             continue
         sides, where = (now, then), (given[-1].run_id, number)
@@ -286,9 +284,7 @@ def plan_round(
     return NextRound(tuple(drawn), RoundNote(state.baseline, number, state.round_number + 1))
 
 
-def plan_baseline_run(
-    state: WatchState, n_runs: int, pool: Sequence[str] | None = None
-) -> NextRound | None:
+def plan_baseline_run(state: WatchState, n_runs: int, pool: Sequence[str]) -> NextRound | None:
     """Choose the questions of a further run of the baseline.
 
     None when there are ``n_runs`` with all questions asked, or the watch has begun: from then on
@@ -296,9 +292,9 @@ def plan_baseline_run(
     """
     if state.round_number:
         return None
-    number, left = state.n_runs, [key for key in pool or () if key not in state.baseline_asked]
+    number, left = state.n_runs, [key for key in pool if key not in state.baseline_asked]
     if number == 1 or not left:
-        number, left = number + 1, list(pool or ())
+        number, left = number + 1, list(pool)
     if number > n_runs:
         return None
     return NextRound(tuple(left), RoundNote(state.baseline, number, 0, of_baseline=True))
@@ -372,10 +368,6 @@ def _system_changes(run: Run, baseline: RunRows) -> list[str]:
     methods = {row.method for row in baseline.rows}
     asked = [method for method in run.setup.methods if method in methods]
     return list_setup_changes(new, then, asked)
-
-
-def _is_whole(asked: Collection[str], pool: Collection[str] | None) -> bool:
-    return pool is None or set(pool) <= set(asked)
 
 
 def _key(row: Row) -> _Question:
