@@ -653,29 +653,30 @@ async def test_the_report_says_whether_each_method_passed(evaluation: Evaluation
     assert harder.outcome == "passed"
 
 
-LENGTHS = """
+SCRIPTED = """
+from datetime import datetime
 from pathlib import Path
 
-from graphrag.eval.suite import Evaluated
+from graphrag.eval.suite import BaseEvaluator, EvaluationMetric, EvaluationResult
 
 
-class Scripted:
-    needs = ()
-
-    async def evaluate(self, case, tools):
+class Scripted(BaseEvaluator):
+    async def evaluate(self, test_case, system_output):
         log = Path(__file__).with_name("asked.txt")
         with log.open("a") as file:
-            file.write(case.id + "\\n")
-        score = float(case.input_data["score"])
+            file.write(test_case.id + "\\n")
+        score = float(test_case.input_data["score"])
         if score < 0:
             raise KeyboardInterrupt
-        return Evaluated(1.0, "scripted", parts={"style": score, "facts": 1.0})
+        details = {"parts": {"style": score, "facts": 1.0}}
+        metric = EvaluationMetric.USER_SATISFACTION
+        return EvaluationResult(metric, 1.0, 1.0, details, datetime.now())
 """
 
 
 def scripted(evaluation: Evaluation, name: str, scores: list[float]) -> Path:
     module = f"scripted_{evaluation.root.parent.name}_{evaluation.root.name}".replace("-", "_")
-    (evaluation.root / f"{module}.py").write_text(LENGTHS, encoding="utf-8")
+    (evaluation.root / f"{module}.py").write_text(SCRIPTED, encoding="utf-8")
     cases = [{"id": f"c{n}", "input_data": {"score": score}} for n, score in enumerate(scores)]
     values = {"evaluator": f"{module}:Scripted", "cases": cases}
     return add_file(evaluation, f"{name}.yaml", values)
@@ -734,7 +735,7 @@ async def test_a_stopped_run_is_continued_without_paying_twice(evaluation: Evalu
         )
     assert (evaluation.root / "asked.txt").read_text().split() == ["c0", "c1", "c2"]
     assert done == [3]
-    assert [each.evaluated.parts["style"] for each in outcome.reports[0].results] == [0.9, 0.8, 0.7]
+    assert [each.parts["style"] for each in outcome.reports[0].results] == [0.9, 0.8, 0.7]
     assert any(outcome.run_id in note for note in outcome.notes)
     with EvaluationStore(evaluation.store_path) as store:
         assert [run.run_id for run in store.runs()] == [outcome.run_id]

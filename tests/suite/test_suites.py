@@ -1,6 +1,8 @@
 """Suites of test cases: read, evaluated over a real index, kept, compared, recommended from."""
 
 import json
+from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +13,22 @@ from support.commands import code_of
 from support.openai_server import Behaviour, Fault, LocalServer, offline_reply
 
 from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.suite import SuiteFlags
-from graphrag.eval.cli.suite_run import run_suite_command
+from graphrag.eval.cli.suite import SuiteFlags, suite
 from graphrag.eval.config.evaluation import EvaluationConfig
 from graphrag.eval.errors import ConfigError, RunStoppedError
 from graphrag.eval.records import Failure, JudgeResult
 from graphrag.eval.results.runs import read_rows
 from graphrag.eval.store.database import EvaluationStore
 from graphrag.eval.suite.cases import Suite, Thresholds, find_suite_files, parse_suite, read_suite
-from graphrag.eval.suite.evaluation import Evaluated, TestCase
+from graphrag.eval.suite.evaluation import (
+    BaseEvaluator,
+    EvaluationMetric,
+    EvaluationResult,
+    TestCase,
+)
 from graphrag.eval.suite.running import run_suite, run_suites
-from graphrag.eval.suite.summary import CaseResult, recommend, status_of, summarize_suite
-from graphrag.eval.suite.tools import CaseFailedError, CaseTools
+from graphrag.eval.suite.summary import CaseResult, status_of, summarize_suite
+from graphrag.eval.suite.tools import CaseFailedError
 from graphrag.eval.testing import ScriptedJudge
 from graphrag.query.usage import Usage
 
@@ -72,35 +78,21 @@ QUESTIONS: dict[str, Any] = {
     ],
 }
 OWN = """
-from dataclasses import dataclass
 from datetime import datetime
 
 from graphrag.eval.runner.methods import MethodAnswer
-from graphrag.eval.suite import BaseEvaluator, Evaluated, EvaluationMetric, EvaluationResult
-
-
-@dataclass
-class Length:
-    limit: int = 10
-
-    async def evaluate(self, case, tools):
-        if case.input_data == "broken":
-            raise KeyError("the evaluator is broken")
-        score = min(1.0, len(case.input_data) / self.limit)
-        return Evaluated(score, f"{len(case.input_data)} characters", case.input_data)
-
-
-class Wrong:
-    async def evaluate(self, case, tools):
-        return 1.0
+from graphrag.eval.suite import BaseEvaluator, EvaluationMetric, EvaluationResult
 
 
 async def answer(question):
     return MethodAnswer("Idris Vane built the tower clock.", ("The clock.",), 2, 30, 4)
 
 
-class OfFramework(BaseEvaluator):
+class Own(BaseEvaluator):
     needs = ("index",)
+
+    def __init__(self, limit=4):
+        self.limit = limit
 
     async def evaluate(self, test_case, system_output):
         if test_case.id == "odd":
@@ -110,10 +102,15 @@ class OfFramework(BaseEvaluator):
             "n_entities": n,
             "n_graph": len(system_output["graph"]["entities"]),
             "is_timed": "processing_time" in system_output,
-            "asked": test_case.input_data.get("query"),
+            "asked": getattr(test_case.input_data, "get", dict().get)("query"),
+            "type": float,
         }
+        if "query_result" in system_output:
+            asked = test_case.input_data["query"], "Idris Vane"
+            n = await system_output["judge"](*asked, system_output["query_result"]["answer"])
+            details = {**details, "parts": {"judged": n}, "reason": "judged"}
         metric = EvaluationMetric.USER_SATISFACTION
-        return EvaluationResult(metric, n, 4.0, details, datetime.now())
+        return EvaluationResult(metric, n, float(self.limit), details, datetime.now())
 """
 
 
@@ -135,7 +132,7 @@ def add_suite(evaluation: Evaluation, values: dict[str, Any]) -> Path:
 
 
 def run(evaluation: Evaluation, target: str, **options: Any) -> int:
-    return code_of(run_suite_command, Place(evaluation.root), target, SuiteFlags(**options))
+    return code_of(suite, Place(evaluation.root), SuiteFlags(**options), target)
 
 
 def results_of(evaluation: Evaluation) -> dict[str, Any]:
@@ -272,12 +269,10 @@ async def test_a_passage_is_extracted_as_the_project_would(evaluation: Evaluatio
     assert (couple.score, couple.status, couple.method) == (1.0, "passed", "entity_extraction")
     assert couple.usage.llm_calls == 1
     assert couple.usage.models == ("offline/rules",)
-    assert couple.evaluated is not None
-    assert "CLARA REED" in couple.evaluated.output
-    assert nobody.evaluated is not None
-    assert nobody.evaluated.parts == {"entities": 0.5}  # 1 of 2 expected, 1 of 2 found
-    assert nobody.evaluated.findings["missed entities"] == ("otto frank",)
-    assert nobody.evaluated.findings["unexpected entities"] == ("clara reed",)
+    assert "CLARA REED" in couple.output
+    assert nobody.parts == {"entities": 0.5}  # 1 of 2 expected, 1 of 2 found
+    assert nobody.details["missed_entities"] == ["otto frank"]
+    assert nobody.details["unexpected_entities"] == ["clara reed"]
     assert (report.n_passed, report.n_total, report.status) == (1, 2, "warning")
     assert report.score.mean == 0.75
 
@@ -324,7 +319,7 @@ async def test_the_built_index_is_read_for_a_passage_and_a_document(evaluation: 
     assert [result.score for result in results] == [1, 1, 1, None, None]
     assert "no text unit of the index holds the passage" in results[3].reason
     assert "no document 'other.txt'" in results[4].reason
-    outputs = [r.evaluated.output for r in results[:3] if r.evaluated is not None]
+    outputs = [r.output for r in results[:3]]
     assert "WREN" not in outputs[0]  # of another text unit
     assert "WREN" in outputs[1]
     assert outputs[1] == outputs[2]  # the index has one document
@@ -341,14 +336,12 @@ async def test_every_method_answers_and_each_part_has_its_weight(evaluation: Eva
         ("banker", "basic"),
     ]
     builder, banker = report.results[1], report.results[3]
-    assert builder.evaluated is not None
-    assert banker.evaluated is not None
-    assert builder.evaluated.parts == {"answer": 1, "keywords": 1, "aspects": 1, "time": 1}
+    assert builder.parts == {"answer": 1, "keywords": 1, "aspects": 1, "time": 1}
     assert builder.score == 1
-    assert banker.evaluated.parts == {"answer": 1, "keywords": 0}
+    assert banker.parts == {"answer": 1, "keywords": 0}
     assert banker.score == pytest.approx(0.5 / 0.7)
     assert banker.status == "warning"
-    assert banker.evaluated.findings == {"missed keywords": ("zeppelin",)}
+    assert banker.details["missed_keywords"] == ["zeppelin"]
     assert len(judge.asked) == 4
     assert {material["ground_truth"] for _, material in judge.asked} == {
         "Idris Vane",
@@ -378,68 +371,52 @@ async def test_a_method_of_one_s_own_counts_for_itself(
 async def test_one_s_own_evaluator_is_a_class_and_a_line(
     evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
 ):
+    """It is shown what the project made of the case, as a framework's component would."""
     module = own_module(evaluation, monkeypatch)
     values = {
-        "name": "lengths",
-        "evaluator": f"{module}:Length",
-        "settings": {"limit": 4},
-        "cases": [{"id": "four", "input_data": "abcd"}, {"id": "one", "input_data": "日"}],
+        "name": "own",
+        "evaluator": f"{module}:Own",
+        "cases": [
+            {"id": "text", "input_data": {"text": PASSAGE}},
+            {"id": "graph", "input_data": "free"},
+            {"id": "odd"},
+        ],
     }
     with EvaluationStore(evaluation.store_path) as store:
         report = await run_suite(parse_suite(values), config_of(evaluation), store=store)
         (kept,) = store.runs()
-        described = kept.setup.root["suites"]["lengths"]
-    assert [result.score for result in report.results] == [1, 0.25]
-    assert described["source"] is not None  # a changed evaluator is another setup
-    with pytest.raises(ConfigError, match="refuses its settings"):
-        await run_suite(parse_suite({**values, "settings": {"limits": 4}}), config_of(evaluation))
-    wrong = await run_suite(
-        parse_suite({**values, "evaluator": f"{module}:Wrong", "settings": {}}),
-        config_of(evaluation),
-    )
-    assert "returns an Evaluated, not float" in wrong.results[0].reason
-
-
-async def test_an_evaluator_of_a_framework_is_named_in_a_suite(
-    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
-):
-    """It is shown what the tools made of the case, as a framework's component would."""
-    values = {
-        "name": "framework",
-        "evaluator": f"{own_module(evaluation, monkeypatch)}:OfFramework",
-        "cases": [
-            {"id": "text", "input_data": {"text": PASSAGE}},
-            {"id": "graph", "input_data": {}},
-            {"id": "odd"},
-        ],
-    }
-    text, graph, odd = (await run_suite(parse_suite(values), config_of(evaluation))).results
+    assert kept.setup.root["suites"]["own"]["source"] is not None  # a change is another setup
+    text, graph, odd = report.results
     assert (text.score, text.usage.llm_calls) == (0.5, 1)
-    assert text.evaluated is not None
-    assert text.evaluated.parts == {"user_satisfaction": 0.5}
-    assert "n_entities 2" in text.reason
+    assert text.parts == {"user_satisfaction": 0.5}
+    assert text.details["n_entities"] == 2
+    assert text.details["type"] == "<class 'float'>"  # what JSON can't hold is kept as text
     assert "is_timed True" in text.reason
     assert (graph.score, graph.usage.llm_calls) == (0, 0)
     assert "is_timed False" in graph.reason
     assert "n_graph 0" not in graph.reason
     assert "float, not an EvaluationResult" in odd.reason
-    asking = {**values, "methods": ["basic"], "cases": [QUESTIONS["cases"][0]]}
-    (asked,) = (await run_suite(parse_suite(asking), config_of(evaluation))).results
-    assert "asked Who built the tower clock of Ashcombe?" in asked.reason
-    assert "Idris Vane" in (asked.evaluated.output if asked.evaluated else "")
+    asking = {**values, "methods": ["basic"], "settings": {"limit": 1}}
+    suite = parse_suite({**asking, "cases": [QUESTIONS["cases"][0]]})
+    (asked,) = (await run_suite(suite, config_of(evaluation), judge=ScriptedJudge())).results
+    assert (asked.score, asked.parts, asked.reason) == (1, {"judged": 1}, "judged")
+    assert asked.details["asked"] == "Who built the tower clock of Ashcombe?"
+    assert "Idris Vane" in asked.output
+    with pytest.raises(ConfigError, match="refuses its settings"):
+        await run_suite(parse_suite({**values, "settings": {"limits": 4}}), config_of(evaluation))
 
 
-class Searching:
-    """Asks basic search; fails in the two ways in which a case can."""
+class Failing(BaseEvaluator):
+    """Fails in the two ways in which a case can."""
 
-    async def evaluate(self, case: TestCase, tools: CaseTools) -> Evaluated:
-        if case.id == "judge":
-            await tools.search("Who built the tower clock of Ashcombe?", "basic")
+    async def evaluate(
+        self, test_case: TestCase, system_output: Mapping[str, object]
+    ) -> EvaluationResult:
+        if test_case.id == "judge":
             raise KeyError("the evaluator is broken")
-        if case.id == "search":
+        if test_case.id == "search":
             raise CaseFailedError(Failure("search", "error", "the system is down"))
-        found = await tools.search("Who built the tower clock of Ashcombe?", "basic")
-        return Evaluated(1.0, "answered", found.response)
+        return EvaluationResult(EvaluationMetric.USER_SATISFACTION, 1.0, 1.0, {}, datetime.now())
 
 
 async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Evaluation):
@@ -447,11 +424,15 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Eva
         {
             "name": "mixed",
             "evaluator": "mine",
-            "cases": [{"id": name} for name in ("good", "judge", "search")],
+            "methods": ["basic"],
+            "cases": [
+                {"id": name, "input_data": QUESTIONS["cases"][0]["input_data"]}
+                for name in ("good", "judge", "search")
+            ],
         }
     )
     with EvaluationStore(evaluation.store_path) as store:
-        evaluators = {"mine": Searching()}
+        evaluators = {"mine": Failing()}
         outcome = await run_suites([suite], config_of(evaluation), evaluators, store)
         responses = {r.sample_id: r for r in store.responses(outcome.run_id or "").values()}
         verdicts = store.verdicts(outcome.run_id or "")
@@ -471,8 +452,8 @@ async def test_a_failing_case_is_a_recorded_failure_and_no_score(evaluation: Eva
     assert by_id["mixed/good"].score == 1
     assert by_id["mixed/judge"].score is None
     assert "mixed/search" not in by_id
-    assert "2 of 3 evaluations have no score (judge, search)" in report.recommendations[0].text
-    assert report.recommendations[0].cases == ("judge", "search")
+    (advice,) = [each for each in report.recommendations if "Mend" in each]
+    assert advice.startswith("Mend what failed in 2 of 3 cases; the first, judge: basic: ")
 
 
 async def test_a_judge_without_a_verdict_leaves_the_case_unscored(evaluation: Evaluation):
@@ -527,7 +508,7 @@ def test_the_command_shows_keeps_and_labels_a_run(
     assert written["embedded_models"] == "offline baseline models"
     assert [suite["name"] for suite in written["suites"]] == ["names", "questions"]
     case = written["suites"][0]["cases"][1]
-    assert case["findings"]["missed entities"] == ["otto frank"]
+    assert case["details"]["missed_entities"] == ["otto frank"]
     rows = read_rows("latest", evaluation.store_path)
     assert rows.metadata.status == "finished"
     assert {(row.question_id, row.method): row.scores["correctness"] for row in rows.rows} == {
@@ -613,37 +594,10 @@ def test_a_baseline_of_something_else_is_refused_before_the_run(evaluation: Eval
         assert len(store.runs()) == 1
 
 
-def result(case: str, method: str = "m", score: float | None = 1.0, **values: Any) -> CaseResult:
-    thresholds = Thresholds()
+def result(case: str, score: float | None = 1.0) -> CaseResult:
     failure = Failure("search", "error", "down") if score is None else None
-    evaluated = None if score is None else Evaluated(score, "because", **values)
-    status = "unscored" if score is None else status_of(score, thresholds)
-    return CaseResult(case, case, method, status, evaluated, failure, 1.0, Usage())
-
-
-def test_recommendations_name_cases_and_numbers():
-    results = [
-        result("a", "x", 1.0, parts={"answer": 1.0, "keywords": 0.2}),
-        result("b", "x", 0.7, parts={"answer": 1.0, "keywords": 0.4}),
-        result("c", "x", 0.1, parts={"answer": 0.0}, findings={"missed": ("k",)}),
-        result("a", "y", 0.2),
-        result("b", "y", 0.9),
-        result("c", "y", 0.0, findings={"missed": ("k",)}),
-    ]
-    found = {each.text: each.cases for each in recommend(results, Thresholds())}
-    texts = list(found)
-    assert any("x: look at keywords first: its mean is 0.30 over 2 cases" in t for t in texts)
-    assert "lowest: a 0.20, b 0.40" in texts[0]
-    (common,) = (t for t in texts if "fail with each of x, y (c)" in t)
-    assert found[common] == ("c",)
-    (gap,) = (t for t in texts if t.startswith("x passes 2 of 3 cases, y 1"))
-    assert found[gap] == ("a",)
-    assert any("1 of 6 evaluations pass below 0.8: b (x) 0.70" in t for t in texts)
-    assert not any("'k'" in t for t in texts)  # in one case of each method only
-    repeated = [result(name, score=0.9, findings={"missed": ("k",)}) for name in ("a", "b")]
-    (only,) = recommend(repeated, Thresholds())
-    assert only.text == "m: missed: 'k' in 2 cases (a, b)"
-    assert recommend([result("a")], Thresholds()) == ()
+    status = "unscored" if score is None else status_of(score, Thresholds())
+    return CaseResult(case, case, "m", status, score, "because", "", failure, 1.0, Usage())
 
 
 @pytest.mark.parametrize(
@@ -660,19 +614,12 @@ def test_a_suite_is_worth_its_mean_and_never_hides_what_is_missing(
     scores: list[float | None], status: str, passed: int
 ):
     suite = Suite(name="s", evaluator="e", cases=(TestCase(id="a"),))
-    results = [result(str(number), score=score) for number, score in enumerate(scores)]
+    results = [result(str(number), score) for number, score in enumerate(scores)]
     report = summarize_suite(suite, results)
     assert (report.status, report.n_passed) == (status, passed)
     low, high = report.methods[0].bounds
     assert 0 <= low <= high <= 1
     json.dumps(report.to_dict(), allow_nan=False)
-
-
-def test_a_score_outside_its_range_is_refused():
-    with pytest.raises(ValueError, match="lies in"):
-        Evaluated(1.2, "too good")
-    with pytest.raises(ValueError, match="lies in"):
-        Evaluated(float("nan"), "unknown")
 
 
 def test_the_shipped_suites_can_be_read_and_ask_for_what_the_films_say(project_root: Path):

@@ -14,7 +14,7 @@ from graphrag.eval.cli.compare import compare_rows
 from graphrag.eval.cli.kept import digest_run
 from graphrag.eval.cli.location import Place
 from graphrag.eval.cli.run_end import RunDescription, RunReport, Supervisor, make_report
-from graphrag.eval.cli.suite_run import show_suite_run
+from graphrag.eval.cli.suite import show_suite_run
 from graphrag.eval.cli.terminal import DONE, open_console, say, working
 from graphrag.eval.dataset.samples import Sample
 from graphrag.eval.errors import StoreError, UsageError

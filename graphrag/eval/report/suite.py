@@ -52,10 +52,8 @@ def list_suites(
                 score = "" if result.score is None else f" {result.score:.2f}"
                 where = f"{result.case_id} ({result.method})"
                 yield Line(f"  {result.status}{score} {where}: {result.reason}")
-        if report.recommendations:
-            yield Line("What to look at:")
         for recommendation in report.recommendations:
-            yield Line(f"- {recommendation.text}", is_command=True)
+            yield Line(recommendation, is_command=True)
 
 
 def _marked(label: str | None) -> str:

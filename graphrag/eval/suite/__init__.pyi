@@ -1,7 +1,6 @@
 from .cases import Thresholds, find_suite_files, parse_suite, read_suite, read_test_cases
 from .evaluation import (
     BaseEvaluator,
-    Evaluated,
     EvaluationMetric,
     EvaluationReport,
     EvaluationResult,
@@ -9,26 +8,22 @@ from .evaluation import (
     create_entity_extraction_test_cases,
     create_query_response_test_cases,
 )
-from .framework import (
+from .evaluators import (
     EntityExtractionEvaluator,
-    EvaluationFramework,
     GraphConnectivityEvaluator,
-    MetricRegression,
     ProcessingTimeEvaluator,
     ResponseCompletenessEvaluator,
     ResponseRelevanceEvaluator,
     UserSatisfactionEvaluator,
 )
+from .framework import EvaluationFramework, MetricRegression
 from .running import run_suite, run_suites
 from .summary import status_of
-from .tools import CaseFailedError, CaseTools, project_components
+from .tools import project_components
 
 __all__ = [
     "BaseEvaluator",
-    "CaseFailedError",
-    "CaseTools",
     "EntityExtractionEvaluator",
-    "Evaluated",
     "EvaluationFramework",
     "EvaluationMetric",
     "EvaluationReport",

@@ -6,18 +6,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeVar, cast
 
 from pydantic import BeforeValidator, ConfigDict, Field
-
-if TYPE_CHECKING:
-    from graphrag.eval.suite.tools import CaseTools
-
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
-Output = Mapping[str, Any]
+Output = Mapping[str, object]
 """What a system made of a case, as a :class:`BaseEvaluator` is shown it."""
 
 
@@ -44,9 +40,9 @@ def _as_text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def mapping_of(given: object) -> Mapping[str, Any]:
+def mapping_of(given: object) -> Mapping[str, object]:
     """Return a mapping as it is, and an empty one for anything else that a case holds."""
-    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    return cast("Mapping[str, object]", given) if isinstance(given, Mapping) else {}
 
 
 @dataclass
@@ -69,7 +65,7 @@ class TestCase:
     """What the suite's evaluator takes; ``index`` names one of eval_config.yaml."""
     expected_output: Any = None
     """What the suite's evaluator looks for."""
-    metadata: dict[str, Any] = field(default_factory=dict[str, Any])
+    metadata: dict[str, object] = field(default_factory=dict[str, object])
     """Free; it is kept with the run."""
 
     @property
@@ -88,14 +84,14 @@ class TestCase:
 class EvaluationResult:
     """One metric on one test case.
 
-    The score lies in [0, ``max_score``], ``details`` say what it rests on; the framework sets
-    ``test_case_id``.
+    The score lies in [0, ``max_score``], ``details`` say what it rests on, among them, if wanted,
+    ``parts`` (name -> score in [0, 1]) and a ``reason``; the framework sets ``test_case_id``.
     """
 
     metric: EvaluationMetric
     score: float
     max_score: float
-    details: dict[str, Any]
+    details: dict[str, object]
     timestamp: datetime
     test_case_id: str | None = None
 
@@ -107,18 +103,28 @@ class EvaluationResult:
             raise ValueError(msg)
         return self.score / self.max_score
 
-    def to_dict(self) -> dict[str, Any]:
+    @property
+    def parts(self) -> dict[str, float]:
+        """The parts of the score by name, each in [0, 1]; of one without, its metric alone."""
+        parts = cast("Mapping[str, float]", mapping_of(self.details.get("parts")))
+        for value in parts.values():
+            if not 0 <= value <= 1:
+                msg = f"a part of a score lies in [0, 1], not at {value!r}"
+                raise ValueError(msg)
+        return dict(parts) or {str(self.metric): self.share}
+
+    def to_dict(self) -> dict[str, object]:
         """Return the fields; the metric as its value, the time in ISO 8601."""
         at = self.timestamp.isoformat()
         return {**vars(self), "metric": str(self.metric), "timestamp": at}
 
 
 def checked_result(given: object) -> EvaluationResult:
-    """Return what an evaluator gave, if it is a result whose score is in its range."""
+    """Return what an evaluator gave, if it is a result whose scores are in their range."""
     if not isinstance(given, EvaluationResult):
         msg = f"the evaluator gave {type(given).__name__}, not an EvaluationResult"
         raise TypeError(msg)
-    _ = given.share
+    _ = given.share, given.parts
     return given
 
 
@@ -150,11 +156,11 @@ class EvaluationReport:
     overall_score: float
     passed_tests: int
     total_tests: int
-    performance_metrics: dict[str, Any]
+    performance_metrics: dict[str, float | None]
     recommendations: list[str]
     failures: dict[str, str] = field(default_factory=dict[str, str])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report as JSON-ready values, as far as the results' details are."""
         return {
             "test_suite": self.test_suite_name,
@@ -170,7 +176,13 @@ class EvaluationReport:
 
 
 class BaseEvaluator(ABC):
-    """Scores what a system made of a test case, in one metric."""
+    """Scores what a system made of a test case, in one metric.
+
+    A suite of a project looks at three further attributes where there are any: ``needs``, a tuple
+    (each case is asked by every method: "methods"; the built index is read: "index"; the
+    configured judge is asked: "judge"); ``check(case)``, which raises ValueError before the run for
+    a case that can't be scored; ``version``, kept with the run.
+    """
 
     @abstractmethod
     async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
@@ -182,58 +194,11 @@ class BaseEvaluator(ABC):
         system_output : mapping
             ``success`` (bool), ``processing_time`` (seconds), ``error`` (text, where a component
             raised), ``graph`` (where one is given), and what a component gave:
-            ``query_result``, ``extracted_entities`` or ``processed_document``.
+            ``query_result``, ``extracted_entities`` or ``processed_document``. In a suite of a
+            project also ``extraction``, and ``judge(question, ground_truth, response)``, a
+            coroutine function that gives the configured judge's verdict, 0 or 1.
         """
 
-
-@dataclass(frozen=True, slots=True)
-class Evaluated:
-    """How well a case came out, as an evaluator that works with the tools says it.
-
-    Attributes
-    ----------
-    score : float
-        In [0, 1], as are the ``parts`` by name.
-    reason : str
-        Why, in a sentence.
-    output : str
-        What the system gave; "" for what the tools gave last.
-    findings : mapping
-        Kind -> what was found, as "missed entities" -> names; what comes again in several cases
-        is recommended to be looked at.
-    latency_s : float or None
-        Seconds the system took; None for what the tools measured.
-    """
-
-    score: float
-    reason: str
-    output: str = ""
-    parts: Mapping[str, float] = field(default_factory=dict[str, float])
-    findings: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    latency_s: float | None = None
-
-    def __post_init__(self) -> None:
-        for value in (self.score, *self.parts.values()):
-            if not 0 <= value <= 1:
-                msg = f"a score lies in [0, 1], not at {value!r}"
-                raise ValueError(msg)
-
-
-class ToolEvaluator(Protocol):
-    """Scores cases of a project with its tools; any class with this method is one.
-
-    Where it, or a BaseEvaluator, has them, three attributes are looked at: ``needs``, a tuple (each
-    case is evaluated by every method: "methods"; built indexes are read: "index"; the configured
-    judge is asked: "judge"); ``check(case)``, which raises ValueError before the run for a case
-    that can't be evaluated; ``version``, kept with the run.
-    """
-
-    async def evaluate(self, case: TestCase, tools: "CaseTools") -> Evaluated:
-        """Score a case; what is raised is recorded as the failure of this case alone."""
-        ...
-
-
-Evaluator = BaseEvaluator | ToolEvaluator
 
 # Language, text, the names that stand in it; a question on it, keywords and aspects of its answer.
 _TEXTS = (

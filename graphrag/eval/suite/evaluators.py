@@ -1,8 +1,10 @@
-"""The evaluators that weigh several parts, and which evaluator scores a suite."""
+"""The evaluators: five of one metric each, satisfaction, two that weigh several parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal, cast, get_args
+from statistics import fmean
+from typing import TYPE_CHECKING, ClassVar, Literal, cast, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, model_validator
 
@@ -10,28 +12,235 @@ from graphrag.config.models.strict_section import StrictSection, as_sentence, ne
 from graphrag.eval.errors import ConfigError
 from graphrag.eval.runner.methods import load_method
 from graphrag.eval.scorers.entities import (
+    Extraction,
     MatchScores,
     NameRule,
+    graph_connectivity,
     score_entities,
     score_relationships,
 )
-from graphrag.eval.scorers.wording import aspect_coverage, keyword_relevance, time_score
+from graphrag.eval.scorers.quotes import phrase_key
+from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.suite.cases import CaseExpected, CaseInput, Suite, explain_values, read_case
-from graphrag.eval.suite.evaluation import Evaluated, Evaluator, TestCase
-from graphrag.eval.suite.framework import (
-    GraphConnectivityEvaluator,
-    ProcessingTimeEvaluator,
-    ResponseCompletenessEvaluator,
-    ResponseRelevanceEvaluator,
+from graphrag.eval.suite.evaluation import (
+    BaseEvaluator,
+    EvaluationMetric,
+    EvaluationResult,
+    Output,
+    TestCase,
+    groups,
+    mapping_of,
 )
-from graphrag.eval.suite.tools import CaseTools, describe_extraction
 
+if TYPE_CHECKING:
+    from graphrag.eval.ratings import Rating
+
+DEFAULT_MAX_SECONDS = 5.0
 Measure = Literal["f1", "precision", "recall"]
 Part = Literal["answer", "keywords", "aspects", "time"]
 _WEIGHTS: dict[Part, float] = {"answer": 0.5, "keywords": 0.2, "aspects": 0.2, "time": 0.1}
 
 
-class EntityExtraction(StrictSection):
+class MetricEvaluator(BaseEvaluator):
+    """An evaluator of one metric, asked of the cases that name what it compares with.
+
+    ``compared`` is that key of the expected output; ``measured`` the key of the output that must be
+    there instead.
+    """
+
+    version: ClassVar[int] = 1
+    needs: ClassVar[tuple[str, ...]] = ("methods",)
+    metric: ClassVar[EvaluationMetric]
+    compared: ClassVar[str] = ""
+    measured: ClassVar[str] = ""
+
+    def applies(self, test_case: TestCase, system_output: Output) -> bool:
+        """Whether it can be asked of this case."""
+        if self.measured:
+            return system_output.get(self.measured) is not None
+        return self.compared in mapping_of(test_case.expected_output)
+
+    def check(self, case: TestCase) -> None:
+        """Refuse a case of a project's suite whose question or expectation is missing."""
+        _, expected = read_case(case, {"query"}, {"keywords", "aspects"})
+        if not getattr(expected, self.compared):
+            msg = f"expected_output.{self.compared} is missing"
+            raise ValueError(msg)
+
+
+class EntityExtractionEvaluator(MetricEvaluator):
+    """F1 of the extracted entity names against the expected ones.
+
+    ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
+    undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
+    ``NameRule`` folds them, each counted once.
+    """
+
+    metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
+    compared = "entities"
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Compare ``extracted_entities``; ValueError without a list of named entities."""
+        wanted = mapping_of(test_case.expected_output).get("entities")
+        expected = _names(wanted or (), "the expected entities")
+        if system_output.get("extracted_entities") is None:
+            msg = "the output has no extracted_entities"
+            raise ValueError(msg)
+        found = _names(system_output["extracted_entities"], "the extracted entities")
+        scores = score_entities(found, expected)
+        nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
+        f1 = nothing if scores.f1 is None else scores.f1
+        details: dict[str, object] = {
+            "precision": nothing if scores.precision is None else scores.precision,
+            "recall": nothing if scores.recall is None else scores.recall,
+            "f1_score": f1,
+            "true_positives": scores.n_matched,
+            "false_positives": scores.n_found - scores.n_matched,
+            "false_negatives": scores.n_expected - scores.n_matched,
+            "expected_entities": expected,
+            "extracted_entities": found,
+        }
+        return _result(self.metric, f1, details)
+
+
+class ResponseRelevanceEvaluator(MetricEvaluator):
+    """Share of the expected keywords that the answer names, whole words; 0 without keywords."""
+
+    metric = EvaluationMetric.RESPONSE_RELEVANCE
+    compared = "keywords"
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Look for the ``keywords``; ValueError without an answer, or a keyword with a letter."""
+        keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
+        score = keyword_relevance(keywords, answer) if keywords else 0.0
+        if score is None:
+            msg = "no keyword has a letter or digit"
+            raise ValueError(msg)
+        total = len({key for key in map(phrase_key, keywords) if key})
+        details: dict[str, object] = {
+            "matched_keywords": round(score * total),
+            "total_keywords": total,
+            "response_length": len(answer),
+            "expected_keywords": keywords,
+        }
+        return _result(self.metric, score, details)
+
+
+class ResponseCompletenessEvaluator(MetricEvaluator):
+    """Share of the expected aspects of which any content word is in the answer; 1 without."""
+
+    metric = EvaluationMetric.RESPONSE_COMPLETENESS
+    compared = "aspects"
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Look for the ``aspects``; ValueError without an answer, or content words in each."""
+        aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
+        shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
+        if None in shares:
+            msg = f"the aspect {aspects[shares.index(None)]!r} has no content word"
+            raise ValueError(msg)
+        covered = sum(share == 1 for share in shares)
+        details: dict[str, object] = {
+            "covered_aspects": covered,
+            "total_aspects": len(aspects),
+            "response_length": len(answer),
+            "expected_aspects": aspects,
+        }
+        return _result(self.metric, covered / len(aspects) if aspects else 1.0, details)
+
+
+class GraphConnectivityEvaluator(MetricEvaluator):
+    """Entities of the largest connected part of the graph by all entities."""
+
+    metric = EvaluationMetric.GRAPH_CONNECTIVITY
+    needs = ("index",)
+    measured = "graph"
+
+    def check(self, case: TestCase) -> None:
+        """Refuse an input other than an index; nothing is expected of a graph."""
+        if case.expected_output:
+            msg = "expected_output: the whole graph is measured, so nothing can be expected"
+            raise ValueError(msg)
+        read_case(case, (), ())
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Measure ``output["graph"]``: ``entities``, names, and ``relationships``, pairs of them.
+
+        ValueError if there is no graph, no entity in it, or a relationship is no pair of names.
+        """
+        graph = mapping_of(system_output.get("graph"))
+        if "entities" not in graph:
+            msg = "the output has no graph with entities and relationships"
+            raise ValueError(msg)
+        names = _names(graph["entities"], "the entities of the graph")
+        given = _listed(graph.get("relationships") or (), "the relationships of the graph")
+        ends = [_pair(each) for each in given]
+        found = graph_connectivity(names, [a for a, _ in ends], [b for _, b in ends])
+        if found.largest_component_share is None:
+            msg = "the graph has no entities"
+            raise ValueError(msg)
+        details: dict[str, object] = {
+            "connectivity_ratio": found.largest_component_share,
+            "isolated_entities": found.n_isolated,
+            "largest_component_size": round(found.largest_component_share * found.n_entities),
+        }
+        return _result(self.metric, found.largest_component_share, details)
+
+
+class ProcessingTimeEvaluator(MetricEvaluator):
+    """The time against its limit, see :func:`graphrag.eval.scorers.time_score`."""
+
+    metric = EvaluationMetric.QUERY_PROCESSING_TIME
+    compared = "max_processing_time"
+    measured = "processing_time"
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Hold ``processing_time`` (0 if not given) against the limit, 5 s unless the case has one.
+
+        ValueError if the time is None or negative, or the limit not positive.
+        """
+        taken = cast("float | None", system_output.get("processing_time", 0.0))
+        if taken is None:
+            msg = "the search has no time"
+            raise ValueError(msg)
+        seconds, expected = float(taken), mapping_of(test_case.expected_output)
+        limit = float(cast("float", expected.get("max_processing_time", DEFAULT_MAX_SECONDS)))
+        score = cast("float", time_score(seconds, limit))
+        times = {"processing_time": seconds, "expected_max_time": limit}
+        return _result(self.metric, score, {**times, "within_limit": seconds <= limit})
+
+
+class UserSatisfactionEvaluator(BaseEvaluator):
+    """Mean of ``(rating - 1) / 4`` over the ``ratings`` whose question_id is a case's id."""
+
+    def __init__(self, ratings: "Iterable[Rating]") -> None:
+        self._ratings = groups((each.question_id, each.rating) for each in ratings)
+
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Look up the case's ratings; ValueError if nobody rated it, or one is not from 1 to 5."""
+        given = self._ratings.get(test_case.id)
+        if not given:
+            msg = f"nobody rated the case {test_case.id!r}"
+            raise ValueError(msg)
+        if not all(1 <= rating <= 5 for rating in given):
+            msg = f"a rating of the case {test_case.id!r} is not from 1 to 5"
+            raise ValueError(msg)
+        mean = fmean(given)
+        details: dict[str, object] = {"mean_rating": mean, "n_ratings": len(given)}
+        return _result(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
+
+
+FIVE: tuple[type[MetricEvaluator], ...] = (
+    EntityExtractionEvaluator,
+    ResponseRelevanceEvaluator,
+    ResponseCompletenessEvaluator,
+    GraphConnectivityEvaluator,
+    ProcessingTimeEvaluator,
+)
+"""What a framework begins with."""
+
+
+class EntityExtraction(StrictSection, BaseEvaluator):
     """Extracted entities and relationships against the expected ones.
 
     The score is the mean of the entities' measure and, where relationships are expected, of
@@ -70,14 +279,13 @@ class EntityExtraction(StrictSection):
         takes = ("text", "document") if self.source == "index" else ("text",)
         return read_case(case, takes, ("entities", "relationships", "aliases"))
 
-    async def evaluate(self, case: TestCase, tools: CaseTools) -> Evaluated:
-        """Extract and compare."""
-        given, expected = self._read(case)
-        if self.source == "text":
-            found = await tools.extract(given.text or "")
-        else:
-            found = await tools.indexed(given.text, given.document)
-        rule = NameRule(aliases=expected.aliases)
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Compare the ``extraction``."""
+        _, expected = self._read(test_case)
+        found, rule = (
+            cast("Extraction", system_output["extraction"]),
+            NameRule(aliases=expected.aliases),
+        )
         scores: dict[str, tuple[Measure, MatchScores]] = {}
         if expected.entities is not None:
             matched = score_entities(found.entities, expected.entities, rule)
@@ -87,32 +295,29 @@ class EntityExtraction(StrictSection):
             matched = score_relationships(found.relationships, pairs, rule, directed=False)
             scores["relationships"] = (self.relationships, matched)
         parts: dict[str, float] = {}
-        findings: dict[str, tuple[str, ...]] = {}
+        details: dict[str, object] = {}
         reasons: list[str] = []
         for name, (measure, each) in scores.items():
             value = cast("float | None", getattr(each, measure))
             # Nothing found where nothing is expected is right.
             parts[name] = float(each.n_expected == 0) if value is None else value
-            findings[f"missed {name}"] = each.missed
-            findings[f"unexpected {name}"] = () if measure == "recall" else each.unexpected
+            details[f"missed_{name}"] = list(each.missed)
+            if measure != "recall":
+                details[f"unexpected_{name}"] = list(each.unexpected)
             reasons.append(
                 f"{name} {measure} {parts[name]:.2f} ({each.n_matched} of {each.n_expected} "
                 f"expected among {each.n_found} found)"
             )
         if expected.max_processing_time is not None:
-            seconds = tools.kept.seconds[-1]
+            seconds = cast("float", system_output["processing_time"])
             parts["time"] = cast("float", time_score(seconds, expected.max_processing_time))
             reasons.append(f"time {parts['time']:.2f}")
-        return Evaluated(
-            score=sum(parts.values()) / len(parts),
-            reason="; ".join(reasons),
-            output=describe_extraction(found),
-            parts=parts,
-            findings={kind: names for kind, names in findings.items() if names},
-        )
+        details |= {"parts": parts, "reason": "; ".join(reasons)}
+        metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
+        return _result(metric, sum(parts.values()) / len(parts), details)
 
 
-class QueryResponse(StrictSection):
+class QueryResponse(StrictSection, BaseEvaluator):
     """A method's answer against an expected answer, keywords, aspects and a time limit.
 
     The score is the weighted mean of the parts that a case expects: the judge's verdict on the
@@ -143,7 +348,7 @@ class QueryResponse(StrictSection):
         """Refuse a case whose input or expected output can't be used."""
         _, expected = self._read(case)
         measured = self._measured(expected, "", 0.0)
-        measured["answer"] = expected.answer or None
+        measured["answer"] = 0.0 if expected.answer else None
         if not any(self.weights.get(part) for part, each in measured.items() if each is not None):
             names = ", ".join(get_args(Part))
             msg = f"expected_output names nothing that has a weight, of {names}"
@@ -153,7 +358,9 @@ class QueryResponse(StrictSection):
         return read_case(case, ("query",), ("answer", "keywords", "aspects"))
 
     @staticmethod
-    def _measured(expected: CaseExpected, answer: str, seconds: float | None) -> dict[Part, Any]:
+    def _measured(
+        expected: CaseExpected, answer: str, seconds: float | None
+    ) -> dict[Part, float | None]:
         """Return what is measured of the parts without the judge; None of what is not expected."""
         limit = expected.max_processing_time
         return {
@@ -162,53 +369,44 @@ class QueryResponse(StrictSection):
             "time": None if limit is None else time_score(seconds, limit),
         }
 
-    async def evaluate(self, case: TestCase, tools: CaseTools) -> Evaluated:
-        """Ask and compare."""
-        given, expected = self._read(case)
-        question = given.query or ""
-        found = await tools.search(question)
-        answer = found.response
-        measured = self._measured(expected, answer, found.latency_s)
+    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
+        """Compare the answer; the ``judge`` is asked where one is expected."""
+        given, expected = self._read(test_case)
+        answer = _answer(system_output)
+        seconds = cast("float | None", system_output.get("processing_time"))
+        measured = self._measured(expected, answer, seconds)
         if expected.answer and self.weights.get("answer"):
-            verdict = await tools.judge_correctness(question, expected.answer, answer)
-            measured["answer"] = float(verdict)
+            judge = cast("Callable[[str, str, str], Awaitable[int]]", system_output["judge"])
+            measured["answer"] = float(await judge(given.query or "", expected.answer, answer))
         parts: dict[str, float] = {}
         total = reached = 0.0
         for part in get_args(Part):
-            weight = self.weights.get(part)
-            if measured.get(part) is not None and weight:
-                parts[part] = measured[part]
-                total, reached = total + weight, reached + weight * parts[part]
-        missed = {
-            "missed keywords": tuple(
+            weight, value = self.weights.get(part), measured.get(part)
+            if value is not None and weight:
+                parts[part] = value
+                total, reached = total + weight, reached + weight * value
+        details: dict[str, object] = {
+            "missed_keywords": [
                 w for w in expected.keywords if keyword_relevance([w], answer) == 0
-            ),
-            "missed aspects": tuple(
-                a for a in expected.aspects if aspect_coverage([a], answer) == 0
-            ),
+            ],
+            "missed_aspects": [a for a in expected.aspects if aspect_coverage([a], answer) == 0],
+            "parts": parts,
+            "reason": ", ".join(f"{part} {value:.2f}" for part, value in parts.items()),
         }
-        return Evaluated(
-            score=min(1.0, reached / total),
-            reason=", ".join(f"{part} {value:.2f}" for part, value in parts.items()),
-            output=answer,
-            parts=parts,
-            findings={kind: names for kind, names in missed.items() if names},
-        )
+        metric = EvaluationMetric.RESPONSE_RELEVANCE
+        return _result(metric, min(1.0, reached / total), details)
 
 
-_BUILT_IN: Mapping[str, type[Evaluator]] = {
+_BUILT_IN: Mapping[str, type[BaseEvaluator]] = {
     "entity_extraction": EntityExtraction,
     "query_response": QueryResponse,
-    "response_relevance": ResponseRelevanceEvaluator,
-    "response_completeness": ResponseCompletenessEvaluator,
-    "query_processing_time": ProcessingTimeEvaluator,
-    "graph_connectivity": GraphConnectivityEvaluator,
+    **{kind.metric.value: kind for kind in FIVE[1:]},
 }
 
 
 def make_evaluator(
-    suite: Suite, root: Path, registered: Mapping[str, Evaluator] | None = None
-) -> Evaluator:
+    suite: Suite, root: Path, registered: Mapping[str, BaseEvaluator] | None = None
+) -> BaseEvaluator:
     """Return the evaluator of a suite, its cases checked.
 
     ``root`` is the folder of eval_config.yaml, where ``module:Class`` may lie; ``registered`` is
@@ -217,40 +415,87 @@ def make_evaluator(
     """
     given = registered or {}
     evaluator = given[suite.evaluator] if suite.evaluator in given else _make(suite, root, given)
-    check = getattr(evaluator, "check", None)
-    for case in suite.cases if check is not None else ():
+    check = cast("Callable[[TestCase], None] | None", getattr(evaluator, "check", None))
+    for case in suite.cases:
         try:
-            cast("Any", check)(case)
+            if check is not None:
+                check(case)
         except ValueError as error:
             msg = f"Suite {suite.name}, case {case.id!r}: {error}."
             raise ConfigError(msg) from error
     return evaluator
 
 
-def needs_of(evaluator: Evaluator) -> Sequence[str]:
+def needs_of(evaluator: BaseEvaluator) -> Sequence[str]:
     """Return what an evaluator says it needs."""
     return cast("Sequence[str]", getattr(evaluator, "needs", ()))
 
 
-def is_built_in(evaluator: Evaluator) -> bool:
-    """Whether it is one of this project's, each of which reads an index or asks its models."""
-    return type(evaluator) in _BUILT_IN.values()
-
-
-def _make(suite: Suite, root: Path, registered: Mapping[str, Evaluator]) -> Evaluator:
+def _make(suite: Suite, root: Path, registered: Mapping[str, BaseEvaluator]) -> BaseEvaluator:
     name = suite.evaluator
-    kind: Any = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
+    kind: object = load_method(name, root) if ":" in name else _BUILT_IN.get(name)
     if kind is None:
         hint = nearest(name, [*_BUILT_IN, *registered]) or "; write your own as module:Class"
         raise ConfigError(as_sentence(f"Suite {suite.name}: there is no evaluator {name!r}{hint}"))
     # Asked before it is called: a suite may be anybody's.
     if not callable(getattr(kind, "evaluate", None)):
-        raise ConfigError(f"Suite {suite.name}: {name} has no method evaluate(case, tools).")
+        raise ConfigError(
+            f"Suite {suite.name}: {name} has no method evaluate(test_case, system_output)."
+        )
     try:
-        return cast("Evaluator", kind(**suite.settings))
+        return cast("Callable[..., BaseEvaluator]", kind)(**suite.settings)
     except ValidationError as error:
         msg = f"Suite {suite.name}: settings: {explain_values(error)}."
         raise ConfigError(msg) from error
     except (TypeError, ValueError) as error:
         msg = f"Suite {suite.name}: {name} refuses its settings: {error}."
         raise ConfigError(msg) from error
+
+
+def _result(metric: EvaluationMetric, score: float, details: dict[str, object]) -> EvaluationResult:
+    return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
+
+
+def _listed(given: object, what: str) -> list[object]:
+    # A text and a mapping can be gone through too, but by letters and keys.
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        msg = f"{what} must be a list, not {type(cast('object', given)).__name__}"
+        raise ValueError(msg)
+    return list(cast("Iterable[object]", given))
+
+
+def _texts(test_case: TestCase, key: str) -> list[str]:
+    given = mapping_of(test_case.expected_output).get(key) or ()
+    return [str(each) for each in _listed(given, f"expected_output.{key}")]
+
+
+def _names(given: object, what: str) -> list[str]:
+    names = [
+        each if isinstance(each, str) else _held(each, "name") for each in _listed(given, what)
+    ]
+    if not all(isinstance(name, str) for name in names):
+        msg = f"not every one of {what} has a name: {given!r}"
+        raise ValueError(msg)
+    return [str(name) for name in names]
+
+
+def _held(given: object, key: str) -> object:
+    return mapping_of(given).get(key, getattr(given, key, None))
+
+
+def _answer(system_output: Output) -> str:
+    answer = _held(system_output.get("query_result", system_output), "answer")
+    if not isinstance(answer, str):
+        msg = "the output has no answer that is a text"
+        raise ValueError(msg)
+    return answer
+
+
+def _pair(given: object) -> tuple[str, str]:
+    # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
+    match given:
+        case (str(source), str(target)):
+            return source, target
+        case _:
+            msg = f"a relationship of the graph is a pair (source, target) of names, not {given!r}"
+            raise ValueError(msg)

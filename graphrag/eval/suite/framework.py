@@ -6,14 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import cast
 
 from graphrag.config.models.strict_section import nearest
-from graphrag.eval.scorers.entities import graph_connectivity, score_entities
-from graphrag.eval.scorers.evidence import phrase_key
-from graphrag.eval.scorers.wording import ANY_WORD, aspect_coverage, keyword_relevance, time_score
 from graphrag.eval.stats.paired import holm, paired_scale
-from graphrag.eval.suite.cases import Thresholds, check_ids, read_case, read_evaluation_file
+from graphrag.eval.suite.cases import Thresholds, check_ids, read_evaluation_file
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
     EvaluationMetric,
@@ -25,260 +22,14 @@ from graphrag.eval.suite.evaluation import (
     groups,
     mapping_of,
 )
+from graphrag.eval.suite.evaluators import FIVE, MetricEvaluator
 from graphrag.query.calls import describe_error
-
-if TYPE_CHECKING:
-    from graphrag.eval.ratings import Rating
 
 ALPHA = 0.05
 MIN_PAIRS = 2
 WEAK, FAIR = 0.6, 0.8
 """A metric whose mean is below the one asks for work, below the other for a look."""
-DEFAULT_MAX_SECONDS = 5.0
-
-
-class MetricEvaluator(BaseEvaluator):
-    """An evaluator of one metric, asked of the cases that name what it compares with.
-
-    ``compared`` is that key of the expected output; ``measured`` the key of the output that must be
-    there instead.
-    """
-
-    version: ClassVar[int] = 1
-    needs: ClassVar[tuple[str, ...]] = ("methods",)
-    metric: ClassVar[EvaluationMetric]
-    compared: ClassVar[str] = ""
-    measured: ClassVar[str] = ""
-
-    def applies(self, test_case: TestCase, system_output: Output) -> bool:
-        """Whether it can be asked of this case."""
-        if self.measured:
-            return system_output.get(self.measured) is not None
-        return self.compared in mapping_of(test_case.expected_output)
-
-    def check(self, case: TestCase) -> None:
-        """Refuse a case of a project's suite whose question or expectation is missing."""
-        _, expected = read_case(case, {"query"}, {"keywords", "aspects"})
-        if not getattr(expected, self.compared):
-            msg = f"expected_output.{self.compared} is missing"
-            raise ValueError(msg)
-
-
-class EntityExtractionEvaluator(MetricEvaluator):
-    """F1 of the extracted entity names against the expected ones.
-
-    ``2 P R / (P + R)`` with ``P = tp / (tp + fp)`` and ``R = tp / (tp + fn)``, each 0 where it is
-    undefined; all three are 1 when nothing is expected and nothing found. Names are compared as
-    ``NameRule`` folds them, each counted once.
-    """
-
-    metric = EvaluationMetric.ENTITY_EXTRACTION_ACCURACY
-    compared = "entities"
-
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Compare ``extracted_entities``; ValueError without a list of named entities."""
-        wanted = mapping_of(test_case.expected_output).get("entities")
-        expected = _names(wanted or (), "the expected entities")
-        if system_output.get("extracted_entities") is None:
-            msg = "the output has no extracted_entities"
-            raise ValueError(msg)
-        found = _names(system_output["extracted_entities"], "the extracted entities")
-        scores = score_entities(found, expected)
-        nothing = 1.0 if scores.n_found == scores.n_expected == 0 else 0.0
-        f1 = nothing if scores.f1 is None else scores.f1
-        details = {
-            "precision": nothing if scores.precision is None else scores.precision,
-            "recall": nothing if scores.recall is None else scores.recall,
-            "f1_score": f1,
-            "true_positives": scores.n_matched,
-            "false_positives": scores.n_found - scores.n_matched,
-            "false_negatives": scores.n_expected - scores.n_matched,
-            "expected_entities": expected,
-            "extracted_entities": found,
-        }
-        return _result(self.metric, f1, details)
-
-
-class ResponseRelevanceEvaluator(MetricEvaluator):
-    """Share of the expected keywords that the answer names, whole words; 0 without keywords."""
-
-    metric = EvaluationMetric.RESPONSE_RELEVANCE
-    compared = "keywords"
-
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look for the ``keywords``; ValueError without an answer, or a keyword with a letter."""
-        keywords, answer = _texts(test_case, "keywords"), _answer(system_output)
-        score = keyword_relevance(keywords, answer) if keywords else 0.0
-        if score is None:
-            msg = "no keyword has a letter or digit"
-            raise ValueError(msg)
-        total = len({key for key in map(phrase_key, keywords) if key})
-        details = {
-            "matched_keywords": round(score * total),
-            "total_keywords": total,
-            "response_length": len(answer),
-            "expected_keywords": keywords,
-        }
-        return _result(self.metric, score, details)
-
-
-class ResponseCompletenessEvaluator(MetricEvaluator):
-    """Share of the expected aspects of which any content word is in the answer; 1 without."""
-
-    metric = EvaluationMetric.RESPONSE_COMPLETENESS
-    compared = "aspects"
-
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look for the ``aspects``; ValueError without an answer, or content words in each."""
-        aspects, answer = _texts(test_case, "aspects"), _answer(system_output)
-        shares = [aspect_coverage([aspect], answer, ANY_WORD) for aspect in aspects]
-        if None in shares:
-            msg = f"the aspect {aspects[shares.index(None)]!r} has no content word"
-            raise ValueError(msg)
-        covered = sum(share == 1 for share in shares)
-        details = {
-            "covered_aspects": covered,
-            "total_aspects": len(aspects),
-            "response_length": len(answer),
-            "expected_aspects": aspects,
-        }
-        return _result(self.metric, covered / len(aspects) if aspects else 1.0, details)
-
-
-class GraphConnectivityEvaluator(MetricEvaluator):
-    """Entities of the largest connected part of the graph by all entities."""
-
-    metric = EvaluationMetric.GRAPH_CONNECTIVITY
-    needs = ("index",)
-    measured = "graph"
-
-    def check(self, case: TestCase) -> None:
-        """Refuse an input other than an index; nothing is expected of a graph."""
-        if case.expected_output:
-            msg = "expected_output: the whole graph is measured, so nothing can be expected"
-            raise ValueError(msg)
-        read_case(case, (), ())
-
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Measure ``output["graph"]``: ``entities``, names, and ``relationships``, pairs of them.
-
-        ValueError if there is no graph, no entity in it, or a relationship is no pair of names.
-        """
-        graph = mapping_of(system_output.get("graph"))
-        if "entities" not in graph:
-            msg = "the output has no graph with entities and relationships"
-            raise ValueError(msg)
-        names = _names(graph["entities"], "the entities of the graph")
-        ends = [_pair(each) for each in graph.get("relationships") or ()]
-        found = graph_connectivity(names, [a for a, _ in ends], [b for _, b in ends])
-        if found.largest_component_share is None:
-            msg = "the graph has no entities"
-            raise ValueError(msg)
-        details = {
-            "connectivity_ratio": found.largest_component_share,
-            "isolated_entities": found.n_isolated,
-            "largest_component_size": round(found.largest_component_share * found.n_entities),
-        }
-        return _result(self.metric, found.largest_component_share, details)
-
-
-class ProcessingTimeEvaluator(MetricEvaluator):
-    """The time against its limit, see :func:`graphrag.eval.scorers.time_score`."""
-
-    metric = EvaluationMetric.QUERY_PROCESSING_TIME
-    compared = "max_processing_time"
-    measured = "processing_time"
-
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Hold ``processing_time`` (0 if not given) against the limit, 5 s unless the case has one.
-
-        ValueError if the time is negative or the limit not positive.
-        """
-        seconds = float(system_output.get("processing_time") or 0.0)
-        expected = mapping_of(test_case.expected_output)
-        limit = float(expected.get("max_processing_time", DEFAULT_MAX_SECONDS))
-        score = cast("float", time_score(seconds, limit))
-        times = {"processing_time": seconds, "expected_max_time": limit}
-        return _result(self.metric, score, {**times, "within_limit": seconds <= limit})
-
-
-class UserSatisfactionEvaluator(BaseEvaluator):
-    """Mean of ``(rating - 1) / 4`` over the ``ratings`` whose question_id is a case's id."""
-
-    def __init__(self, ratings: "Iterable[Rating]") -> None:
-        self._ratings = groups((each.question_id, each.rating) for each in ratings)
-
-    async def evaluate(self, test_case: TestCase, system_output: Output) -> EvaluationResult:
-        """Look up the case's ratings; ValueError if nobody rated it, or one is not from 1 to 5."""
-        given = self._ratings.get(test_case.id)
-        if not given:
-            msg = f"nobody rated the case {test_case.id!r}"
-            raise ValueError(msg)
-        if not all(1 <= rating <= 5 for rating in given):
-            msg = f"a rating of the case {test_case.id!r} is not from 1 to 5"
-            raise ValueError(msg)
-        mean = fmean(given)
-        details = {"mean_rating": mean, "n_ratings": len(given)}
-        return _result(EvaluationMetric.USER_SATISFACTION, (mean - 1) / 4, details)
-
-
-FIVE: tuple[type[MetricEvaluator], ...] = (
-    EntityExtractionEvaluator,
-    ResponseRelevanceEvaluator,
-    ResponseCompletenessEvaluator,
-    GraphConnectivityEvaluator,
-    ProcessingTimeEvaluator,
-)
-"""What a framework begins with."""
-
-
-def _result(metric: EvaluationMetric, score: float, details: dict[str, Any]) -> EvaluationResult:
-    return EvaluationResult(metric, score, 1.0, details, datetime.now(UTC))
-
-
-def _listed(given: object, what: str) -> list[object]:
-    # A text and a mapping can be gone through too, but by letters and keys.
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        msg = f"{what} must be a list, not {type(cast('object', given)).__name__}"
-        raise ValueError(msg)
-    return list(cast("Iterable[object]", given))
-
-
-def _texts(test_case: TestCase, key: str) -> list[str]:
-    given = mapping_of(test_case.expected_output).get(key) or ()
-    return [str(each) for each in _listed(given, f"expected_output.{key}")]
-
-
-def _names(given: object, what: str) -> list[str]:
-    names = [
-        each if isinstance(each, str) else _held(each, "name") for each in _listed(given, what)
-    ]
-    if not all(isinstance(name, str) for name in names):
-        msg = f"not every one of {what} has a name: {given!r}"
-        raise ValueError(msg)
-    return [str(name) for name in names]
-
-
-def _held(given: object, key: str) -> object:
-    return mapping_of(given).get(key, getattr(given, key, None))
-
-
-def _answer(system_output: Output) -> str:
-    answer = _held(system_output.get("query_result", system_output), "answer")
-    if not isinstance(answer, str):
-        msg = "the output has no answer that is a text"
-        raise ValueError(msg)
-    return answer
-
-
-def _pair(given: object) -> tuple[str, str]:
-    # Two keys of a mapping, or two letters, unpack as well and join nothing that is there.
-    match given:
-        case (str(source), str(target)):
-            return source, target
-        case _:
-            msg = f"a relationship of the graph is a pair (source, target) of names, not {given!r}"
-            raise ValueError(msg)
+Components = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +62,12 @@ _WAYS = (
 )
 
 
-async def run_case(case: TestCase, components: Mapping[str, Any]) -> dict[str, Any]:
+def runs_by_component(case: TestCase) -> bool:
+    """Whether a case has an input that some component takes."""
+    return any(way[0] in mapping_of(case.input_data) for way in _WAYS)
+
+
+async def run_case(case: TestCase, components: Components) -> dict[str, object]:
     """Run a case by the first component that fits it, and return what evaluators see.
 
     A case that has no input for any component is about the graph, if there is one: then nothing
@@ -389,7 +145,7 @@ class EvaluationFramework:
     async def run_evaluation(
         self,
         test_suite_name: str,
-        system_components: Mapping[str, Any],
+        system_components: Components,
         metrics: Sequence[EvaluationMetric] | None = None,
     ) -> EvaluationReport:
         """Run every case of a suite, one after another, and score what came out.
@@ -429,7 +185,7 @@ class EvaluationFramework:
             scored, problems = await _score(case, output, chosen)
             results += scored
             if output["success"] and "processing_time" in output:
-                seconds.append(output["processing_time"])
+                seconds.append(cast("float", output["processing_time"]))
             if problems:
                 failures[case.id] = "; ".join(problems)
             elif scored and fmean(each.share for each in scored) >= self.passing_score:
@@ -442,10 +198,13 @@ class EvaluationFramework:
             passed_tests=n_passed,
             total_tests=len(cases),
             performance_metrics=time_metrics(seconds),
-            recommendations=[],
+            recommendations=recommend(
+                {metric.value: _mean(each) for metric, each in _by_metric(results).items()},
+                failures,
+                len(cases),
+            ),
             failures=failures,
         )
-        report.recommendations = _recommend(report)
         self.evaluation_history.append(report)
         return report
 
@@ -529,12 +288,12 @@ def time_metrics(seconds: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def _about(components: Mapping[str, Any]) -> dict[str, Any]:
+def _about(components: Components) -> dict[str, object]:
     graph = components.get("graph")
     return {} if graph is None else {"graph": graph}
 
 
-async def _outcome_of(case: TestCase, components: Mapping[str, Any]) -> dict[str, Any]:
+async def _outcome_of(case: TestCase, components: Components) -> dict[str, object]:
     """Return the output of a case; what a component raises is kept to it, as its error."""
     started = time.perf_counter()
     try:
@@ -552,7 +311,7 @@ async def _score(
 ) -> tuple[list[EvaluationResult], list[str]]:
     """Return a case's results, and what failed of it, which is never a score."""
     results: list[EvaluationResult] = []
-    problems = [] if output["success"] else [output["error"]]
+    problems = [] if output["success"] else [str(output["error"])]
     for metric, evaluator in evaluators.items():
         if isinstance(evaluator, MetricEvaluator) and not (
             output["success"] and evaluator.applies(case, output)
@@ -567,18 +326,18 @@ async def _score(
     return results, problems
 
 
-def _recommend(report: EvaluationReport) -> list[str]:
+def recommend(means: Mapping[str, float], failures: Mapping[str, str], n_cases: int) -> list[str]:
+    """Say which means (by what they are of, in [0, 1]) are low, and what failed; never empty."""
     texts: list[str] = []
-    for metric, results in _by_metric(report.results).items():
-        mean = _mean(results)
+    for name, mean in means.items():
         if mean < FAIR:
             what, limit = ("Improve", WEAK) if mean < WEAK else ("Look at", FAIR)
-            texts.append(f"{what} {metric.value}: its mean is {mean:.2f}, below {limit}.")
-    if not texts and report.results:
+            texts.append(f"{what} {name}: its mean is {mean:.2f}, below {limit}.")
+    if not texts and means:
         texts.append(f"No metric is below {FAIR} on average.")
-    if report.failures:
-        case_id, problem = next(iter(report.failures.items()))
-        n = f"{len(report.failures)} of {report.total_tests}"
+    if failures:
+        case_id, problem = next(iter(failures.items()))
+        n = f"{len(failures)} of {n_cases}"
         texts.append(f"Mend what failed in {n} cases; the first, {case_id}: {problem}")
     return texts or ["Nothing was scored: give the cases an expected output."]
 

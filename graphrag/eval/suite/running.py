@@ -10,6 +10,7 @@ from importlib.metadata import version
 from typing import cast
 
 from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
@@ -28,26 +29,20 @@ from graphrag.eval.store.records import Judgement, RunDetails, RunSetup, StoredR
 from graphrag.eval.suite.cases import Suite, Thresholds, framework_case
 from graphrag.eval.suite.evaluation import (
     BaseEvaluator,
-    Evaluated,
-    Evaluator,
+    EvaluationResult,
     TestCase,
     checked_result,
+    mapping_of,
 )
-from graphrag.eval.suite.evaluators import is_built_in, make_evaluator, needs_of
+from graphrag.eval.suite.evaluators import EntityExtraction, make_evaluator, needs_of
 from graphrag.eval.suite.framework import (
     MetricRegression,
-    ProcessingTimeEvaluator,
     find_regressions,
     run_case,
+    runs_by_component,
 )
 from graphrag.eval.suite.summary import CaseResult, SuiteReport, status_of, summarize_suite
-from graphrag.eval.suite.tools import (
-    CaseFailedError,
-    CaseTools,
-    ModelExtractor,
-    SharedTools,
-    graph_of,
-)
+from graphrag.eval.suite.tools import CaseFailedError, CaseTools, ModelExtractor, SharedTools
 from graphrag.query.calls import describe_error
 from graphrag.query.index_header import IndexHeader
 from graphrag.query.usage import Usage
@@ -112,7 +107,7 @@ class _Unit:
 
     suite: Suite
     case: TestCase
-    evaluator: Evaluator
+    evaluator: BaseEvaluator
     method: str | None
     index: str | None
 
@@ -135,10 +130,8 @@ class _Unit:
 
     @property
     def reads_index(self) -> bool:
-        # It is searched or read, or nobody says that it isn't.
-        needs = {*needs_of(self.evaluator)}
-        says = hasattr(self.evaluator, "needs")
-        return self.method is not None or not says or bool(needs & {"index", "methods"})
+        named = "document" in mapping_of(self.case.input_data)
+        return self.method is not None or named or "index" in needs_of(self.evaluator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +146,7 @@ class _Plan:
 async def run_suite(
     suite: Suite,
     config: EvaluationConfig,
-    evaluators: Mapping[str, Evaluator] | None = None,
+    evaluators: Mapping[str, BaseEvaluator] | None = None,
     store: EvaluationStore | None = None,
     judge: Judge | None = None,
 ) -> SuiteReport:
@@ -165,7 +158,7 @@ async def run_suite(
 async def run_suites(
     suites: Sequence[Suite],
     config: EvaluationConfig,
-    evaluators: Mapping[str, Evaluator] | None = None,
+    evaluators: Mapping[str, BaseEvaluator] | None = None,
     store: EvaluationStore | None = None,
     judge: Judge | None = None,
     on_case: OnCase | None = None,
@@ -269,8 +262,7 @@ def _parts_of(
     """Return (suite, method) -> part -> case id -> score."""
     found: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
     for unit, result in _kept_results(store, run_id).items():
-        given = result.evaluated
-        for part, score in given.parts.items() if given is not None else ():
+        for part, score in result.parts.items():
             of_method = found.setdefault((unit.partition("/")[0], result.method), {})
             of_method.setdefault(part, {})[result.case_id] = score
     return found
@@ -322,51 +314,54 @@ class _SuiteWork:
             self._on_case(len(self._results), len(self._plan.units), result)
 
     async def _evaluate(self, unit: _Unit, tools: CaseTools) -> CaseResult:
-        evaluated: Evaluated | None = None
+        result: EvaluationResult | None = None
         failure: Failure | None = None
-        kept, timeout_s = tools.kept, self._plan.config.timeout_s
+        timeout_s = self._plan.config.timeout_s
         started = time.perf_counter()
         try:
-            async with kept.own_time.deadline(timeout_s):
-                evaluated = await _ask(unit, tools)
+            async with tools.own_time.deadline(timeout_s):
+                result = checked_result(await _ask(unit, tools))
         except TimeoutError:
             message = f"no result within {timeout_s:g} s"
-            failure = Failure("judge" if kept.output else "search", "timeout", message)
+            failure = Failure("judge" if tools.output else "search", "timeout", message)
         except CaseFailedError as error:
             failure = error.failure
         except (RunStoppedError, StoreError):  # every call would be refused, or nothing is kept
             raise
         except Exception as error:
             failure = Failure("judge", "error", describe_error(error))
-        took_s = time.perf_counter() - started - kept.own_time.waited_s
-        latency_s = None if evaluated is None else evaluated.latency_s
-        if latency_s is None:
-            latency_s = sum(kept.seconds) if kept.seconds else took_s
-        score = None if evaluated is None else evaluated.score
+        took_s = time.perf_counter() - started - tools.own_time.waited_s
+        score, reason = (None, "") if result is None else (result.share, _reason(result))
+        details = {} if result is None else {**result.details}
+        for shown_elsewhere in ("parts", "reason"):
+            details.pop(shown_elsewhere, None)
         return CaseResult(
             case_id=unit.case.id,
             title=unit.case.title,
             method=unit.method_name,
             status="unscored" if score is None else status_of(score, unit.suite.thresholds),
-            evaluated=evaluated,
+            score=score,
+            reason=reason if failure is None else failure.message,
+            output=tools.output or reason,
             failure=failure,
-            latency_s=latency_s,
+            latency_s=sum(tools.seconds) if tools.seconds else took_s,
             usage=tools.usage(),
             judge_usage=tools.judge_usage(),
+            parts={} if result is None else result.parts,
+            details=to_jsonable_python(details, fallback=str, inf_nan_mode="null"),
         )
 
     def _keep(self, unit: _Unit, tools: CaseTools, result: CaseResult) -> None:
         if self._store is None:
             return
         failure = result.failure if result.failure and result.failure.stage == "search" else None
-        output = "" if result.evaluated is None else result.evaluated.output
-        text = f"ERROR: {failure.message}" if failure else output or tools.kept.output
+        text = f"ERROR: {failure.message}" if failure else result.output
         response = StoredResponse(
             unit.key,
             unit.sample_id,
             unit.label,
             text,
-            tools.kept.context,
+            tools.context,
             result.latency_s,
             result.usage,
             failure,
@@ -381,47 +376,49 @@ class _SuiteWork:
         self._store.append_judgement(self._run_id, kept)
 
 
-async def _ask(unit: _Unit, tools: CaseTools) -> Evaluated:
-    """Let the evaluator score a unit; one of a framework is shown what the tools made of it."""
-    if not isinstance(unit.evaluator, BaseEvaluator):
-        given = cast("object", await unit.evaluator.evaluate(unit.case, tools))
-        if not isinstance(given, Evaluated):
-            msg = f"an evaluator returns an Evaluated, not {type(given).__name__}"
-            raise TypeError(msg)
-        return given
-    graph = graph_of(await tools.indexed()) if "index" in needs_of(unit.evaluator) else None
-    case, n_before = framework_case(unit.case), len(tools.kept.seconds)
-    output = await run_case(case, {**tools.components(), "graph": graph})
-    if "processing_time" in output:
-        # As the tools measured it: without what was waited for. They may have no time at all.
-        seconds = tools.kept.seconds[n_before:]
-        if not seconds and isinstance(unit.evaluator, ProcessingTimeEvaluator):
-            msg = "the search has no time"
-            raise ValueError(msg)
-        output["processing_time"] = sum(seconds)
-    result = checked_result(await unit.evaluator.evaluate(case, output))
+def _reason(result: EvaluationResult) -> str:
+    reason = result.details.get("reason")
+    if isinstance(reason, str):
+        return reason
     details = ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in result.details.items()
-        if not isinstance(value, list)
+        if not isinstance(value, list | Mapping)
     )
-    metric = str(result.metric)
-    reason = f"{metric} {result.share:.2f} ({details})"
-    output_text = tools.kept.output if unit.method is not None else reason
-    return Evaluated(result.share, reason, output_text, {metric: result.share})
+    return f"{result.metric} {result.share:.2f} ({details})"
+
+
+async def _ask(unit: _Unit, tools: CaseTools) -> object:
+    """Let the evaluator score what the project made of a case."""
+    case, evaluator = framework_case(unit.case), unit.evaluator
+    output: dict[str, object] = {"success": True}
+    asks = runs_by_component(case)
+    if isinstance(evaluator, EntityExtraction) and evaluator.source == "index":
+        given = mapping_of(case.input_data)
+        await tools.indexed(*(cast("str | None", given.get(key)) for key in ("text", "document")))
+    else:
+        if "index" in needs_of(evaluator):
+            output["graph"] = await tools.graph()
+        if asks:
+            output |= await run_case(case, tools.components())
+    if asks or tools.seconds:
+        # As the tools measured it: without what was waited for. They may have no time at all.
+        output["processing_time"] = sum(tools.seconds) if tools.seconds else None
+    output |= {"extraction": tools.extraction, "judge": tools.judge}
+    return await evaluator.evaluate(case, output)
 
 
 def _verdict(result: CaseResult, thresholds: Thresholds) -> JudgeResult:
-    if result.evaluated is None:
+    if result.score is None:
         return JudgeResult(None, f"Unscored: {result.reason}", result.failure)
     passed = thresholds.passes(result.score)
-    return JudgeResult(int(passed), f"score {result.evaluated.score:.3f}: {result.reason}")
+    return JudgeResult(int(passed), f"score {result.score:.3f}: {result.reason}")
 
 
 async def _plan_suites(
     suites: Sequence[Suite],
     config: EvaluationConfig,
-    evaluators: Mapping[str, Evaluator] | None,
+    evaluators: Mapping[str, BaseEvaluator] | None,
     judge: Judge | None,
 ) -> _Plan:
     """Check suites against a configuration and say what is to be run."""
@@ -443,11 +440,10 @@ async def _plan_suites(
     return _Plan(config, units, samples, headers, _setup(units, samples, config, headers, judge))
 
 
-def _units_of(suite: Suite, evaluator: Evaluator, config: EvaluationConfig) -> list[_Unit]:
+def _units_of(suite: Suite, evaluator: BaseEvaluator, config: EvaluationConfig) -> list[_Unit]:
     methods: Sequence[str | None] = suite.methods or (None,)
     if not suite.methods and "methods" in needs_of(evaluator):
         methods = config.methods
-    needs_one = is_built_in(evaluator) or "index" in needs_of(evaluator) or methods != (None,)
     keys = list(config.indexes)
     units: list[_Unit] = []
     for case in suite.cases:
@@ -456,7 +452,8 @@ def _units_of(suite: Suite, evaluator: Evaluator, config: EvaluationConfig) -> l
         if index is not None and index not in keys:
             msg = f"{what}: no index is configured for {index!r}{nearest(index, keys)}"
             raise ConfigError(as_sentence(msg))
-        if index is None and needs_one:
+        asks = methods != (None,) or runs_by_component(case) or "index" in needs_of(evaluator)
+        if index is None and asks:
             known = ", ".join(keys) or "the indexes, of which none is configured"
             raise ConfigError(f"{what} names no index; give input_data.index, one of {known}.")
         units += [_Unit(suite, case, evaluator, method, index) for method in methods]

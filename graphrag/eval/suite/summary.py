@@ -1,11 +1,10 @@
 """What a suite's results come to: scores with intervals, what passed, what to look at."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from itertools import combinations
 from statistics import fmean
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 
@@ -14,19 +13,16 @@ from graphrag.eval.stats.intervals import Estimate, mean_binary, t_estimate
 from graphrag.eval.stats.latency import Latency, LatencyQuantile, latency_quantile
 from graphrag.eval.suite.cases import Suite, Thresholds
 from graphrag.eval.suite.evaluation import (
-    Evaluated,
     EvaluationMetric,
     EvaluationReport,
     EvaluationResult,
     groups,
 )
-from graphrag.eval.suite.framework import time_metrics
+from graphrag.eval.suite.framework import recommend, time_metrics
 from graphrag.query.usage import Usage, sum_usages
 
 CaseStatus = Literal["passed", "warning", "failed", "unscored"]
 SuiteStatus = Literal["passed", "warning", "failed", "incomplete"]
-MAX_CASES, MAX_FINDINGS = 5, 3
-"""So many are named in a recommendation, and so many findings of a method."""
 
 _METRICS = {"entity_extraction": EvaluationMetric.ENTITY_EXTRACTION_ACCURACY}
 
@@ -41,9 +37,12 @@ class CaseResult:
         The method, or the evaluator's name in a suite without methods.
     status : {"passed", "warning", "failed", "unscored"}
         By the thresholds; whether it counts as passed is :meth:`Thresholds.passes`.
-    evaluated : Evaluated or None
-    failure : Failure or None
-        Exactly one of the two is given.
+    score : float or None
+        In [0, 1], as are its ``parts`` by name; None where there is a ``failure``.
+    reason : str
+        Why the case came out as it did; ``details`` are what else the evaluator found, JSON-ready.
+    output : str
+        What the system gave.
     latency_s : float or None
         Seconds that the system took.
     usage, judge_usage : Usage
@@ -54,27 +53,18 @@ class CaseResult:
     title: str
     method: str
     status: CaseStatus
-    evaluated: Evaluated | None
+    score: float | None
+    reason: str
+    output: str
     failure: Failure | None
     latency_s: float | None
     usage: Usage
     judge_usage: Usage = field(default_factory=Usage)
-
-    @property
-    def score(self) -> float | None:
-        """In [0, 1]; None when unscored."""
-        return None if self.evaluated is None else self.evaluated.score
-
-    @property
-    def reason(self) -> str:
-        """Why the case came out as it did."""
-        if self.evaluated is not None:
-            return self.evaluated.reason
-        return "" if self.failure is None else self.failure.message
+    parts: Mapping[str, float] = field(default_factory=dict[str, float])
+    details: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def to_dict(self) -> dict[str, object]:
         """Return the result as JSON-ready values."""
-        found = self.evaluated or Evaluated(0.0, "")
         return {
             "id": self.case_id,
             "name": self.title,
@@ -82,9 +72,9 @@ class CaseResult:
             "status": self.status,
             "score": self.score,
             "reason": self.reason,
-            "parts": dict(found.parts),
-            "findings": {kind: list(names) for kind, names in found.findings.items()},
-            "output": found.output,
+            "parts": dict(self.parts),
+            "details": dict(self.details),
+            "output": self.output,
             "failure": None if self.failure is None else self.failure.to_dict(),
             "efficiency": EfficiencyMetrics.of(self.latency_s, self.usage).to_dict(),
         }
@@ -146,17 +136,6 @@ class MethodReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Recommendation:
-    """What to look at, and what that rests on: a sentence with numbers, and the cases' ids."""
-
-    text: str
-    cases: tuple[str, ...]
-
-
-_Advice = Iterator[tuple[str, Sequence[CaseResult]]]  # sentences, and the results they are about
-
-
-@dataclass(frozen=True, slots=True)
 class SuiteReport:
     """The results of a suite.
 
@@ -168,8 +147,8 @@ class SuiteReport:
         Mean over the cases of each case's mean over the methods, with its t interval.
     n_passed, n_total : int
         Over all methods.
-    recommendations : tuple of Recommendation
-        Empty when nothing gives cause for one.
+    recommendations : tuple of str
+        As a framework's: which parts of which methods are low, and what failed.
     """
 
     name: str
@@ -182,7 +161,7 @@ class SuiteReport:
     n_total: int
     methods: tuple[MethodReport, ...]
     results: tuple[CaseResult, ...]
-    recommendations: tuple[Recommendation, ...]
+    recommendations: tuple[str, ...]
 
     @property
     def outcome(self) -> Literal["passed", "failed", "incomplete"]:
@@ -210,7 +189,7 @@ class SuiteReport:
             "passed": self.n_passed,
             "total": self.n_total,
             "methods": [asdict(method) for method in self.methods],
-            "recommendations": [asdict(each) for each in self.recommendations],
+            "recommendations": list(self.recommendations),
             "cases": [result.to_dict() for result in self.results],
         }
 
@@ -219,18 +198,13 @@ class SuiteReport:
 
         A result is one evaluation, its metric the evaluator's; its parts are in the details.
         """
-        failures = groups(
-            (r.case_id, f"{r.method}: {r.failure.message}") for r in self.results if r.failure
-        )
-        scored = [(r, r.evaluated) for r in self.results if r.evaluated is not None]
         metric = cast("EvaluationMetric", _METRICS.get(self.evaluator, self.evaluator))
+        scored = [(each, each.score) for each in self.results if each.score is not None]
         results: list[EvaluationResult] = []
-        for each, evaluated in scored:
+        for each, score in scored:
             about = {"method": each.method, "status": each.status, "reason": each.reason}
-            details: dict[str, Any] = {**about, "parts": dict(evaluated.parts)}
-            results.append(
-                EvaluationResult(metric, evaluated.score, 1.0, details, ended_at, each.case_id)
-            )
+            details: dict[str, object] = {**about, "parts": dict(each.parts)}
+            results.append(EvaluationResult(metric, score, 1.0, details, ended_at, each.case_id))
         return EvaluationReport(
             test_suite_name=self.name,
             timestamp=ended_at,
@@ -241,9 +215,8 @@ class SuiteReport:
             performance_metrics=time_metrics(
                 [each.latency_s for each, _ in scored if each.latency_s is not None]
             ),
-            recommendations=[each.text for each in self.recommendations]
-            or ["Nothing in the results asks for a look."],
-            failures={case_id: "; ".join(texts) for case_id, texts in failures.items()},
+            recommendations=list(self.recommendations),
+            failures=_failures(self.results),
         )
 
 
@@ -266,6 +239,8 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
         for method, of_method in groups((r.method, r) for r in results).items()
     )
     scores = groups((r.case_id, r.score) for r in results if r.score is not None)
+    named = ((f"{part} of {r.method}", value) for r in results for part, value in r.parts.items())
+    means = {name: fmean(values) for name, values in groups(named).items()}
     return SuiteReport(
         name=suite.name,
         evaluator=suite.evaluator,
@@ -277,8 +252,14 @@ def summarize_suite(suite: Suite, results: Sequence[CaseResult]) -> SuiteReport:
         n_total=len(results),
         methods=methods,
         results=tuple(results),
-        recommendations=recommend(results, suite.thresholds),
+        recommendations=tuple(recommend(means, _failures(results), len(suite.cases))),
     )
+
+
+def _failures(results: Sequence[CaseResult]) -> dict[str, str]:
+    """Return case id -> what failed, by method."""
+    named = ((r.case_id, f"{r.method}: {r.failure.message}") for r in results if r.failure)
+    return {case_id: "; ".join(texts) for case_id, texts in groups(named).items()}
 
 
 def _summarize_method(
@@ -329,104 +310,3 @@ def _performance(results: Sequence[CaseResult]) -> Performance:
 
 def _mean(scores: Sequence[float]) -> Estimate:
     return t_estimate(np.array(scores, dtype=np.float64), (0.0, 1.0))
-
-
-def recommend(results: Sequence[CaseResult], thresholds: Thresholds) -> tuple[Recommendation, ...]:
-    """Return what the results give cause for, the most urgent first.
-
-    What is looked at: cases without a score, each method's weakest part below the passing
-    threshold, what is found in two cases or more, cases that every method fails, methods that pass
-    different numbers of cases, and cases that pass with a warning.
-    """
-    return tuple(
-        Recommendation(text, tuple(dict.fromkeys(result.case_id for result in about)))
-        for text, about in _advise(results, thresholds)
-    )
-
-
-def _advise(results: Sequence[CaseResult], thresholds: Thresholds) -> _Advice:
-    methods = groups((result.method, result) for result in results)
-    failed = [result for result in results if result.failure is not None]
-    if failed:
-        what = f"{len(failed)} of {len(results)} evaluations have no score ({_ids(failed)})"
-        yield f"{what}; mend the cause and run again. The first: {failed[0].reason}", failed
-    for method, of_method in methods.items():
-        yield from _weakest_part(method, of_method, thresholds)
-        again = groups(
-            ((kind, name), result)
-            for result in of_method
-            if result.evaluated
-            for kind, names in result.evaluated.findings.items()
-            for name in names
-        )
-        most = sorted(again.items(), key=lambda each: -len(each[1]))[:MAX_FINDINGS]
-        for (kind, name), where in most:
-            if len(where) > 1:
-                yield f"{method}: {kind}: {name!r} in {len(where)} cases ({_ids(where)})", where
-    if len(methods) > 1:
-        yield from _between_methods(methods, thresholds)
-    narrow = [result for result in results if result.status == "warning"]
-    if narrow:
-        shown = [f"{each.case_id} ({each.method}) {each.score:.2f}" for each in narrow]
-        limit = f"{thresholds.warning:g}"
-        passes = thresholds.passing <= thresholds.warning
-        how = f"pass below {limit}" if passes else f"reach {limit} without passing"
-        yield f"{len(narrow)} of {len(results)} evaluations {how}: {_first(shown)}", narrow
-
-
-def _weakest_part(method: str, results: Sequence[CaseResult], thresholds: Thresholds) -> _Advice:
-    parts = groups(
-        (part, (value, result))
-        for result in results
-        if result.evaluated
-        for part, value in result.evaluated.parts.items()
-    )
-    means = {part: fmean(value for value, _ in each) for part, each in parts.items()}
-    part = min(means, key=lambda name: means[name], default="")
-    if not part or means[part] >= thresholds.passing:
-        return
-    below = [each for each in parts[part] if each[0] < thresholds.passing]
-    below.sort(key=lambda each: each[0])
-    shown = ", ".join(f"{result.case_id} {value:.2f}" for value, result in below[:MAX_CASES])
-    text = (
-        f"{method}: look at {part} first: its mean is {means[part]:.2f} over {len(parts[part])} "
-        f"cases, below {thresholds.passing:g} in {len(below)}; lowest: {shown}"
-    )
-    yield text, [result for _, result in below]
-
-
-def _between_methods(
-    methods: Mapping[str, Sequence[CaseResult]], thresholds: Thresholds
-) -> _Advice:
-    scored: dict[str, set[str]] = {}
-    passed: dict[str, set[str]] = {}
-    for name, results in methods.items():
-        scored[name] = {each.case_id for each in results if each.score is not None}
-        passed[name] = {each.case_id for each in results if thresholds.passes(each.score)}
-    first = next(iter(methods.values()))
-    lost = [r for r in first if all(r.case_id in scored[m] - passed[m] for m in methods)]
-    if lost:
-        text = (
-            f"{len(lost)} of {len(first)} cases fail with each of {', '.join(methods)} "
-            f"({_ids(lost)}): look at the index and the expected output before the methods"
-        )
-        yield text, lost
-    for pair in combinations(methods, 2):
-        better, other = sorted(pair, key=lambda name: -len(passed[name]))
-        alone = [r for r in methods[better] if r.case_id in passed[better] - passed[other]]
-        if len(passed[better]) > len(passed[other]):
-            text = (
-                f"{better} passes {len(passed[better])} of {len(methods[better])} cases, {other} "
-                f"{len(passed[other])}; compare their answers where {better} alone passes "
-                f"({_ids(alone)}; {other} alone passes {len(passed[other] - passed[better])})"
-            )
-            yield text, alone
-
-
-def _ids(results: Sequence[CaseResult]) -> str:
-    return _first(list(dict.fromkeys(result.case_id for result in results)))
-
-
-def _first(texts: Sequence[str]) -> str:
-    more = len(texts) - MAX_CASES
-    return f"{', '.join(texts[:MAX_CASES])}{f' and {more} more' if more > 0 else ''}"

@@ -1,12 +1,11 @@
-"""What an evaluator works with: the searches, the extraction, the built index and the judge."""
+"""The components of a configured project: searches, the extraction, the built index, the judge."""
 
 import asyncio
 import hashlib
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from graphrag.config.models.strict_section import as_sentence, nearest
 from graphrag.eval.config.evaluation import EvaluationConfig, parse_config
@@ -35,6 +34,8 @@ from graphrag.query.own_time import OwnTime
 from graphrag.query.usage import CallLog, OutputBound, Usage, measure_calls, sum_usages
 
 if TYPE_CHECKING:
+    from graphrag_llm.completion import LLMCompletion
+
     from graphrag.config.models.graph_rag_config import GraphRagConfig
 
 
@@ -57,7 +58,7 @@ class ModelExtractor:
         self._section = section = config.extract_graph
         self._model_config = config.get_completion_model_config(section.completion_model_id)
         self._prompt = section.resolved_prompts().extraction_prompt
-        self._model: Any = open_completion(self._model_config)
+        self._model = cast("LLMCompletion", open_completion(self._model_config))
 
     def describe(self) -> dict[str, object]:
         """Return everything that changes what is extracted, JSON-ready, without secrets."""
@@ -131,55 +132,56 @@ class SharedTools:
             return self._views[index]
 
 
-@dataclass(slots=True)
-class Kept:
-    """What the tools of one case noted while it was evaluated."""
-
-    output: str = ""
-    context: str = ""
-    seconds: list[float] = field(default_factory=list[float])
-    usages: list[Usage] = field(default_factory=list[Usage])
-    logs: list[CallLog] = field(default_factory=list[CallLog])
-    judge_logs: list[CallLog] = field(default_factory=list[CallLog])
-    own_time: OwnTime = field(default_factory=OwnTime)
-
-
 class CaseTools:
-    """The tools of one case; every call through them is counted and held to the run's limit.
+    """The components by which a project answers one case, every call counted and bounded.
 
-    They are the components of a framework too, which answer by the case's ``method`` (None in a
-    suite without methods) and ``index`` (the one it names, or the only one that is configured).
-    What the tools noted is ``kept``, for the runner.
+    They answer by the case's ``method`` (None in a suite without methods) and ``index`` (the one
+    it names, or the only one that is configured).
+
+    Attributes
+    ----------
+    output, context : str
+        What the last call gave, and from what.
+    extraction : Extraction or None
+        What the last extraction found.
+    seconds : list of float
+        What each call took; without what was waited for.
     """
 
     def __init__(
         self, shared: SharedTools, case_id: str, method: str | None, index: str | None
     ) -> None:
-        self.method = method
-        self.index = index
-        self._shared = shared
-        self._case_id = case_id
-        self.kept = Kept()
+        self.output = self.context = ""
+        self.extraction: Extraction | None = None
+        self.seconds: list[float] = []
+        self.own_time = OwnTime()
+        self._shared, self._case_id = shared, case_id
+        self._method, self._named_index = method, index
+        self._usages: list[Usage] = []
+        self._logs: list[CallLog] = []
+        self._judge_logs: list[CallLog] = []
 
-    async def search(self, question: str, method: str | None = None) -> StoredResponse:
-        """Answer a question by the case's method, or another; CaseFailedError if that failed."""
-        chosen = method or self.method
-        if chosen is None:
-            msg = "the suite names no methods, so a search must name one"
+    async def process_query(self, query: str, context: object = None) -> dict[str, str]:
+        """Return ``answer`` and ``context``, what the method retrieved; the given one is unused.
+
+        CaseFailedError if the search failed.
+        """
+        if self._method is None:
+            msg = "the suite names no methods that could answer a question"
             raise ConfigError(msg)
         log = self._log(search_bound(self._shared.config))
-        found = await self._shared.runner.search_unit(self._unit(question, "", chosen), log)
+        found = await self._shared.runner.search_unit(self._unit(query, "", self._method), log)
         if not log.attempts:
-            self.kept.usages.append(found.usage)
+            self._usages.append(found.usage)
         if found.latency_s is not None:
-            self.kept.seconds.append(found.latency_s)
+            self.seconds.append(found.latency_s)
         if found.failure is not None:
             raise CaseFailedError(found.failure)
-        self.kept.output, self.kept.context = found.response, found.context_text
-        return found
+        self.output, self.context = found.response, found.context_text
+        return {"answer": found.response, "context": found.context_text}
 
-    async def extract(self, text: str) -> Extraction:
-        """Return what the project's extraction prompt and model find in a text.
+    async def extract_entities(self, text: str) -> list[dict[str, str]]:
+        """Return ``name`` and ``type`` of what the project's prompt and model find in a text.
 
         CaseFailedError if a call failed for good.
         """
@@ -195,9 +197,13 @@ class CaseTools:
                 msg = f"The model's service refuses the extraction: {describe_error(error)}"
                 raise RunStoppedError(msg) from error
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        self.kept.seconds.append(time.perf_counter() - started - (log.waited_s - waited_s))
-        self.kept.output, self.kept.context = describe_extraction(found), text
-        return found
+        self._note(found, text, time.perf_counter() - started - (log.waited_s - waited_s))
+        pairs = zip(found.entities, found.types, strict=True)
+        return [{"name": name, "type": kind} for name, kind in pairs]
+
+    async def process_document(self, document: str, metadata: object = None) -> dict[str, object]:
+        """Return what the index holds of a document, as a graph; ``metadata`` is unused."""
+        return graph_of(await self.indexed(document=document))
 
     async def indexed(self, text: str | None = None, document: str | None = None) -> Extraction:
         """Return what the built index holds of a passage or a document, or all that it holds.
@@ -210,20 +216,23 @@ class CaseTools:
             found = (await self._shared.view(self._index())).extraction(text, document)
         except (OSError, ValueError) as error:
             raise CaseFailedError(Failure("search", "error", describe_error(error))) from error
-        self.kept.seconds.append(time.perf_counter() - started)
-        self.kept.output, self.kept.context = describe_extraction(found), text or document or ""
+        self._note(found, text or document or "", time.perf_counter() - started)
         return found
 
-    async def judge_correctness(self, question: str, ground_truth: str, response: str) -> int:
+    async def graph(self) -> dict[str, object]:
+        """Return the whole index as a framework's graph; it is not noted."""
+        return graph_of((await self._shared.view(self._index())).extraction())
+
+    async def judge(self, question: str, ground_truth: str, response: str) -> int:
         """Let the configured judge say whether a response means the ground truth: 0 or 1.
 
         CaseFailedError if it gave no verdict.
         """
-        config, own_time = self._shared.config, self.kept.own_time
+        config, own_time = self._shared.config, self.own_time
         time = judge_time(config)
         log = CallLog(self._shared.limit, bound=judge_bound(config), own_time=own_time, time=time)
-        self.kept.judge_logs.append(log)
-        unit = self._unit(question, ground_truth, self.method or "")
+        self._judge_logs.append(log)
+        unit = self._unit(question, ground_truth, self._method or "")
         found = StoredResponse(unit.key, self._case_id, unit.method, response, "", None, Usage())
         verdicts = await self._shared.runner.judge_unit(unit, found, ("correctness",), log)
         verdict: JudgeResult = verdicts["correctness"]
@@ -232,69 +241,49 @@ class CaseTools:
             raise CaseFailedError(failure)
         return verdict.score
 
-    async def process_query(
-        self, query: str, context: Mapping[str, Any] | None = None
-    ) -> dict[str, str]:
-        """Return ``answer`` and ``context``, what the method retrieved; the given one is unused."""
-        found = await self.search(query)
-        return {"answer": found.response, "context": found.context_text}
-
-    async def extract_entities(self, text: str) -> list[dict[str, str]]:
-        """Return the ``name`` and ``type`` of each entity of a text."""
-        found = await self.extract(text)
-        pairs = zip(found.entities, found.types, strict=True)
-        return [{"name": name, "type": kind} for name, kind in pairs]
-
-    async def process_document(
-        self, document: str, metadata: Mapping[str, Any] | None = None
-    ) -> dict[str, list[Any]]:
-        """Return what the index holds of a document, as a graph; ``metadata`` is unused."""
-        return graph_of(await self.indexed(document=document))
-
-    def components(self) -> dict[str, Any]:
+    def components(self) -> dict[str, object]:
         """Return the tools as a framework's components, without a graph."""
         return dict.fromkeys(("graph_agent", "entity_extractor", "document_processor"), self)
 
     def usage(self) -> Usage:
         """Return what the case's searches and extractions cost so far."""
-        return sum_usages([*self.kept.usages, *(log.usage() for log in self.kept.logs)])
+        return sum_usages([*self._usages, *(log.usage() for log in self._logs)])
 
     def judge_usage(self) -> Usage:
         """Return what the case's verdicts cost so far."""
-        return sum_usages([log.usage() for log in self.kept.judge_logs])
+        return sum_usages([log.usage() for log in self._judge_logs])
+
+    def _note(self, found: Extraction, context: str, seconds: float) -> None:
+        pairs = [f"{source} -> {target}" for source, target in found.relationships]
+        self.output = f"Entities: {', '.join(found.entities)}\nRelationships: {', '.join(pairs)}"
+        self.context, self.extraction = context, found
+        self.seconds.append(seconds)
 
     def _log(self, bound: OutputBound | None) -> CallLog:
         time = search_time(self._shared.config)
-        own_time = self.kept.own_time
-        log = CallLog(self._shared.limit, bound=bound, own_time=own_time, time=time)
-        self.kept.logs.append(log)
+        log = CallLog(self._shared.limit, bound=bound, own_time=self.own_time, time=time)
+        self._logs.append(log)
         return log
 
     def _index(self) -> str:
-        if self.index is None:
+        if self._named_index is None:
             msg = "the case names no index"
             raise CaseFailedError(Failure("judge", "error", msg))
-        return self.index
+        return self._named_index
 
     def _unit(self, question: str, ground_truth: str, method: str) -> Unit:
-        sample = Sample(self._case_id, self.index or "", question, ground_truth)
+        sample = Sample(self._case_id, self._named_index or "", question, ground_truth)
         return Unit(f"{self._case_id}/{method}", sample, method)
 
 
-def describe_extraction(found: Extraction) -> str:
-    """Return an extraction as two lines of text."""
-    pairs = [f"{source} -> {target}" for source, target in found.relationships]
-    return f"Entities: {', '.join(found.entities)}\nRelationships: {', '.join(pairs)}"
-
-
-def graph_of(found: Extraction) -> dict[str, list[Any]]:
+def graph_of(found: Extraction) -> dict[str, object]:
     """Return an extraction as a framework's graph."""
     return {"entities": list(found.entities), "relationships": list(found.relationships)}
 
 
 def project_components(
     config: EvaluationConfig, method: str, index: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Make the components of an evaluation framework of a configured project.
 
     Questions are answered by ``method`` over the ``index``, a key of one that is built; None: the
