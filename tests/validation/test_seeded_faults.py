@@ -143,7 +143,6 @@ FAULTS: dict[str, tuple[Damage, set[str]]] = {
             "entities_extracted",
             "relationship_entities_exist",
             "graph_not_empty",
-            "entity_chunk_ratio_reasonable",
         },
     ),
     "confidence of 1.7": (
@@ -193,19 +192,6 @@ FAULTS: dict[str, tuple[Damage, set[str]]] = {
         {"graph_connectivity"},
     ),
     "entities joined to themselves": (join_to_itself, {"graph_not_empty", "graph_connectivity"}),
-    "too few entities": (
-        lambda index: add_units(index, 400),
-        {"entity_chunk_ratio_reasonable"},
-    ),
-    "too many entities": (
-        lambda index: index.change(
-            "entities",
-            lambda frame: pd.concat(
-                [frame, *(frame.assign(title=frame["title"] + f" {i}") for i in range(20))]
-            ),
-        ),
-        {"entity_chunk_ratio_reasonable", "graph_connectivity"},
-    ),
 }
 
 
@@ -289,6 +275,7 @@ WARNINGS: dict[str, tuple[Damage, set[str]]] = {
         lambda index: add_entity(index, "MartaQuill"),
         {"Near-duplicate entities", "Missing vectors"},
     ),
+    "few entities": (lambda index: add_units(index, 400), {"Few entities"}),
     "no documents table": (
         lambda index: (index.output / "documents.parquet").unlink(),
         {"No documents"},

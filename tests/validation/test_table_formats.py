@@ -135,7 +135,7 @@ def test_tables_without_rows_or_types(index: DamagedIndex) -> None:
     ("table", "expected"),
     [
         ("text_units", {"chunks_created"}),
-        ("entities", {"entities_extracted", "graph_not_empty", "entity_chunk_ratio_reasonable"}),
+        ("entities", {"entities_extracted", "graph_not_empty"}),
         ("relationships", {"relationships_extracted", "graph_not_empty"}),
     ],
 )

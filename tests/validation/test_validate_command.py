@@ -1,79 +1,125 @@
 """The command: what it prints, writes and returns."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from rich.console import Console
-from support.commands import code_of
 from support.damaged_index import DamagedIndex
+from support.projects import OFFLINE_SETTINGS
+from typer.testing import CliRunner
 
-from graphrag.eval.cli.location import Place
-from graphrag.eval.cli.validate import validate, validate_indexes
+from graphrag.eval.cli.validate import validate_indexes
+from graphrag.eval.runner.index_building import build_index
+
+DENSE = """\
+Marta Quill married Jonas Feld. Jonas Feld knows Berta Lindqvist. Berta Lindqvist taught Oswin
+Tarrant. Oswin Tarrant knows Rufus Doyle. Rufus Doyle hired Agnes Thorne. Agnes Thorne paid Silas
+Crane. Silas Crane knows Nadia Sorrel. Nadia Sorrel met Magnus Crowe. Magnus Crowe robbed Petra
+Holm. Petra Holm knows Tobias Reed. Tobias Reed saw Clara Reed. Clara Reed loves Idris Vane. Idris
+Vane met Lucia Ferrer. Lucia Ferrer met Pedro Salas. Pedro Salas knows Marta Quill.
+"""
 
 
-def test_a_sound_index_ends_with_0(index: DamagedIndex, capsys: pytest.CaptureFixture[str]) -> None:
-    assert validate(Place(index.root)) == 0
-    printed = capsys.readouterr().out
-    for name in ("document_processing", "content_coverage", "graph_connectivity"):
-        assert name in printed
-    assert "Checks passed: 16/18; failed: 0; not applicable: 2; warnings: 0." in printed
+def run(root: Path, *flags: str) -> Result:
+    from graphrag.cli.main import app
+
+    words = ["eval", "validate", "--root", str(root), *flags]
+    return CliRunner().invoke(app, words, env={"COLUMNS": "200"})
 
 
-def test_a_failed_check_ends_with_100_and_is_written(
-    index: DamagedIndex, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a configuration, and a project of one short document with many names."""
+    root = tmp_path_factory.mktemp("projects")
+    (root / "dense" / "input").mkdir(parents=True)
+    (root / "dense" / "input" / "names.txt").write_text(DENSE, encoding="utf-8")
+    settings = OFFLINE_SETTINGS.replace("size: 60", "size: 600")
+    (root / "dense" / "settings.yaml").write_text(settings, encoding="utf-8")
+    asyncio.run(build_index(root / "dense", lambda _: None))
+    (root / "eval_config.yaml").write_text("indexes: {names: dense}\n", encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("flags", [(), ("--fix",)])
+def test_a_short_text_with_many_entities_is_warned_of_and_passes(
+    projects: Path, tmp_path: Path, flags: tuple[str, ...]
 ) -> None:
+    found = run(projects / "dense", *flags, "--json", str(tmp_path / "r.json"))
+    assert found.exit_code == 0, found.output
+    report = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    (phase,) = (each for each in report["phases"] if each["name"] == "graph_construction")
+    assert phase["metrics"]["entities_per_chunk"] > 10
+    (check,) = (each for each in phase["checks"] if "ratio" in each["name"])
+    assert (check["status"], check["passed"]) == ("warning", False)
+    assert report["overall_passed"] is True
+    assert "Warning: Many entities:" in found.output
+    assert re.search(r"failed: 0; .* warnings: [1-9]", found.output)
+
+
+def test_a_folder_with_a_configuration_stands_for_its_indexes(
+    projects: Path, index: DamagedIndex
+) -> None:
+    found = run(projects)
+    assert found.exit_code == 0, found.output
+    assert f"{projects / 'dense'}: passed" in found.output
+    config = projects / "both.yaml"
+    config.write_text(f"indexes: {{names: dense, other: '{index.root}'}}\n", encoding="utf-8")
+    both = run(projects, "--config", "both.yaml", "-q")
+    assert (both.exit_code, both.stdout.count(": passed.")) == (0, 2), both.output
+    index.set_cell("entities", 1, "confidence", 1.7)
+    assert run(projects, "--config", "both.yaml", "-q").exit_code == 100
+    refused = run(projects, "--config", "both.yaml", "--json", "r.json")
+    assert (refused.exit_code, "name one by --root" in refused.output) == (2, True)
+    config.write_text("indexes: {}\n", encoding="utf-8")
+    nothing = run(projects, "--config", "both.yaml")
+    assert (nothing.exit_code, "configures no index" in nothing.output) == (2, True)
+    # A project that has a configuration beside its settings stands for itself.
+    (index.root / "eval_config.yaml").write_text("indexes: {gone: gone}\n", encoding="utf-8")
+    assert run(index.root, "-q").exit_code == 100
+
+
+def test_a_sound_index_ends_with_0(index: DamagedIndex) -> None:
+    found = run(index.root)
+    assert found.exit_code == 0
+    for name in ("document_processing", "content_coverage", "graph_connectivity"):
+        assert name in found.output
+    assert "Checks passed: 16/18; failed: 0; not applicable: 2; warnings: 0." in found.output
+    quiet = run(index.root, "-q")
+    assert re.fullmatch(r"\S+: passed\. Checks passed: 16/18;.*\n", quiet.output)
+
+
+def test_a_failed_check_ends_with_100_and_is_written(index: DamagedIndex, tmp_path: Path) -> None:
     entity = index.set_cell("entities", 1, "confidence", 1.7)
     index.add_row("entities", id="a|b", title=" \n ")
-    written_to = {"json": tmp_path / "new" / "report.json", "markdown": tmp_path / "report.md"}
-    assert validate(Place(index.root), **written_to) == 100
-    printed = capsys.readouterr().out
-    assert "failed" in printed
-    assert "Warning: Missing vectors" in printed
-    written = json.loads((tmp_path / "new" / "report.json").read_text(encoding="utf-8"))
-    assert written["overall_passed"] is False
-    assert written["total_checks"] == 18
+    files = tmp_path / "new" / "report.json", tmp_path / "report.md"
+    result = run(index.root, "--json", str(files[0]), "--markdown", str(files[1]))
+    assert result.exit_code == 100
+    assert "Warning: Missing vectors" in result.output
+    written = json.loads(files[0].read_text(encoding="utf-8"))
+    assert (written["overall_passed"], written["total_checks"]) == (False, 18)
     assert written["failed_phases"] == ["entity_extraction"]
-    (confidence,) = (
-        check
-        for phase in written["phases"]
-        for check in phase["checks"]
-        if check["name"] == "confidence_scores_valid"
-    )
-    assert confidence["status"] == "failed"
-    assert confidence["examples"] == [entity]
-    page = (tmp_path / "report.md").read_text(encoding="utf-8")
+    checks = {check["name"]: check for phase in written["phases"] for check in phase["checks"]}
+    assert checks["confidence_scores_valid"]["status"] == "failed"
+    assert checks["confidence_scores_valid"]["examples"] == [entity]
+    page = files[1].read_text(encoding="utf-8")
     assert "## entity_extraction: failed" in page
     assert r"| a\|b |" in page
     found = "1 of 1 confidences are not within 0 and 1"
     assert f"| confidence_scores_valid | failed | {found} | {entity} |" in page
 
 
-def test_quiet_prints_the_answer_alone(
-    index: DamagedIndex, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert validate(Place(index.root), quiet=True) == 0
-    shown = capsys.readouterr()
-    assert re.fullmatch(r"\S+: passed\. Checks passed: 16/18;.*\n", shown.out)
-    assert shown.err == ""
-
-
-@pytest.mark.parametrize("what", ["nowhere", "unindexed", "unwritable"])
-def test_what_can_not_be_validated_ends_with_2(
-    index: DamagedIndex, tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root, json_file = index.root, None
-    if what == "nowhere":
-        root = tmp_path / "nowhere"
-    elif what == "unindexed":
-        index.output.rename(tmp_path / "gone")
-    else:
-        json_file = index.root / "settings.yaml" / "report.json"
-    assert code_of(validate, Place(root), json=json_file) == 2
-    captured = capsys.readouterr()
-    assert captured.err.splitlines()[-1].startswith("Error: ")
-    assert "Traceback" not in captured.err
+def test_what_can_not_be_validated_ends_with_2(index: DamagedIndex, tmp_path: Path) -> None:
+    unwritable = str(index.root / "settings.yaml" / "report.json")
+    refused = [run(tmp_path / "nowhere"), run(index.root, "--json", unwritable)]
+    index.output.rename(tmp_path / "gone")
+    for each in (*refused, run(index.root)):
+        assert each.exit_code == 2
+        assert each.stderr.splitlines()[-1].startswith("Error: ")
+        assert "Traceback" not in each.stderr
 
 
 def test_an_evaluation_is_told_whether_its_indexes_are_sound(

@@ -32,14 +32,15 @@ def validate(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> int:
-    """Check a built index; --fix also indexes its vectors.
+    """Check the built indexes; --fix also indexes their vectors.
 
-    Exit code 100 when a check fails.
+    Those of the configuration in a folder that is no project itself, or of --config; else the
+    project in --root. Exit code 100 when a check fails.
     """
     from graphrag.config.built_tables import VALIDATED_TABLES, find_unbuilt
     from graphrag.config.models.prompt_files import SettingsError
 
-    roots = find_roots(place) if fix else {"": place.root}
+    roots = find_roots(place, prefer_config=fix)
     if len(roots) > 1 and (json or markdown):
         msg = "Several projects are checked; name one by --root for --json or --markdown."
         raise UsageError(msg)
@@ -53,6 +54,7 @@ def validate(
     with starting(quiet):
         from graphrag.eval.report.table import show
         from graphrag.eval.report.validation import answer_validation, list_validation
+        from graphrag.eval.store.whole_files import write_file
         from graphrag.eval.validation.pipeline import validate_index
 
     if fix:
@@ -61,8 +63,15 @@ def validate(
     for root in roots.values():
         with working(open_console(stderr=True, quiet=quiet), f"Checking the index of {root}"):
             report = validate_index(root)
-        _write(json, report.to_json() + "\n")
-        _write(markdown, report.detailed_report())
+        for path, content in (
+            (json, report.to_json() + "\n"),
+            (markdown, report.detailed_report()),
+        ):
+            try:
+                if path is not None:
+                    write_file(path, content)
+            except StoreError as error:
+                raise UsageError(str(error)) from error
         show(open_console(), [answer_validation(report)] if quiet else list_validation(report))
         is_sound = is_sound and report.overall_passed
     return DONE if is_sound else FAILED
@@ -74,11 +83,7 @@ def validate_indexes(
     """Validate the indexes of an evaluation before it begins, and return key -> report.
 
     Prints a line for each index and one for each failed check and each warning.
-
-    Raises
-    ------
-    IndexUnavailableError
-        If an index can't be read.
+    IndexUnavailableError if an index can't be read.
     """
     from graphrag.eval.report.table import Line, show
     from graphrag.eval.report.validation import list_faults
@@ -92,30 +97,28 @@ def validate_indexes(
     return reports
 
 
-def find_roots(place: Place) -> dict[str, Path]:
+def find_roots(place: Place, prefer_config: bool = True) -> dict[str, Path]:
     """Return key -> project: those of the configuration, else the root itself.
 
-    Raises
-    ------
-    ConfigError
-        If the configuration can't be read.
+    Unless the configuration is preferred, a root that is a project stands for itself; --config
+    names one that is. ConfigError if it can't be read, or configures no index.
     """
+    from graphrag.config.settings_files import is_project
     from graphrag.eval.config.evaluation import EvaluationConfig
 
-    if not place.has_config():
-        return {place.root.resolve().name: place.root}
-    return EvaluationConfig.from_yaml(
-        place.config_path, place.root, allow_outside=True
-    ).project_folders()
+    own, is_own = {place.root.resolve().name: place.root}, is_project(place.root)
+    if not place.has_config() or (is_own and place.config is None and not prefer_config):
+        return own
+    config = EvaluationConfig.from_yaml(place.config_path, place.root, allow_outside=True)
+    if not config.indexes and not is_own:
+        raise ConfigError(f"{place.config_path} configures no index; name a project by --root.")
+    return config.project_folders() or own
 
 
 def index_vectors(roots: Mapping[str, Path], quiet: bool = False) -> None:
     """Index the vectors of projects, and say what was done to each table.
 
-    Raises
-    ------
-    ConfigError, IndexUnavailableError
-        If a project has no settings, no vectors, or none in LanceDB.
+    ConfigError or IndexUnavailableError if one has no settings, no vectors, or none in LanceDB.
     """
     from graphrag.config.models.prompt_files import SettingsError
     from graphrag.config.project_settings import read_settings
@@ -169,14 +172,3 @@ def list_vector_warnings(headers: "Mapping[str, IndexHeader]") -> list[str]:
             mend = eval_line_here("validate", "--fix")
             warnings.append(f"{key}: {fault}; times are not comparable until: {mend}")
     return warnings
-
-
-def _write(path: Path | None, content: str) -> None:
-    from graphrag.eval.store.whole_files import write_file
-
-    if path is None:
-        return
-    try:
-        write_file(path, content)
-    except StoreError as error:
-        raise UsageError(str(error)) from error

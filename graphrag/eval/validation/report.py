@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
-Status = Literal["passed", "failed", "not applicable"]
+Status = Literal["passed", "warning", "failed", "not applicable"]
 Metric = int | float | None
 
 MAX_EXAMPLES = 5
@@ -13,28 +13,11 @@ MAX_EXAMPLES = 5
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """Where a check begins to fail or a warning is given.
+    """From where on a check fails (``min_``, ``max_``) or a warning is given (``low_``, ``high_``).
 
-    Attributes
-    ----------
-    min_coverage : float
-        Smallest share of each document's text that its text units hold, 0 to 1 (check).
-    min_entities_per_chunk, max_entities_per_chunk : float
-        Smallest and largest number of entities for each text unit (check).
-    min_connectivity : float
-        Connected pairs for each entity must be more than this (check).
-    low_entities_per_chunk, high_entities_per_chunk : float
-        Entities for each text unit outside of the two are warned of.
-    low_connectivity : float
-        Connected pairs for each entity below it are warned of.
-    low_metadata_ratio, low_confidence : float
-        A share or a mean below it is warned of, 0 to 1.
-    high_density : float
-        Relationships for each entity above it are warned of.
-    min_largest_component : float
-        Share of the entities below which the largest connected part makes a sparse graph, 0 to 1.
-    max_unindexed_vectors : int
-        Vectors of one table that every search may compare one by one before that is warned of.
+    Shares lie in [0, 1]: of each document's text in its text units, of metadata, of the entities
+    in the largest connected part (a warning); connectivity is joined pairs, density relationships
+    for each entity. So many vectors of one table may every search compare one by one.
     """
 
     min_coverage: float = 0.9
@@ -53,18 +36,10 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One check of one index, or of records held in memory.
+    """One check; its name is one of docs/validation.md.
 
-    Attributes
-    ----------
-    name : str
-        One of the names of docs/validation.md.
-    status : str
-        ``passed``, ``failed`` or ``not applicable``.
-    message : str
-        What was found, or why the check does not apply; one sentence.
-    examples : tuple of str
-        Ids of what made it fail, at most 5; empty unless it failed.
+    ``message`` is a sentence: what was found, or why the check does not apply. ``examples`` are the
+    ids of what made it fail, at most 5. A density out of the common is a ``warning`` in an index.
     """
 
     name: str
@@ -79,13 +54,7 @@ class CheckResult:
 
     def to_dict(self) -> dict[str, object]:
         """Return the result, JSON-ready."""
-        return {
-            "name": self.name,
-            "status": self.status,
-            "passed": self.passed,
-            "message": self.message,
-            "examples": list(self.examples),
-        }
+        return {**asdict(self), "passed": self.passed, "examples": list(self.examples)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +76,9 @@ class PhaseValidation:
 
     def to_dict(self) -> dict[str, object]:
         """Return the phase, JSON-ready."""
-        return {
-            "name": self.name,
-            "passed": self.passed,
-            "checks": [check.to_dict() for check in self.checks],
-            "metrics": dict(self.metrics),
-            "warnings": list(self.warnings),
-        }
+        about = {"name": self.name, "passed": self.passed, "metrics": dict(self.metrics)}
+        checks = [check.to_dict() for check in self.checks]
+        return {**about, "checks": checks, "warnings": list(self.warnings)}
 
 
 def judge(name: str, passed: bool, message: str, examples: tuple[str, ...] = ()) -> CheckResult:
@@ -134,16 +99,7 @@ def ratio(part: float, whole: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class PipelineValidationReport:
-    """What the validation of one index, or of records held in memory, found.
-
-    Attributes
-    ----------
-    root : str
-        The project folder as it was given; empty for records held in memory.
-    phases : tuple of PhaseValidation
-        document_processing, entity_extraction, relationship_extraction, graph_construction; of
-        an index then vector_store.
-    """
+    """What the validation of an index found, or of records held in memory (``root`` is empty)."""
 
     root: str
     phases: tuple[PhaseValidation, ...]
